@@ -1,0 +1,29 @@
+"""Conservative bandits with certified performance: Reserve-C4B.
+
+Learn online which action is best while the cumulative mean reward stays, at every moment and with
+stated probability, above a set fraction of the incumbent's. Start with :class:`LinearModel` and
+:class:`Policy`.
+"""
+
+from c4b import errors, policies
+from c4b.certificates import decoupling_penalty, joint_certificate, separate_certificate
+from c4b.evidence import Evidence, LinearModel
+from c4b.ledger import minimum_reserve
+from c4b.policies import Composition, Decision, Explanation, Policy
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Composition",
+    "Decision",
+    "Evidence",
+    "Explanation",
+    "LinearModel",
+    "Policy",
+    "decoupling_penalty",
+    "errors",
+    "joint_certificate",
+    "minimum_reserve",
+    "policies",
+    "separate_certificate",
+]

@@ -1,0 +1,60 @@
+"""How kernels are compiled: once, cached on disk, never stale.
+
+Numba's own cache looks only at the file a function is written in. A kernel inlines kernels of other
+files, so an edit there would leave old machine code in use: a certificate computed by code that is no
+longer in the source. Here the cache folder is named after the content of every file of the package,
+so any edit starts a new cache.
+"""
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import numba
+
+F = TypeVar("F", bound=Callable[..., object])
+
+_PACKAGE = Path(__file__).parent
+
+
+def _source_fingerprint() -> str:
+    digest = hashlib.sha256()
+    for path in sorted(_PACKAGE.rglob("*.py")):
+        digest.update(str(path.relative_to(_PACKAGE)).encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _cache_folder() -> str:
+    """Beside the package if it can be written, else in the user's or the machine's temporary space."""
+    name = f"c4b-{_source_fingerprint()}"
+    chosen = os.environ.get("NUMBA_CACHE_DIR")
+    if chosen:
+        return str(Path(chosen) / name)
+    beside = _PACKAGE / "__pycache__"
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    for parent in (beside, home / "reserve-c4b"):
+        try:
+            (parent / name).mkdir(parents=True, exist_ok=True)
+        except OSError:
+            continue
+        if os.access(parent / name, os.W_OK):
+            return str(parent / name)
+    return str(Path(tempfile.gettempdir()) / f"{name}-{os.getuid()}")
+
+
+CACHE_FOLDER = _cache_folder()
+
+
+def kernel(function: F) -> F:
+    """Compile ``function`` on first call: float64, IEEE semantics (no fast-math), without the GIL."""
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = CACHE_FOLDER
+    try:
+        compiled: F = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    finally:
+        numba.config.CACHE_DIR = before
+    return compiled

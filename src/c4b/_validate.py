@@ -1,0 +1,137 @@
+"""Checks of the public surface. Kernels assume what these functions return."""
+
+import math
+from collections.abc import Iterable
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from c4b.errors import InvalidInput, UnknownName
+
+Array = NDArray[np.float64]
+
+LARGEST = 1e100
+"""Largest magnitude of a feature or reward: squares and sums of squares stay far from overflow."""
+
+
+def number(argument: str, value: object, remedy: str) -> float:
+    """A finite real number; booleans and text are not numbers."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        raise InvalidInput(argument, value, remedy)
+    result = float(value)
+    if not math.isfinite(result):
+        raise InvalidInput(argument, value, remedy)
+    return result
+
+
+def positive(argument: str, value: object, remedy: str) -> float:
+    result = number(argument, value, remedy)
+    if not 0.0 < result <= LARGEST:
+        raise InvalidInput(argument, value, remedy)
+    return result
+
+
+def nonnegative(argument: str, value: object, remedy: str) -> float:
+    result = number(argument, value, remedy)
+    if not 0.0 <= result <= LARGEST:
+        raise InvalidInput(argument, value, remedy)
+    return result
+
+
+def fraction(argument: str, value: object, remedy: str) -> float:
+    """A number strictly between 0 and 1."""
+    result = number(argument, value, remedy)
+    if not 0.0 < result < 1.0:
+        raise InvalidInput(argument, value, remedy)
+    return result
+
+
+def boolean(argument: str, value: object) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidInput(argument, value, "must be True or False")
+    return bool(value)
+
+
+def count(argument: str, value: object, least: int, remedy: str) -> int:
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+        raise InvalidInput(argument, value, remedy)
+    if value < least:
+        raise InvalidInput(argument, value, remedy)
+    return int(value)
+
+
+def name(argument: str, value: object, known: Iterable[str]) -> str:
+    known = list(known)
+    if not isinstance(value, str) or value not in known:
+        raise UnknownName(argument, value, "must be one of " + ", ".join(map(repr, known)))
+    return value
+
+
+def _floats(argument: str, value: object, remedy: str) -> Array:
+    """An aligned, writeable, C-contiguous float64 array: the one kind the kernels are compiled for."""
+    try:
+        array: Array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(argument, value, remedy) from error
+    if not array.flags.carray:
+        array = np.array(array, dtype=np.float64, order="C")
+    return array
+
+
+def _within(argument: str, array: Array, value: object) -> None:
+    if array.size and not np.all(np.abs(array) <= LARGEST):  # NaN compares false
+        where = tuple(int(i) for i in np.argwhere(~(np.abs(array) <= LARGEST))[0])
+        place = f"{argument}{list(where)}" if where else argument
+        raise InvalidInput(
+            place, float(array[where]), f"must be finite and at most {LARGEST:g} in magnitude"
+        )
+
+
+def vector(argument: str, value: object, dim: int) -> Array:
+    """Shape (dim,), finite, within LARGEST."""
+    remedy = f"must be a vector of {dim} finite numbers, shape ({dim},)"
+    array = _floats(argument, value, remedy)
+    if array.shape != (dim,):
+        raise InvalidInput(argument, value, f"{remedy}; got shape {array.shape}")
+    _within(argument, array, value)
+    return array
+
+
+def pool(argument: str, value: Any, dim: int) -> Array:
+    """Shape (K, dim), K >= 0. Finiteness is left to the kernel, which sees every entry anyway."""
+    remedy = f"must be a table of K candidates with {dim} features each, shape (K, {dim})"
+    array = _floats(argument, value, remedy)
+    if array.ndim == 1 and array.size == 0:
+        return np.empty((0, dim))
+    if array.ndim != 2 or array.shape[1] != dim:
+        raise InvalidInput(argument, value, f"{remedy}; got shape {array.shape}")
+    return array
+
+
+def table(argument: str, value: object, dim: int) -> Array:
+    """Shape (n, dim), n >= 0, finite, within LARGEST."""
+    array = pool(argument, value, dim)
+    _within(argument, array, value)
+    return array
+
+
+def series(argument: str, value: object, length: int | None = None) -> Array:
+    """Shape (n,), finite, within LARGEST; n is ``length`` when that is given."""
+    remedy = "must be a sequence of finite numbers"
+    if length is not None:
+        remedy += f", one for each of the {length} rows"
+    array = _floats(argument, value, remedy)
+    if array.ndim != 1 or (length is not None and array.shape[0] != length):
+        raise InvalidInput(argument, value, f"{remedy}; got shape {array.shape}")
+    _within(argument, array, value)
+    return array
+
+
+def reward(argument: str, value: object) -> float:
+    remedy = f"must be a finite number of at most {LARGEST:g} in magnitude"
+    result = number(argument, value, remedy)
+    if abs(result) > LARGEST:
+        raise InvalidInput(argument, value, remedy)
+    return result

@@ -1,0 +1,64 @@
+"""Everything that can go wrong, by name. Whoever raises one of these has changed nothing."""
+
+
+class C4BError(Exception):
+    """Base of every error that this package raises on purpose."""
+
+
+class InvalidInput(C4BError, ValueError):
+    """An argument that cannot be used; the message names it, its value and the remedy."""
+
+    def __init__(self, argument: str, value: object, remedy: str) -> None:
+        self.argument = argument
+        self.remedy = remedy
+        shown = repr(value)
+        if len(shown) > 120:
+            shown = shown[:117] + "..."
+        self.shown = shown
+        super().__init__(f"{argument} = {shown}: {remedy}")
+
+    def __reduce__(self) -> tuple[object, ...]:  # keep all three parts across processes
+        return _rebuild, (type(self), self.argument, self.shown, self.remedy)
+
+
+def _rebuild(kind: type[InvalidInput], argument: str, shown: str, remedy: str) -> InvalidInput:
+    error = kind.__new__(kind)
+    Exception.__init__(error, f"{argument} = {shown}: {remedy}")
+    error.argument, error.shown, error.remedy = argument, shown, remedy
+    return error
+
+
+class UnknownName(InvalidInput):
+    """A policy, confidence choice or rule that is not registered."""
+
+
+class UnknownDecision(InvalidInput):
+    """An id that this policy never gave out."""
+
+
+class OutcomeClosed(InvalidInput):
+    """The decision's outcome was absorbed or forgotten already and can no longer be changed."""
+
+
+class ContradictoryOutcome(InvalidInput):
+    """A second outcome for one decision that differs from the first."""
+
+
+class HistoryClosed(C4BError):
+    """Historical data offered after the first decision."""
+
+
+class NoSafeAction(C4BError):
+    """Nothing, not even the baseline, is certified; the policy stops rather than guess."""
+
+
+class StateFileError(C4BError):
+    """A saved policy that cannot be loaded."""
+
+
+class CorruptState(StateFileError):
+    """The file is damaged or is not a saved policy."""
+
+
+class NewerState(StateFileError):
+    """The file was written by a newer version of this package."""

@@ -1,0 +1,163 @@
+"""Bounds of v @ theta over the confidence set: the closed forms behind (8) and (9).
+
+Pools are feature-major, shape (d, K): loops over candidates are innermost and contiguous, so they
+vectorise without reordering any sum. For a pool, x V^-1 x is computed once a candidate; the norm of
+``offset + x`` follows by expansion, and is recomputed directly where the expansion would cancel.
+"""
+
+import math
+
+import numpy as np
+
+from c4b._jit import kernel
+from c4b._validate import Array
+from c4b.evidence.statistics import Statistics
+
+BLAS_FROM_DIM = 17
+"""Smallest d at which one library matrix product beats the plain loops."""
+CANCELLATION = 1e-4
+"""Below this share of its terms an expanded square keeps fewer than 12 digits: compute it directly."""
+
+
+@kernel
+def norm(inverse: Array, v: Array) -> float:
+    """sqrt(v V^-1 v). A negative square of rounding size is 0; a truly negative one is NaN."""
+    dim = len(v)
+    square, size = 0.0, 0.0
+    for i in range(dim):
+        total = 0.0
+        for j in range(dim):
+            total += inverse[i, j] * v[j]
+        square += total * v[i]
+        size += math.sqrt(inverse[i, i]) * abs(v[i])
+    if square >= 0.0:
+        return math.sqrt(square)
+    return 0.0 if square >= -1e-13 * dim * size * size else np.nan
+
+
+@kernel
+def lower(stats: Statistics, v: Array) -> float:
+    """L(v) = max_g [v theta_hat_g - beta_g ||v||_g], a lower bound of v @ theta over the set.
+
+    A value that is not a number is no evidence: it never raises the bound, and with nothing else the
+    bound is -inf, which certifies nothing.
+    """
+    best = -np.inf
+    for g in range(len(stats.radius)):
+        value = -stats.radius[g] * norm(stats.inverse[g], v)
+        for i in range(len(v)):
+            value += v[i] * stats.estimate[g, i]
+        if value > best:
+            best = value
+    return best
+
+
+@kernel
+def upper(stats: Statistics, v: Array) -> float:
+    """U(v) = -L(-v)."""
+    return -lower(stats, -v)
+
+
+@kernel
+def pool_squares(inverse: Array, pool: Array, out: Array) -> None:
+    """out[k] = x_k V^-1 x_k; pool (d, K), out (K,). Uses the symmetry of V^-1 for small d."""
+    dim, size = pool.shape
+    if dim >= BLAS_FROM_DIM:
+        image = np.dot(inverse, pool)
+        for k in range(size):
+            out[k] = image[0, k] * pool[0, k]
+        for i in range(1, dim):
+            for k in range(size):
+                out[k] += image[i, k] * pool[i, k]
+    else:
+        for k in range(size):
+            out[k] = inverse[0, 0] * pool[0, k] * pool[0, k]
+        for i in range(1, dim):
+            for j in range(i):
+                twice = 2.0 * inverse[i, j]
+                for k in range(size):
+                    out[k] += twice * (pool[i, k] * pool[j, k])
+            for k in range(size):
+                out[k] += inverse[i, i] * (pool[i, k] * pool[i, k])
+    for k in range(size):
+        if out[k] < 0.0:  # rounding in a nearly known direction, or a broken inverse
+            out[k] = norm(inverse, pool[:, k].copy()) ** 2
+
+
+@kernel
+def pool_products(pool: Array, v: Array, out: Array) -> None:
+    """out[k] = x_k @ v; pool (d, K), v (d,), out (K,)."""
+    dim, size = pool.shape
+    for k in range(size):
+        out[k] = v[0] * pool[0, k]
+    for i in range(1, dim):
+        for k in range(size):
+            out[k] += v[i] * pool[i, k]
+
+
+@kernel
+def pool_forms(stats: Statistics, pool: Array, squares: Array, centres: Array) -> None:
+    """Once a round: squares[g, k] = x V_g^-1 x and centres[g, k] = x theta_hat_g, both (G, K)."""
+    for g in range(len(stats.radius)):
+        pool_squares(stats.inverse[g], pool, squares[g])
+        pool_products(pool, stats.estimate[g], centres[g])
+
+
+@kernel
+def pool_upper(stats: Statistics, squares: Array, centres: Array, out: Array) -> None:
+    """out[k] = U(x_k): the optimistic score of each candidate; +inf when nothing bounds it."""
+    out[:] = np.inf
+    for g in range(len(stats.radius)):
+        radius = stats.radius[g]
+        for k in range(len(out)):
+            value = centres[g, k] + radius * math.sqrt(squares[g, k])
+            if value < out[k]:
+                out[k] = value
+
+
+@kernel
+def raise_to_lower(
+    stats: Statistics,
+    pool: Array,
+    squares: Array,
+    centres: Array,
+    base: float,
+    offset: Array,
+    scratch: Array,
+    out: Array,
+) -> None:
+    """out[k] = max(out[k], base + L(offset + x_k)); offset (d,), scratch and out (K,).
+
+    A value that is not a number never raises ``out``.
+    """
+    dim, size = pool.shape
+    for g in range(len(stats.radius)):
+        inverse, radius = stats.inverse[g], stats.radius[g]
+        shift, offset_square = base, 0.0
+        scratch[:] = 0.0
+        for i in range(dim):
+            image = 0.0  # of V^-1 offset
+            for j in range(dim):
+                image += inverse[i, j] * offset[j]
+            shift += offset[i] * stats.estimate[g, i]
+            offset_square += image * offset[i]
+            if image != 0.0:
+                twice = 2.0 * image
+                for k in range(size):
+                    scratch[k] += twice * pool[i, k]
+        cancelled = 0
+        for k in range(size):
+            terms = squares[g, k] + offset_square
+            square = terms + scratch[k]
+            value = shift + centres[g, k] - radius * math.sqrt(square if square > 0.0 else 0.0)
+            safe = square >= CANCELLATION * terms  # false for NaN
+            cancelled += not safe
+            if safe and value > out[k]:
+                out[k] = value
+        if cancelled > 0:
+            for k in range(size):
+                terms = squares[g, k] + offset_square
+                if not terms + scratch[k] >= CANCELLATION * terms:
+                    value = shift + centres[g, k] - radius * norm(inverse, offset + pool[:, k])
+                    if value > out[k]:
+                        out[k] = value

@@ -1,0 +1,72 @@
+"""The confidence set as an object: holds the statistics, validates, answers ``lower`` and ``upper``."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from c4b import _validate
+from c4b._validate import Array
+from c4b.errors import InvalidInput
+from c4b.evidence import bounds, statistics
+from c4b.evidence.model import LinearModel
+
+
+class Evidence:
+    """What the data say about theta. It knows no budget, no baseline and no time.
+
+    >>> evidence = Evidence(LinearModel(dim=2, noise=0.1, norm_bound=1.0))
+    >>> evidence.learn([[1.0, 0.0], [1.0, 0.0]], [0.5, 0.7])
+    >>> evidence.lower([1.0, 0.0]) < 0.6 < evidence.upper([1.0, 0.0])
+    True
+    """
+
+    def __init__(self, model: LinearModel) -> None:
+        if not isinstance(model, LinearModel):
+            raise InvalidInput("model", model, "must be a c4b.LinearModel")
+        self.model = model
+        self.terms = model.terms
+        self.statistics = statistics.empty(model.ridges, model.dim, self.terms)
+
+    def learn(self, features: object, rewards: object) -> None:
+        """Absorb rows of ``features`` (n, d) with ``rewards`` (n,), in the order in which they arose.
+
+        The set stays valid only if the rows were not picked by looking at their rewards.
+        """
+        x = _validate.table("features", features, self.model.dim)
+        y = _validate.series("rewards", rewards, len(x))
+        before = statistics.copy(self.statistics)
+        statistics.absorb_many(self.statistics, self.terms, x, y)
+        if not np.all(np.isfinite(self.statistics.inverse)):
+            statistics.restore(self.statistics, before)
+            raise InvalidInput(
+                "features",
+                features,
+                "too badly scaled for 64-bit arithmetic; bring features to comparable units "
+                "(for example divide each by its standard deviation)",
+            )
+
+    def lower(self, v: object) -> float:
+        """Smallest value of ``v @ theta`` that the set allows."""
+        return bounds.lower(self.statistics, _validate.vector("v", v, self.model.dim))
+
+    def upper(self, v: object) -> float:
+        """Largest value of ``v @ theta`` that the set allows."""
+        return bounds.upper(self.statistics, _validate.vector("v", v, self.model.dim))
+
+    @property
+    def estimate(self) -> Array:
+        """theta_hat (5), shape (d,); a copy."""
+        return self.statistics.estimate[0].copy()
+
+    @property
+    def radius(self) -> float:
+        """beta (6) or its mixture form."""
+        return float(self.statistics.radius[0])
+
+    @property
+    def count(self) -> int:
+        """Observations absorbed so far."""
+        return int(self.statistics.tally[statistics.COUNT])
+
+    def __repr__(self) -> str:
+        return f"Evidence({self.model}, count={self.count}, radius={self.radius:.4g})"

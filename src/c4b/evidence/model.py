@@ -1,0 +1,91 @@
+"""What is assumed about rewards, fixed before any data are seen."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from c4b import _validate
+from c4b._validate import Array
+
+CONFIDENCES = ("self-normalized", "mixture")
+"""Ways to size the confidence set; each is valid for every t at once with probability >= 1 - delta."""
+
+
+class Terms(NamedTuple):
+    """The model's numbers as kernels read them."""
+
+    noise: float  # sigma
+    norm_bound: float  # S
+    log_term: float  # 2 log(1/delta)
+    self_normalized: bool  # the paper's radius (6); otherwise the mixture radius
+
+
+@dataclass(frozen=True, slots=True)
+class LinearModel:
+    """Linear rewards with sub-Gaussian noise, and the confidence set that learns about them.
+
+    Assumptions, all needed for the guarantee: rewards are ``Y = x @ theta + noise`` with one fixed
+    ``theta`` and ``||theta|| <= norm_bound``; the noise has mean zero and is ``noise``-sub-Gaussian
+    given everything before it; every number here was chosen before the data were seen.
+
+    Parameters
+    ----------
+    dim: number of features.
+    noise: sub-Gaussian scale sigma of the reward noise. For rewards in [l, u], (u - l)/2 is valid.
+    norm_bound: S, an upper bound on the Euclidean norm of theta.
+    ridge: lambda of the regularised estimator (4).
+    delta: probability with which the confidence set, and so the guarantee, may fail.
+    confidence: ``"self-normalized"`` is the paper's radius (6); ``"mixture"`` is never larger, under
+        the same assumptions.
+
+    >>> LinearModel(dim=5, noise=0.3, norm_bound=1.5).delta
+    0.05
+    """
+
+    dim: int
+    noise: float
+    norm_bound: float
+    ridge: float = 0.1
+    delta: float = 0.05
+    confidence: str = "self-normalized"
+
+    def __post_init__(self) -> None:
+        check = {
+            "dim": _validate.count("dim", self.dim, 1, "must be a whole number of at least 1"),
+            "noise": _validate.positive(
+                "noise",
+                self.noise,
+                "must be a positive number: the sub-Gaussian scale of the reward noise "
+                "((u - l)/2 for rewards in [l, u])",
+            ),
+            "norm_bound": _validate.positive(
+                "norm_bound",
+                self.norm_bound,
+                "must be a positive number: an upper bound on the norm of theta",
+            ),
+            "ridge": _validate.positive("ridge", self.ridge, "must be a positive number"),
+            "delta": _validate.fraction(
+                "delta", self.delta, "must lie strictly between 0 and 1, for example 0.05"
+            ),
+            "confidence": _validate.name("confidence", self.confidence, CONFIDENCES),
+        }
+        for field, value in check.items():
+            object.__setattr__(self, field, value)
+
+    @property
+    def terms(self) -> Terms:
+        return Terms(
+            self.noise,
+            self.norm_bound,
+            2.0 * math.log(1.0 / self.delta),
+            self.confidence == "self-normalized",
+        )
+
+    @property
+    def ridges(self) -> Array:
+        """Regularisers of the stacked ellipsoids; the first is always ``ridge`` itself."""
+        return np.array([self.ridge])

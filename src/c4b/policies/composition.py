@@ -1,0 +1,110 @@
+"""Named policies: a certificate, a ledger and a selection rule. Adding one is adding an entry here.
+
+A registered name works at once in ``c4b.Policy`` and in every simulation, because both run the same
+compiled round over these choices.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from c4b import _validate
+from c4b.errors import InvalidInput
+from c4b.ledger import kernels as ledgers
+
+CERTIFICATES = ("joint", "separate")
+LEDGERS = {"carry": 0, "refresh": 1, "revalue": 0, "none": 0}
+"""Ledger name -> how many earlier rounds it remembers besides the last one."""
+SELECTIONS = ("filter", "propose")
+"""``filter``: the best-scored admissible candidate. ``propose``: test only the best-scored one."""
+
+_ACCOUNTING = {
+    ("joint", "carry"): ledgers.JOINT,
+    ("joint", "refresh"): ledgers.JOINT,
+    ("separate", "carry"): ledgers.SEPARATE,
+    ("separate", "revalue"): ledgers.REVALUE,
+    ("joint", "none"): ledgers.UNGATED,
+}
+
+
+class Rule(NamedTuple):
+    """A composition with its budget, as kernels read it."""
+
+    account: ledgers.Account
+    propose: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """A policy by its parts.
+
+    >>> Composition("cautious", "joint", "refresh", "propose", "refresh, but only the top proposal")
+    Composition(name='cautious', certificate='joint', ledger='refresh', selection='propose', \
+summary='refresh, but only the top proposal')
+    """
+
+    name: str
+    certificate: str
+    ledger: str
+    selection: str
+    summary: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise InvalidInput("name", self.name, "must be a non-empty text")
+        _validate.name("certificate", self.certificate, CERTIFICATES)
+        _validate.name("ledger", self.ledger, LEDGERS)
+        _validate.name("selection", self.selection, SELECTIONS)
+        if (self.certificate, self.ledger) not in _ACCOUNTING:
+            known = ", ".join(f"{c} with {ledger}" for c, ledger in _ACCOUNTING)
+            raise InvalidInput(
+                "ledger", self.ledger, f"does not go with certificate {self.certificate!r}: {known}"
+            )
+
+    @property
+    def gated(self) -> bool:
+        """Whether the policy certifies what it plays."""
+        return self.ledger != "none"
+
+    @property
+    def remembered(self) -> int:
+        return LEDGERS[self.ledger]
+
+    def rule(self, alpha: float, reserve: float, baseline_nonnegative: bool) -> Rule:
+        kind = _ACCOUNTING[self.certificate, self.ledger]
+        account = ledgers.Account(alpha, reserve, baseline_nonnegative, kind)
+        return Rule(account, self.selection == "propose")
+
+
+_REGISTRY: dict[str, Composition] = {}
+
+
+def register(composition: Composition) -> Composition:
+    """Make a composition available by its name; a taken name is an error."""
+    if not isinstance(composition, Composition):
+        raise InvalidInput("composition", composition, "must be a c4b.policies.Composition")
+    if composition.name in _REGISTRY and _REGISTRY[composition.name] != composition:
+        raise InvalidInput("name", composition.name, "is taken; choose another name")
+    _REGISTRY[composition.name] = composition
+    return composition
+
+
+def get(name: str) -> Composition:
+    return _REGISTRY[_validate.name("policy", name, _REGISTRY)]
+
+
+def names() -> list[str]:
+    """Registered policies, in the order in which they were registered."""
+    return list(_REGISTRY)
+
+
+for _entry in (
+    Composition("separate", "separate", "carry", "filter", "two intervals per round, frozen bank"),
+    Composition("contrast", "joint", "carry", "filter", "one set per contrast, frozen bank"),
+    Composition("refresh", "joint", "refresh", "filter", "contrast, and the prefix recertified"),
+    Composition("revalue", "separate", "revalue", "propose", "cumulative intervals, top proposal"),
+    Composition("revalue-f", "separate", "revalue", "filter", "cumulative intervals, filtered"),
+    Composition("linucb", "joint", "none", "filter", "no gate: highest UCB, certifies nothing"),
+):
+    register(_entry)

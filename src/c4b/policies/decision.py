@@ -1,0 +1,138 @@
+"""What was decided and why, frozen at the moment of the decision."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from c4b._validate import Array
+
+
+class Decision(NamedTuple):
+    """One decision. ``bank`` is what is certified after it; no reward has been seen yet."""
+
+    id: str
+    action: int | None
+    """Index into the candidates, or None for the baseline."""
+    bank: float
+    """Certified lower bound of R0 + cumulative contrast once this is executed; NaN without a gate."""
+    certificate: float
+    """Lower bound of this round's contrast for the executed action."""
+    ucb: float
+    """Optimistic reward of the executed action."""
+    radius: float
+    """Radius of the confidence set that was used."""
+    bank_before: float
+    policy: str
+    details: Array
+    """(4, K): UCB, margin, joint and separate certificate of every candidate."""
+
+    @property
+    def is_baseline(self) -> bool:
+        return self.action is None
+
+    def explain(self) -> Explanation:
+        """Why: every candidate's score, margin, admissibility and the penalty that was avoided."""
+        return Explanation(self)
+
+    def __repr__(self) -> str:
+        what = "baseline" if self.action is None else f"candidate {self.action}"
+        return f"Decision({self.id!r}, {what}, bank={self.bank:.4g})"
+
+    def __bool__(self) -> bool:
+        return True
+
+
+class CandidateReport(NamedTuple):
+    """One line of an explanation; all numbers in units of reward."""
+
+    index: int
+    ucb: float
+    margin: float
+    """Bank after playing it; admissible when >= 0. +inf: no gate. -inf: cannot be certified."""
+    admissible: bool
+    joint: float
+    separate: float
+    penalty: float
+    """joint - separate (10): what bounding the two rewards apart would have cost."""
+    chosen: bool
+
+
+class Explanation:
+    """The reasons for one decision: iterate for the candidates, ``str()`` for a table."""
+
+    def __init__(self, decision: Decision) -> None:
+        self.decision = decision
+        self.candidates = [
+            CandidateReport(
+                k, ucb, margin, margin >= 0.0, joint, separate, joint - separate, k == decision.action
+            )
+            for k, (ucb, margin, joint, separate) in enumerate(decision.details.T.tolist())
+        ]
+
+    @property
+    def summary(self) -> str:
+        """One sentence."""
+        decision, total = self.decision, len(self.candidates)
+        if math.isnan(decision.bank):
+            return f"{decision.policy} has no gate: highest UCB of {total} candidates; nothing certified."
+        fit = sum(c.admissible for c in self.candidates)
+        if decision.action is not None:
+            return (
+                f"Candidate {decision.action} was played: admissible ({fit} of {total} were), "
+                f"bank {decision.bank_before:.4f} -> {decision.bank:.4f}."
+            )
+        if not total:
+            return f"The baseline was played: there were no candidates; bank {decision.bank:.4f}."
+        if fit:
+            return (
+                f"The baseline was played: the highest-UCB proposal is not admissible "
+                f"({fit} of {total} others are); bank {decision.bank:.4f}."
+            )
+        nearest = max(self.candidates, key=lambda c: c.margin)
+        return (
+            f"The baseline was played: none of {total} candidates is admissible; candidate "
+            f"{nearest.index} came nearest and lacks {-nearest.margin:.4f}; bank {decision.bank:.4f}."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data; numbers that are not finite become None."""
+
+        def plain(value: Any) -> Any:
+            return None if isinstance(value, float) and not math.isfinite(value) else value
+
+        decision = self.decision
+        return {
+            "id": decision.id,
+            "policy": decision.policy,
+            "action": decision.action,
+            "bank_before": plain(decision.bank_before),
+            "bank": plain(decision.bank),
+            "certificate": plain(decision.certificate),
+            "ucb": plain(decision.ucb),
+            "radius": plain(decision.radius),
+            "summary": self.summary,
+            "candidates": [
+                {field: plain(value) for field, value in candidate._asdict().items()}
+                for candidate in self.candidates
+            ],
+        }
+
+    def __iter__(self) -> Any:
+        return iter(self.candidates)
+
+    def __len__(self) -> int:
+        return len(self.candidates)
+
+    def __str__(self) -> str:
+        lines = [self.summary]
+        if self.candidates:
+            lines.append("   #       ucb    margin  admissible     joint  separate  penalty avoided")
+        for c in self.candidates:
+            verdict = "yes" if c.admissible else "no"
+            mark = "*" if c.chosen else " "
+            lines.append(
+                f"{mark}{c.index:3d} {c.ucb:9.4f} {c.margin:9.4f}  {verdict:>10} "
+                f"{c.joint:9.4f} {c.separate:9.4f}  {c.penalty:15.4f}"
+            )
+        return "\n".join(lines)

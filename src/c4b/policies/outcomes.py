@@ -1,0 +1,99 @@
+"""Outcomes that come late, twice, never, or in another order than the decisions.
+
+In-order absorption hands on only the contiguous prefix of outcomes in decision order. That is sound
+for any delay mechanism, because the event (7) holds for every prefix length at once. On-arrival
+absorption is sound only if the order of arrival is independent of the noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from c4b._validate import Array
+
+ABSORB = ("in-order", "on-arrival")
+REMEMBERED = 4096
+"""Closed outcomes kept to tell a harmless repetition from a contradiction; bounds the state."""
+
+
+class Pending:
+    """A decision whose outcome is not absorbed yet."""
+
+    __slots__ = ("baseline", "executed", "is_baseline", "lost", "reward")
+
+    def __init__(self, executed: Array, baseline: Array, is_baseline: bool) -> None:
+        self.executed = executed  # (d,)
+        self.baseline = baseline  # (d,)
+        self.is_baseline = is_baseline
+        self.reward: float | None = None
+        self.lost = False
+
+    @property
+    def known(self) -> bool:
+        return self.lost or self.reward is not None
+
+
+class Outcomes:
+    """The queue between decisions and evidence, numbered by round."""
+
+    def __init__(self, in_order: bool) -> None:
+        self.in_order = in_order
+        self.open: dict[int, Pending] = {}
+        self.next = 0  # first round whose outcome is still open
+        self.recent_round = np.full(REMEMBERED, -1, dtype=np.int64)
+        self.recent_reward = np.full(REMEMBERED, np.nan)  # NaN: declared lost
+
+    def ready(self, round_: int) -> Iterator[tuple[Array, float]]:
+        """Close what can be closed now that ``round_`` has its outcome; yield what to absorb."""
+        if self.in_order:
+            while (head := self.open.get(self.next)) is not None and head.known:
+                yield from self._close(self.next)
+                self.next += 1
+        else:
+            yield from self._close(round_)
+
+    def _close(self, round_: int) -> Iterator[tuple[Array, float]]:
+        entry = self.open.pop(round_)
+        reward = math.nan if entry.reward is None else entry.reward
+        self.recent_round[round_ % REMEMBERED] = round_
+        self.recent_reward[round_ % REMEMBERED] = reward
+        if not entry.lost:
+            yield entry.executed, reward
+
+    def remembered(self, round_: int) -> float | None:
+        """Reward of a closed round (NaN: lost), or None when it closed too long ago."""
+        slot = round_ % REMEMBERED
+        return float(self.recent_reward[slot]) if self.recent_round[slot] == round_ else None
+
+    def arrays(self, dim: int) -> dict[str, np.ndarray[Any, Any]]:
+        """Everything but ``next``, as arrays; P open rounds."""
+        entries = list(self.open.values())
+        return {
+            "round": np.array(list(self.open), dtype=np.int64),
+            "executed": np.array([e.executed for e in entries]).reshape(-1, dim),
+            "baseline": np.array([e.baseline for e in entries]).reshape(-1, dim),
+            "is_baseline": np.array([e.is_baseline for e in entries], dtype=bool),
+            "lost": np.array([e.lost for e in entries], dtype=bool),
+            "reward": np.array(
+                [math.nan if e.reward is None else e.reward for e in entries], dtype=np.float64
+            ),
+            "recent_round": self.recent_round,
+            "recent_reward": self.recent_reward,
+        }
+
+    def restore(self, arrays: dict[str, np.ndarray[Any, Any]], dim: int) -> None:
+        rounds = arrays["round"].tolist()
+        executed = arrays["executed"].reshape(len(rounds), dim)
+        baseline = arrays["baseline"].reshape(len(rounds), dim)
+        for n, round_ in enumerate(rounds):
+            entry = Pending(executed[n].copy(), baseline[n].copy(), bool(arrays["is_baseline"][n]))
+            entry.lost = bool(arrays["lost"][n])
+            reward = float(arrays["reward"][n])
+            entry.reward = None if math.isnan(reward) else reward
+            self.open[round_] = entry
+        self.recent_round[...] = arrays["recent_round"]
+        self.recent_reward[...] = arrays["recent_reward"]

@@ -1,0 +1,95 @@
+"""A policy on disk: one .npz archive, no pickle, a version, a digest, written all or not at all."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import io
+import json
+import os
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from c4b.errors import CorruptState, NewerState, StateFileError
+
+VERSION = 1
+_HEADER = "header"
+
+Arrays = dict[str, np.ndarray[Any, Any]]
+
+
+def fields(configuration: Any) -> dict[str, Any]:
+    """A frozen configuration as the keyword arguments that rebuild it."""
+    return dataclasses.asdict(configuration)
+
+
+def like(array: np.ndarray[Any, Any], template: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    if array.shape != template.shape or array.dtype != template.dtype:
+        raise ValueError(f"expected {template.dtype} {template.shape}, found {array.dtype} {array.shape}")
+    return array
+
+
+def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays) -> None:
+    """Replace ``path`` only once the new content is safely on disk."""
+    header = {"format": "c4b-policy", "version": VERSION, **header, "digest": _digest(header, arrays)}
+    text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, **{_HEADER: text}, **arrays)
+    target = Path(path)
+    draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        with open(draft, "wb") as file:
+            file.write(buffer.getvalue())
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, target)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
+    """Header and arrays, checked; FileNotFoundError when there is no such file."""
+    content = Path(path).read_bytes()
+    with corrupt_if_fails(path):
+        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+            arrays = {key: archive[key] for key in archive.files}
+        header = json.loads(arrays.pop(_HEADER).tobytes())
+        if header["format"] != "c4b-policy":
+            raise ValueError(f"format is {header['format']!r}")
+        version = int(header["version"])
+        if version > VERSION:
+            raise NewerState(
+                f"{path}: written in format {version}, this package reads up to {VERSION}; "
+                "upgrade reserve-c4b"
+            )
+        told = {k: v for k, v in header.items() if k not in ("format", "version", "digest")}
+        if header["digest"] != _digest(told, arrays):
+            raise ValueError("the digest does not match the content")
+    return told, arrays
+
+
+@contextmanager
+def corrupt_if_fails(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Whatever goes wrong in reading is the file's fault; say so by type and name."""
+    try:
+        yield
+    except StateFileError:
+        raise
+    except (ValueError, KeyError, TypeError, IndexError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise CorruptState(
+            f"{path}: damaged, or not a saved policy ({error}); restore it from a copy"
+        ) from error
+
+
+def _digest(header: dict[str, Any], arrays: Arrays) -> str:
+    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+    for key in sorted(arrays):
+        array = arrays[key]
+        digest.update(f"{key} {array.dtype.str} {array.shape}".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()

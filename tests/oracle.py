@@ -1,0 +1,387 @@
+"""Slow, obvious reference for the paper's sets, ledgers and policies: plain NumPy and SciPy.
+
+Written from the paper and the theory sheet alone, without sight of the library it judges. Nothing
+is updated incrementally: every estimate is recomputed from the full list of observations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize, minimize_scalar
+
+Array = NDArray[np.float64]
+
+
+class StopHere(Exception):
+    """No action has a margin >= 0 and the baseline is not known to be nonnegative."""
+
+
+class EmptySet(Exception):
+    """The constrained set has no point left: the data refute the model at level delta."""
+
+
+@dataclass
+class Estimate:
+    """(4)-(6) from all data."""
+
+    gram: Array  # A = sum x x'
+    moment: Array  # b = sum x y
+    V: Array
+    theta_hat: Array
+    log_det: float  # log(det V / ridge^dim)
+    radius: float  # (6), or the mixture radius for "mixture" and "constrained"
+    level: float  # sigma^2 gamma^2 - b' V^-1 b, for the constrained set
+
+
+class OracleSet:
+    """The confidence set of (4)-(7), rebuilt from all observations whenever they change.
+
+    The constrained set is {theta' A theta - 2 b'theta <= level, ||theta|| <= S}: Ville bounds
+    ||theta - theta_hat||_V^2 by sigma^2 gamma^2 + ridge ||theta||^2 (theta's own norm, not S), so
+    the ridge cancels. Adding a (||theta||^2 - S^2) <= 0 gives one ellipsoid for each a > 0.
+    """
+
+    def __init__(self, dim: int, noise: float, norm_bound: float, ridge: float, delta: float,
+                 confidence: str = "self-normalized") -> None:  # fmt: skip
+        if confidence not in ("self-normalized", "mixture", "constrained"):
+            raise ValueError(f"unknown confidence {confidence!r}")
+        self.dim, self.noise, self.norm_bound = dim, noise, norm_bound
+        self.ridge, self.delta, self.confidence = ridge, delta, confidence
+        self.features: list[Array] = []
+        self.rewards: list[float] = []
+        self.log_grid = np.log(ridge) + np.log(10.0) * np.linspace(-9.0, 10.0, 96)  # of log a
+        self._cache: Estimate | None = None
+        self._empty: bool | None = None
+
+    def add(self, x: Array, y: float) -> None:
+        """Keep one observation (x, y)."""
+        x = np.array(x, dtype=float)
+        if x.shape != (self.dim,) or not np.all(np.isfinite(x)) or not np.isfinite(y):
+            raise ValueError("an observation needs finite features of the right length")
+        self.features.append(x)
+        self.rewards.append(float(y))
+        self._cache = self._empty = None
+
+    def estimate(self) -> Estimate:
+        """(4)-(6) from scratch; kept until the next observation."""
+        if self._cache is not None:
+            return self._cache
+        gram, moment = np.zeros((self.dim, self.dim)), np.zeros(self.dim)
+        for x, y in zip(self.features, self.rewards, strict=True):
+            gram += np.outer(x, x)
+            moment += x * y
+        V = self.ridge * np.eye(self.dim) + gram
+        theta_hat = np.asarray(np.linalg.solve(V, moment), dtype=np.float64)
+        log_det = float(np.linalg.slogdet(V)[1]) - self.dim * float(np.log(self.ridge))
+        spread = self.noise**2 * (log_det + 2.0 * float(np.log(1.0 / self.delta)))
+        bias = self.ridge * self.norm_bound**2
+        radius = float(np.sqrt(spread + bias))
+        if self.confidence == "self-normalized":
+            radius = float(np.sqrt(spread) + np.sqrt(bias))
+        level = spread - float(moment @ theta_hat)
+        self._cache = Estimate(gram, moment, V, theta_hat, log_det, radius, level)
+        return self._cache
+
+    def contains(self, theta: Array) -> bool:
+        """Whether theta lies in the set, by its definition."""
+        e = self.estimate()
+        if self.confidence == "constrained":
+            quadratic = theta @ e.gram @ theta - 2.0 * e.moment @ theta
+            return bool(quadratic <= e.level and theta @ theta <= self.norm_bound**2)
+        gap = theta - e.theta_hat
+        return bool(gap @ e.V @ gap <= e.radius**2)
+
+    def lower(self, v: Array) -> float:
+        """L(v) = inf of v'theta over the set: (8), or the dual for the constrained set."""
+        v = np.asarray(v, dtype=float)
+        if self.confidence == "constrained":
+            return self._dual_lower(v)
+        e = self.estimate()
+        form = max(float(v @ np.linalg.solve(e.V, v)), 0.0)
+        return float(v @ e.theta_hat - e.radius * np.sqrt(form))
+
+    def upper(self, v: Array) -> float:
+        """U(v) = sup of v'theta over the set."""
+        return -self.lower(-np.asarray(v, dtype=float))
+
+    def ellipsoid(self, a: float) -> tuple[Array, Array, float]:
+        """(V_a, theta_hat_a, r_a^2) of the theory sheet."""
+        e = self.estimate()
+        V_a = e.gram + a * np.eye(self.dim)
+        centre = np.asarray(np.linalg.solve(V_a, e.moment), dtype=np.float64)
+        return V_a, centre, e.level + float(e.moment @ centre) + a * self.norm_bound**2
+
+    def _minimum(self, function: Callable[[float], float]) -> float:
+        """Minimum over a > 0 of a unimodal function of log a: dense grid, bounded refinement."""
+        values = [function(log_a) for log_a in self.log_grid]
+        best = int(np.argmin(values))
+        low, high = self.log_grid[max(best - 1, 0)], self.log_grid[min(best + 1, len(values) - 1)]
+        tight: Any = {"xatol": 1e-9, "maxiter": 200}
+        found = minimize_scalar(function, bounds=(low, high), method="bounded", options=tight)
+        return min(float(values[best]), float(found.fun))
+
+    @property
+    def empty(self) -> bool:
+        """r_a^2 < 0 for some a (it is convex in a); only the constrained set can be empty."""
+        if self._empty is None:
+            self._empty = self.confidence == "constrained" and (
+                self._minimum(lambda log_a: self.ellipsoid(float(np.exp(log_a)))[2]) < 0.0
+            )
+        return self._empty
+
+    def _dual_lower(self, v: Array) -> float:
+        """max over a > 0 of v'theta_hat_a - r_a ||v||_{V_a^-1}; a -> infinity gives -S ||v||."""
+        if self.empty:
+            raise EmptySet("r_a^2 < 0 for some a")
+
+        def minus_bound(log_a: float) -> float:
+            V_a, centre, square = self.ellipsoid(float(np.exp(log_a)))
+            form = float(v @ np.linalg.solve(V_a, v))
+            return float(np.sqrt(max(square, 0.0) * max(form, 0.0)) - v @ centre)
+
+        return max(-self._minimum(minus_bound), -self.norm_bound * float(np.linalg.norm(v)))
+
+
+@dataclass
+class Pending:
+    """A decided round whose outcome is not absorbed yet; features None means the baseline."""
+
+    features: Array | None
+    baseline: Array
+    reward: float | None = None
+
+    @property
+    def played(self) -> Array:
+        return self.baseline if self.features is None else self.features
+
+
+class OraclePolicy:
+    """The six methods of the theory sheet's table: Algorithm 1 with (8)-(13)."""
+
+    def __init__(self, name: str, set: OracleSet, alpha: float, reserve: float,
+                 baseline_nonnegative: bool = True, absorb: str = "in-order") -> None:  # fmt: skip
+        names = ("separate", "contrast", "refresh", "revalue", "revalue-f", "linucb")
+        if name not in names or absorb not in ("in-order", "on-arrival"):
+            raise ValueError(f"unknown method {name!r} or absorption {absorb!r}")
+        self.name, self.set, self.alpha, self.reserve = name, set, alpha, reserve
+        self.baseline_nonnegative, self.absorb = baseline_nonnegative, absorb
+        self.c = 1.0 - alpha
+        self.bank = float("nan") if name == "linucb" else reserve  # B
+        self.prefix = np.zeros(set.dim)  # Z
+        self.z = np.zeros(set.dim)  # revalue: features of the candidates played
+        self.v = np.zeros(set.dim)  # revalue: baselines of those rounds
+        self.w = np.zeros(set.dim)  # revalue: baselines of the fallback rounds
+        self.rounds = 0
+        self.pending: dict[int, Pending] = {}
+
+    def learn(self, X: Array, y: Array) -> None:
+        """Historical data: they change the set, never the ledger."""
+        for row, value in zip(np.asarray(X, dtype=float), np.asarray(y, dtype=float), strict=True):
+            self.set.add(row, float(value))
+
+    def _credit(self, x: Array) -> float:
+        """(11); the plain bound alpha L(x) when nonnegativity is not known."""
+        low = self.set.lower(x)
+        return self.alpha * (max(low, 0.0) if self.baseline_nonnegative else low)
+
+    def _revalued(self, z: Array, v: Array, w: Array) -> float:
+        """R0 + L(z) + alpha max{L(w), 0} - c U(v) under the current set."""
+        return self.reserve + self.set.lower(z) + self._credit(w) - self.c * self.set.upper(v)
+
+    def _candidate_margin(self, x: Array, baseline: Array) -> float:
+        """G(a) of a candidate: the table's second column, (12)-(13) for refresh."""
+        contrast = x - self.c * baseline
+        if self.name == "linucb":
+            return float("inf")
+        if self.name == "separate":
+            return self.bank + self.set.lower(x) - self.c * self.set.upper(baseline)
+        if self.name == "contrast":
+            return self.bank + self.set.lower(contrast)
+        if self.name == "refresh":
+            carry = self.bank + self.set.lower(contrast)
+            return max(carry, self.reserve + self.set.lower(self.prefix + contrast))
+        return self._revalued(self.z + x, self.v + baseline, self.w)
+
+    def _baseline_margin(self, baseline: Array) -> float:
+        """G(b): the table's third column; for revalue the value its ledger would then have."""
+        if self.name == "linucb":
+            return float("nan")
+        if self.name in ("revalue", "revalue-f"):
+            return self._revalued(self.z, self.v, self.w + baseline)
+        carry = self.bank + self._credit(baseline)
+        if self.name != "refresh":
+            return carry
+        return max(carry, self.reserve + self.set.lower(self.prefix + self.alpha * baseline))
+
+    def decide(self, candidates: Array, baseline: Array) -> dict[str, Any]:
+        """One round of Algorithm 1, up to and including the ledger update."""
+        baseline = np.array(baseline, dtype=float)
+        candidates = np.array(candidates, dtype=float).reshape(-1, self.set.dim)
+        if not (np.all(np.isfinite(candidates)) and np.all(np.isfinite(baseline))):
+            raise ValueError("features must be finite")
+        ucb = [self.set.upper(x) for x in candidates]
+        margin = [self._candidate_margin(x, baseline) for x in candidates]
+        joint = [self.set.lower(x - self.c * baseline) for x in candidates]  # (8)
+        baseline_upper = self.set.upper(baseline)
+        separate = [self.set.lower(x) - self.c * baseline_upper for x in candidates]  # (9)
+
+        tested = list(range(len(candidates)))
+        if self.name == "revalue" and tested:
+            tested = [int(np.argmax(ucb))]  # propose: only the optimistic candidate
+        action: int | None = None
+        for index in tested:
+            if margin[index] >= 0.0 and (action is None or ucb[index] > ucb[action]):
+                action = index
+
+        if action is None:
+            bank, certificate = self._baseline_margin(baseline), self._credit(baseline)
+            must_pass = self.name != "linucb" and not self.baseline_nonnegative
+            if must_pass and not bank >= 0.0:
+                raise StopHere("no action has a margin >= 0")
+        else:
+            bank = float("nan") if self.name == "linucb" else margin[action]
+            certificate = separate[action] if self.name == "separate" else joint[action]
+
+        handle = self.rounds
+        entry = Pending(None if action is None else candidates[action].copy(), baseline)
+        self.rounds, self.bank, self.pending[handle] = handle + 1, bank, entry
+        self._book(entry, +1.0)
+        return {
+            "action": action, "bank": bank, "certificate": certificate, "round": handle,
+            "ucb": np.array(ucb, dtype=float), "margin": np.array(margin, dtype=float),
+            "joint": np.array(joint, dtype=float), "separate": np.array(separate, dtype=float),
+        }  # fmt: skip
+
+    def _book(self, entry: Pending, sign: float) -> None:
+        """Write (+1) or take back (-1) one round's share of Z and of the three revalue sums."""
+        self.prefix = self.prefix + sign * (entry.played - self.c * entry.baseline)
+        if entry.features is None:
+            self.w = self.w + sign * entry.baseline
+        else:
+            self.z = self.z + sign * entry.features
+            self.v = self.v + sign * entry.baseline
+
+    def executed(self, round: int, features: Array | None) -> None:
+        """Another action than decided was executed (None: the baseline): charge that one."""
+        old = self.pending[round]
+        played = None if features is None else np.array(features, dtype=float)
+        new = Pending(played, old.baseline, old.reward)
+        self._book(old, -1.0)
+        self._book(new, +1.0)
+        if self.name in ("revalue", "revalue-f"):
+            self.bank = self._revalued(self.z, self.v, self.w)
+        elif self.name != "linucb":
+            self.bank = self.bank + self.set.lower(new.played - old.played)
+        self.pending[round] = new
+
+    def observe(self, round: int, reward: float) -> None:
+        """Record an outcome, then absorb it on arrival or as part of the contiguous prefix."""
+        entry = self.pending[round]
+        if entry.reward is not None or not np.isfinite(reward):
+            raise ValueError(f"round {round}: outcome already seen, or not finite")
+        entry.reward = float(reward)
+        if self.absorb == "on-arrival":
+            self.set.add(entry.played, entry.reward)
+            del self.pending[round]
+        else:
+            self._absorb_prefix()
+
+    def forget(self, round: int) -> None:
+        """Declare an outcome lost, whatever its value was; the ledger keeps the round."""
+        if self.pending[round].reward is not None:
+            raise ValueError(f"round {round}: its outcome has been seen")
+        del self.pending[round]
+        self._absorb_prefix()
+
+    def _absorb_prefix(self) -> None:
+        """Absorb in decision order up to the first outcome still missing."""
+        for handle in sorted(self.pending):
+            entry = self.pending[handle]
+            if entry.reward is None:
+                return
+            self.set.add(entry.played, entry.reward)
+            del self.pending[handle]
+
+
+def _infimum(v: Array, forms: Sequence[tuple[Array, Array, float]]) -> float:
+    """min v'theta with theta'M theta - 2 q'theta <= r for every (M, q, r), by SLSQP from 0."""
+    constraints: list[Any] = []
+    for M, q, r in forms:
+        size = 1.0 + float(np.linalg.norm(M))
+        constraints.append({
+            "type": "ineq",
+            "fun": lambda t, M=M, q=q, r=r, size=size: (r - t @ M @ t + 2.0 * q @ t) / size,
+            "jac": lambda t, M=M, q=q, size=size: 2.0 * (q - M @ t) / size,
+        })  # fmt: skip
+    unit = v / max(float(np.linalg.norm(v)), 1e-300)
+    objective: Any = {"fun": lambda t: float(unit @ t), "jac": lambda t: unit, "method": "SLSQP"}
+    tight: Any = {"ftol": 1e-15, "maxiter": 1000}
+    point = np.zeros(len(v))
+    for _ in range(20):  # a restart sheds a stale quasi-Newton matrix
+        start = point
+        point = minimize(x0=start, constraints=constraints, options=tight, **objective).x
+        if np.linalg.norm(point - start) <= 1e-10:
+            break
+    if any(entry["fun"](point) < -1e-8 for entry in constraints):
+        raise RuntimeError("the generic solver ended outside the set (is it empty?)")
+    return float(v @ point)
+
+
+def infimum_over_ellipsoid(v: Array, centre: Array, shape: Array, radius: float) -> float:
+    """inf of v'theta over ||theta - centre||_shape <= radius, by a generic solver."""
+    return float(v @ centre) + _infimum(v, [(shape, np.zeros(len(v)), radius**2)])
+
+
+def infimum_over_constrained_set(
+    v: Array, gram: Array, moment: Array, level: float, norm_bound: float
+) -> float:
+    """inf of v'theta over {theta'A theta - 2 b'theta <= level} and ||theta|| <= S.
+
+    A may be singular. The ellipsoid (centre m, shape M, radius r) is (M, M m, r^2 - m'M m).
+    """
+    ball = (np.eye(len(v)), np.zeros(len(v)), norm_bound**2)
+    return _infimum(v, [(gram, moment, level), ball])
+
+
+def minimum_reserve_by_search(certificates: Sequence[float]) -> float:
+    """Smallest R with R + every prefix sum >= 0, by bisection: what (14) must equal."""
+
+    def enough(reserve: float) -> bool:
+        return all(reserve + sum(certificates[: t + 1]) >= 0.0 for t in range(len(certificates)))
+
+    if enough(0.0):
+        return 0.0
+    low, high = 0.0, 1.0 + sum(abs(value) for value in certificates)
+    for _ in range(100):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return float(high)
+
+
+def random_stream(
+    rng: np.random.Generator, dim: int, rounds: int, max_candidates: int
+) -> tuple[Array, list[tuple[Array, Array]]]:
+    """theta_star (norm <= 1) and a list of rounds (candidates (K, dim), baseline (dim,)).
+
+    K changes and includes 0 and 1 (given 2 rounds); every baseline mean is nonnegative.
+    """
+    theta = rng.normal(size=dim)
+    theta *= rng.uniform(0.5, 1.0) / np.linalg.norm(theta)
+    counts = rng.integers(0, max_candidates + 1, size=rounds)
+    for place, count in zip(rng.permutation(rounds)[:2], (0, 1), strict=False):
+        counts[place] = min(count, max_candidates)
+    stream = []
+    for count in counts:
+        baseline = rng.normal(size=dim)
+        baseline *= rng.uniform(0.5, 1.0) / np.linalg.norm(baseline)
+        if baseline @ theta < 0.0:
+            baseline = -baseline
+        spread = rng.choice([0.05, 0.3, 1.0])  # near the baseline, or anywhere
+        candidates = baseline + spread * rng.normal(size=(int(count), dim)) / np.sqrt(dim)
+        stream.append((candidates, baseline))
+    return theta, stream
