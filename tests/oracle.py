@@ -1,7 +1,6 @@
-"""Slow, obvious reference for the paper's sets, ledgers and policies: plain NumPy and SciPy.
+"""Slow, obvious reference, written from the paper and the theory sheet alone.
 
-Written from the paper and the theory sheet alone, without sight of the library it judges. Nothing
-is updated incrementally: every estimate is recomputed from the full list of observations.
+Nothing is updated incrementally: every estimate is recomputed from the list of observations.
 """
 
 from __future__ import annotations
@@ -80,9 +79,8 @@ class OracleSet:
         log_det = float(np.linalg.slogdet(V)[1]) - self.dim * float(np.log(self.ridge))
         spread = self.noise**2 * (log_det + 2.0 * float(np.log(1.0 / self.delta)))
         bias = self.ridge * self.norm_bound**2
-        radius = float(np.sqrt(spread + bias))
-        if self.confidence == "self-normalized":
-            radius = float(np.sqrt(spread) + np.sqrt(bias))
+        paper, mixture = float(np.sqrt(spread) + np.sqrt(bias)), float(np.sqrt(spread + bias))
+        radius = paper if self.confidence == "self-normalized" else mixture
         level = spread - float(moment @ theta_hat)
         self._cache = Estimate(gram, moment, V, theta_hat, log_det, radius, level)
         return self._cache
@@ -129,9 +127,8 @@ class OracleSet:
     def empty(self) -> bool:
         """r_a^2 < 0 for some a (it is convex in a); only the constrained set can be empty."""
         if self._empty is None:
-            self._empty = self.confidence == "constrained" and (
-                self._minimum(lambda log_a: self.ellipsoid(float(np.exp(log_a)))[2]) < 0.0
-            )
+            smallest = self._minimum(lambda log_a: self.ellipsoid(float(np.exp(log_a)))[2])
+            self._empty = self.confidence == "constrained" and smallest < 0.0
         return self._empty
 
     def _dual_lower(self, v: Array) -> float:
@@ -195,17 +192,17 @@ class OraclePolicy:
 
     def _candidate_margin(self, x: Array, baseline: Array) -> float:
         """G(a) of a candidate: the table's second column, (12)-(13) for refresh."""
-        contrast = x - self.c * baseline
         if self.name == "linucb":
             return float("inf")
+        if self.name in ("revalue", "revalue-f"):
+            return self._revalued(self.z + x, self.v + baseline, self.w)
         if self.name == "separate":
             return self.bank + self.set.lower(x) - self.c * self.set.upper(baseline)
+        contrast = x - self.c * baseline
+        carry = self.bank + self.set.lower(contrast)
         if self.name == "contrast":
-            return self.bank + self.set.lower(contrast)
-        if self.name == "refresh":
-            carry = self.bank + self.set.lower(contrast)
-            return max(carry, self.reserve + self.set.lower(self.prefix + contrast))
-        return self._revalued(self.z + x, self.v + baseline, self.w)
+            return carry
+        return max(carry, self.reserve + self.set.lower(self.prefix + contrast))
 
     def _baseline_margin(self, baseline: Array) -> float:
         """G(b): the table's third column; for revalue the value its ledger would then have."""
@@ -312,12 +309,10 @@ def _infimum(v: Array, forms: Sequence[tuple[Array, Array, float]]) -> float:
     """min v'theta with theta'M theta - 2 q'theta <= r for every (M, q, r), by SLSQP from 0."""
     constraints: list[Any] = []
     for M, q, r in forms:
-        size = 1.0 + float(np.linalg.norm(M))
-        constraints.append({
-            "type": "ineq",
-            "fun": lambda t, M=M, q=q, r=r, size=size: (r - t @ M @ t + 2.0 * q @ t) / size,
-            "jac": lambda t, M=M, q=q, size=size: 2.0 * (q - M @ t) / size,
-        })  # fmt: skip
+        k = 1.0 / (1.0 + float(np.linalg.norm(M)))  # to a common scale
+        slack = lambda t, M=M, q=q, r=r, k=k: k * (r - t @ M @ t + 2.0 * q @ t)  # noqa: E731
+        slope = lambda t, M=M, q=q, k=k: 2.0 * k * (q - M @ t)  # noqa: E731
+        constraints.append({"type": "ineq", "fun": slack, "jac": slope})
     unit = v / max(float(np.linalg.norm(v)), 1e-300)
     objective: Any = {"fun": lambda t: float(unit @ t), "jac": lambda t: unit, "method": "SLSQP"}
     tight: Any = {"ftol": 1e-15, "maxiter": 1000}
@@ -340,10 +335,8 @@ def infimum_over_ellipsoid(v: Array, centre: Array, shape: Array, radius: float)
 def infimum_over_constrained_set(
     v: Array, gram: Array, moment: Array, level: float, norm_bound: float
 ) -> float:
-    """inf of v'theta over {theta'A theta - 2 b'theta <= level} and ||theta|| <= S.
-
-    A may be singular. The ellipsoid (centre m, shape M, radius r) is (M, M m, r^2 - m'M m).
-    """
+    """inf of v'theta over {theta'A theta - 2 b'theta <= level} and ||theta|| <= S; A may be
+    singular. An ellipsoid of centre m, shape M, radius r is (M, M m, r^2 - m'M m)."""
     ball = (np.eye(len(v)), np.zeros(len(v)), norm_bound**2)
     return _infimum(v, [(gram, moment, level), ball])
 
@@ -366,10 +359,8 @@ def minimum_reserve_by_search(certificates: Sequence[float]) -> float:
 def random_stream(
     rng: np.random.Generator, dim: int, rounds: int, max_candidates: int
 ) -> tuple[Array, list[tuple[Array, Array]]]:
-    """theta_star (norm <= 1) and a list of rounds (candidates (K, dim), baseline (dim,)).
-
-    K changes and includes 0 and 1 (given 2 rounds); every baseline mean is nonnegative.
-    """
+    """theta_star (norm <= 1) and its rounds (candidates (K, dim), baseline (dim,)): K changes and
+    includes 0 and 1 (given 2 rounds); every baseline mean is nonnegative."""
     theta = rng.normal(size=dim)
     theta *= rng.uniform(0.5, 1.0) / np.linalg.norm(theta)
     counts = rng.integers(0, max_candidates + 1, size=rounds)

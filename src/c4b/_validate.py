@@ -89,12 +89,18 @@ def _within(argument: str, array: Array, value: object) -> None:
         )
 
 
-def vector(argument: str, value: object, dim: int) -> Array:
-    """Shape (dim,), finite, within LARGEST."""
+def point(argument: str, value: Any, dim: int) -> Array:
+    """Shape (dim,). Finiteness is left to the kernel, as for ``pool``."""
     remedy = f"must be a vector of {dim} finite numbers, shape ({dim},)"
     array = _floats(argument, value, remedy)
     if array.shape != (dim,):
         raise InvalidInput(argument, value, f"{remedy}; got shape {array.shape}")
+    return array
+
+
+def vector(argument: str, value: object, dim: int) -> Array:
+    """Shape (dim,), finite, within LARGEST."""
+    array = point(argument, value, dim)
     _within(argument, array, value)
     return array
 
@@ -130,6 +136,8 @@ def series(argument: str, value: object, length: int | None = None) -> Array:
 
 
 def reward(argument: str, value: object) -> float:
+    if type(value) is float and -LARGEST <= value <= LARGEST:  # the usual case, cheaply
+        return value
     remedy = f"must be a finite number of at most {LARGEST:g} in magnitude"
     result = number(argument, value, remedy)
     if abs(result) > LARGEST:

@@ -6,7 +6,7 @@ from c4b import _validate
 from c4b._validate import Array
 from c4b.certificates import kernels
 from c4b.errors import InvalidInput
-from c4b.evidence.bounds import pool_forms
+from c4b.evidence.bounds import new_forms, pool_forms
 from c4b.evidence.evidence import Evidence
 
 
@@ -19,22 +19,12 @@ def _both(
     pool = np.ascontiguousarray(_validate.table("candidates", candidates, dim).T)
     against = _validate.vector("baseline", baseline, dim)
     alpha = _validate.fraction("alpha", alpha, "must lie strictly between 0 and 1")
-    stats, size = evidence.statistics, pool.shape[1]
-    squares, centres = np.empty((2, len(stats.radius), size))
-    joint, separate, scratch = np.empty((3, size))
-    pool_forms(stats, pool, squares, centres)
-    kernels.pool_certificates(
-        stats,
-        pool,
-        squares,
-        centres,
-        against,
-        alpha,
-        np.empty(dim),
-        scratch,
-        joint,
-        separate,
-    )
+    stats = evidence.statistics
+    forms = new_forms(stats, pool.shape[1])
+    pool_forms(stats, pool, forms)
+    joint, separate = np.empty((2, pool.shape[1]))
+    kernels.pool_joint(stats, forms, pool, against, alpha, joint)
+    kernels.pool_separate(stats, forms, pool, against, alpha, separate)
     return joint, separate
 
 

@@ -4,9 +4,11 @@ A *claim* is a pair (base, offset) that certifies ``base + L(offset + x(a))`` fo
 once. The joint and the separate certificate are the two claims about one round.
 """
 
+import numpy as np
+
 from c4b._jit import kernel
 from c4b._validate import Array
-from c4b.evidence.bounds import lower, raise_to_lower, upper
+from c4b.evidence.bounds import Forms, lower, raise_to_lower, upper
 from c4b.evidence.statistics import Statistics
 
 
@@ -35,22 +37,22 @@ def structural(stats: Statistics, baseline: Array, alpha: float, nonnegative: bo
 
 
 @kernel
-def pool_certificates(
-    stats: Statistics,
-    pool: Array,
-    squares: Array,
-    centres: Array,
-    baseline: Array,
-    alpha: float,
-    offset: Array,
-    scratch: Array,
-    joint: Array,
-    separate: Array,
+def pool_joint(
+    stats: Statistics, forms: Forms, pool: Array, baseline: Array, alpha: float, out: Array
 ) -> None:
-    """Both certificates of every candidate, joint and separate (K,); their difference is (10)."""
-    joint[:] = -float("inf")
-    separate[:] = -float("inf")
+    """(8) for every candidate: out (K,)."""
+    out[:] = -np.inf
+    offset = forms.offset
     base = joint_claim(baseline, alpha, offset)
-    raise_to_lower(stats, pool, squares, centres, base, offset, scratch, joint)
+    raise_to_lower(stats, forms, pool, base, offset, out)
+
+
+@kernel
+def pool_separate(
+    stats: Statistics, forms: Forms, pool: Array, baseline: Array, alpha: float, out: Array
+) -> None:
+    """(9) for every candidate: out (K,)."""
+    out[:] = -np.inf
+    offset = forms.offset
     base = separate_claim(stats, baseline, alpha, offset)
-    raise_to_lower(stats, pool, squares, centres, base, offset, scratch, separate)
+    raise_to_lower(stats, forms, pool, base, offset, out)

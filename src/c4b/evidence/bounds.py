@@ -6,6 +6,7 @@ vectorise without reordering any sum. For a pool, x V^-1 x is computed once a ca
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,10 +14,23 @@ from c4b._jit import kernel
 from c4b._validate import Array
 from c4b.evidence.statistics import Statistics
 
-BLAS_FROM_DIM = 17
-"""Smallest d at which one library matrix product beats the plain loops."""
 CANCELLATION = 1e-4
 """Below this share of its terms an expanded square keeps fewer than 12 digits: compute it directly."""
+
+
+class Forms(NamedTuple):
+    """What is computed once a round for a pool of K candidates, and scratch."""
+
+    squares: Array  # (G, K) x V_g^-1 x
+    centres: Array  # (G, K) x theta_hat_g
+    cross: Array  # (K,) scratch
+    offset: Array  # (d,) scratch
+
+
+@kernel
+def new_forms(stats: Statistics, size: int) -> Forms:
+    stack, dim = stats.estimate.shape
+    return Forms(np.empty((stack, size)), np.empty((stack, size)), np.empty(size), np.empty(dim))
 
 
 @kernel
@@ -47,8 +61,7 @@ def lower(stats: Statistics, v: Array) -> float:
         value = -stats.radius[g] * norm(stats.inverse[g], v)
         for i in range(len(v)):
             value += v[i] * stats.estimate[g, i]
-        if value > best:
-            best = value
+        best = max(best, value)
     return best
 
 
@@ -59,26 +72,33 @@ def upper(stats: Statistics, v: Array) -> float:
 
 
 @kernel
-def pool_squares(inverse: Array, pool: Array, out: Array) -> None:
-    """out[k] = x_k V^-1 x_k; pool (d, K), out (K,). Uses the symmetry of V^-1 for small d."""
+def pool_squares(inverse: Array, pool: Array, scratch: Array, out: Array) -> None:
+    """out[k] = x_k V^-1 x_k; pool (d, K), scratch and out (K,).
+
+    Sums x_i (V_ii x_i + 2 sum_{j<i} V_ij x_j): half the products of ``pool.T @ V^-1``. Four features
+    at a time keep the running sum in registers. No BLAS call: its threads would make both the time
+    and the last bits depend on the machine.
+    """
     dim, size = pool.shape
-    if dim >= BLAS_FROM_DIM:
-        image = np.dot(inverse, pool)
+    out[:] = 0.0
+    for i in range(dim):
+        own = inverse[i, i]
         for k in range(size):
-            out[k] = image[0, k] * pool[0, k]
-        for i in range(1, dim):
+            scratch[k] = own * pool[i, k]
+        fours = i - i % 4
+        for j in range(0, fours, 4):
+            a, b = 2.0 * inverse[i, j], 2.0 * inverse[i, j + 1]
+            c, d = 2.0 * inverse[i, j + 2], 2.0 * inverse[i, j + 3]
             for k in range(size):
-                out[k] += image[i, k] * pool[i, k]
-    else:
+                scratch[k] += (a * pool[j, k] + b * pool[j + 1, k]) + (
+                    c * pool[j + 2, k] + d * pool[j + 3, k]
+                )
+        for j in range(fours, i):
+            a = 2.0 * inverse[i, j]
+            for k in range(size):
+                scratch[k] += a * pool[j, k]
         for k in range(size):
-            out[k] = inverse[0, 0] * pool[0, k] * pool[0, k]
-        for i in range(1, dim):
-            for j in range(i):
-                twice = 2.0 * inverse[i, j]
-                for k in range(size):
-                    out[k] += twice * (pool[i, k] * pool[j, k])
-            for k in range(size):
-                out[k] += inverse[i, i] * (pool[i, k] * pool[i, k])
+            out[k] += scratch[k] * pool[i, k]
     for k in range(size):
         if out[k] < 0.0:  # rounding in a nearly known direction, or a broken inverse
             out[k] = norm(inverse, pool[:, k].copy()) ** 2
@@ -96,45 +116,39 @@ def pool_products(pool: Array, v: Array, out: Array) -> None:
 
 
 @kernel
-def pool_forms(stats: Statistics, pool: Array, squares: Array, centres: Array) -> None:
-    """Once a round: squares[g, k] = x V_g^-1 x and centres[g, k] = x theta_hat_g, both (G, K)."""
+def pool_forms(stats: Statistics, pool: Array, forms: Forms) -> None:
+    """Fill ``squares`` and ``centres`` for a pool (d, K)."""
     for g in range(len(stats.radius)):
-        pool_squares(stats.inverse[g], pool, squares[g])
-        pool_products(pool, stats.estimate[g], centres[g])
+        pool_squares(stats.inverse[g], pool, forms.cross, forms.squares[g])
+        pool_products(pool, stats.estimate[g], forms.centres[g])
 
 
 @kernel
-def pool_upper(stats: Statistics, squares: Array, centres: Array, out: Array) -> None:
+def pool_upper(stats: Statistics, forms: Forms, out: Array) -> None:
     """out[k] = U(x_k): the optimistic score of each candidate; +inf when nothing bounds it."""
     out[:] = np.inf
     for g in range(len(stats.radius)):
-        radius = stats.radius[g]
+        radius, squares, centres = stats.radius[g], forms.squares[g], forms.centres[g]
         for k in range(len(out)):
-            value = centres[g, k] + radius * math.sqrt(squares[g, k])
-            if value < out[k]:
-                out[k] = value
+            value = centres[k] + radius * math.sqrt(squares[k])
+            out[k] = min(out[k], value)
 
 
 @kernel
 def raise_to_lower(
-    stats: Statistics,
-    pool: Array,
-    squares: Array,
-    centres: Array,
-    base: float,
-    offset: Array,
-    scratch: Array,
-    out: Array,
+    stats: Statistics, forms: Forms, pool: Array, base: float, offset: Array, out: Array
 ) -> None:
-    """out[k] = max(out[k], base + L(offset + x_k)); offset (d,), scratch and out (K,).
+    """out[k] = max(out[k], base + L(offset + x_k)); pool (d, K), offset (d,), out (K,).
 
     A value that is not a number never raises ``out``.
     """
     dim, size = pool.shape
+    cross = forms.cross
     for g in range(len(stats.radius)):
         inverse, radius = stats.inverse[g], stats.radius[g]
+        squares, centres = forms.squares[g], forms.centres[g]
         shift, offset_square = base, 0.0
-        scratch[:] = 0.0
+        cross[:] = 0.0
         for i in range(dim):
             image = 0.0  # of V^-1 offset
             for j in range(dim):
@@ -144,20 +158,19 @@ def raise_to_lower(
             if image != 0.0:
                 twice = 2.0 * image
                 for k in range(size):
-                    scratch[k] += twice * pool[i, k]
+                    cross[k] += twice * pool[i, k]
         cancelled = 0
         for k in range(size):
-            terms = squares[g, k] + offset_square
-            square = terms + scratch[k]
-            value = shift + centres[g, k] - radius * math.sqrt(square if square > 0.0 else 0.0)
+            terms = squares[k] + offset_square
+            square = terms + cross[k]
+            value = shift + centres[k] - radius * math.sqrt(square if square > 0.0 else 0.0)
             safe = square >= CANCELLATION * terms  # false for NaN
             cancelled += not safe
             if safe and value > out[k]:
                 out[k] = value
         if cancelled > 0:
             for k in range(size):
-                terms = squares[g, k] + offset_square
-                if not terms + scratch[k] >= CANCELLATION * terms:
-                    value = shift + centres[g, k] - radius * norm(inverse, offset + pool[:, k])
-                    if value > out[k]:
-                        out[k] = value
+                terms = squares[k] + offset_square
+                if not terms + cross[k] >= CANCELLATION * terms:
+                    value = shift + centres[k] - radius * norm(inverse, offset + pool[:, k])
+                    out[k] = max(out[k], value)

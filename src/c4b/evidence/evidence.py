@@ -24,8 +24,8 @@ class Evidence:
         if not isinstance(model, LinearModel):
             raise InvalidInput("model", model, "must be a c4b.LinearModel")
         self.model = model
-        self.terms = model.terms
-        self.statistics = statistics.empty(model.ridges, model.dim, self.terms)
+        self.flat = statistics.empty(model)
+        self._radius_at = statistics.radius_index(model)
 
     def learn(self, features: object, rewards: object) -> None:
         """Absorb rows of ``features`` (n, d) with ``rewards`` (n,), in the order in which they arose.
@@ -34,10 +34,10 @@ class Evidence:
         """
         x = _validate.table("features", features, self.model.dim)
         y = _validate.series("rewards", rewards, len(x))
-        before = statistics.copy(self.statistics)
-        statistics.absorb_many(self.statistics, self.terms, x, y)
-        if not np.all(np.isfinite(self.statistics.inverse)):
-            statistics.restore(self.statistics, before)
+        before = self.flat.copy()
+        statistics.absorb_many(self.flat, x, y)
+        if not np.all(np.isfinite(self.flat)):
+            self.flat[:] = before
             raise InvalidInput(
                 "features",
                 features,
@@ -54,14 +54,20 @@ class Evidence:
         return bounds.upper(self.statistics, _validate.vector("v", v, self.model.dim))
 
     @property
+    def statistics(self) -> statistics.Statistics:
+        """Named views of the state, for kernels; not for writing."""
+        return statistics.opened(self.flat)[0]
+
+    @property
     def estimate(self) -> Array:
         """theta_hat (5), shape (d,); a copy."""
-        return self.statistics.estimate[0].copy()
+        estimate: Array = self.statistics.estimate[0].copy()
+        return estimate
 
     @property
     def radius(self) -> float:
         """beta (6) or its mixture form."""
-        return float(self.statistics.radius[0])
+        return self.flat.item(self._radius_at)
 
     @property
     def count(self) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 
 from c4b._jit import kernel
 from c4b._validate import Array
-from c4b.evidence.model import Terms
+from c4b.evidence.model import LinearModel, Terms
 
 REFACTOR_EVERY = 256
 """Rank-one updates between two factorisations from the Gram matrix: O(d^3 / 256) a round."""
@@ -19,6 +19,10 @@ RESIDUAL_LIMIT = 1e-8
 """Relative residual of V (V^-1 x) = x above which the inverse is recomputed early."""
 
 LOG_DET, COUNT, SINCE_FACTORED = 0, 1, 2
+
+
+HEADING = 6
+"""Numbers before the arrays in a flat vector: G, d, sigma, S, 2 log(1/delta), self-normalized?"""
 
 
 class Statistics(NamedTuple):
@@ -33,33 +37,49 @@ class Statistics(NamedTuple):
     tally: Array  # (3,) log(det V / lambda^d), observations, updates since factored
 
 
-def empty(ridges: Array, dim: int, terms: Terms) -> Statistics:
-    """No data yet: V = a I, whose inverse is I / a."""
+def empty(model: LinearModel) -> Array:
+    """No data yet, as one flat vector: V = a I, whose inverse is I / a.
+
+    One vector holds the model's terms and all statistics, so that a compiled call takes one argument
+    instead of eight and what is copied or saved is exactly what continues.
+    """
+    ridges, dim = model.ridges, model.dim
     stack = len(ridges)
-    inverse = np.zeros((stack, dim, dim))
+    flat = np.zeros(HEADING + stack * (2 + dim + dim * dim) + dim * dim + dim + 3)
+    flat[:HEADING] = (stack, dim, *model.terms)
+    stats, terms = opened(flat)
+    stats.ridges[:] = ridges
     for g in range(stack):
-        np.fill_diagonal(inverse[g], 1.0 / ridges[g])
-    fresh = Statistics(
-        ridges,
-        inverse,
-        np.zeros((stack, dim)),
-        np.zeros(stack),
-        np.zeros((dim, dim)),
-        np.zeros(dim),
-        np.zeros(3),
+        np.fill_diagonal(stats.inverse[g], 1.0 / ridges[g])
+    recentre(stats, terms)
+    return flat
+
+
+def radius_index(model: LinearModel) -> int:
+    """Where the first radius lies in a flat vector."""
+    return HEADING + len(model.ridges) * (1 + model.dim + model.dim * model.dim)
+
+
+@kernel
+def opened(flat: Array) -> tuple[Statistics, Terms]:
+    """Name the parts of a flat vector; writing to them writes to it."""
+    stack, dim = int(flat[0]), int(flat[1])
+    a = HEADING + stack
+    b = a + stack * dim * dim
+    c = b + stack * dim
+    d = c + stack
+    e = d + dim * dim
+    f = e + dim
+    stats = Statistics(
+        flat[HEADING:a],
+        flat[a:b].reshape(stack, dim, dim),
+        flat[b:c].reshape(stack, dim),
+        flat[c:d],
+        flat[d:e].reshape(dim, dim),
+        flat[e:f],
+        flat[f : f + 3],
     )
-    recentre(fresh, terms)
-    return fresh
-
-
-def copy(stats: Statistics) -> Statistics:
-    return Statistics(*(array.copy() for array in stats))
-
-
-def restore(stats: Statistics, earlier: Statistics) -> None:
-    """Write ``earlier`` back into the arrays of ``stats``."""
-    for array, old in zip(stats, earlier, strict=True):
-        array[...] = old
+    return stats, Terms(flat[2], flat[3], flat[4], flat[5] == 1.0)
 
 
 @kernel
@@ -159,7 +179,9 @@ def factor(stats: Statistics) -> None:
             for i in range(dim):
                 log_det += math.log(lower[i, i] / math.sqrt(stats.ridges[0]))
             stats.tally[LOG_DET] = 2.0 * log_det
-        half = np.linalg.solve(lower, np.eye(dim)) if np.isfinite(lower[dim - 1, dim - 1]) else lower
+        half = (
+            np.linalg.solve(lower, np.eye(dim)) if np.isfinite(lower[dim - 1, dim - 1]) else lower
+        )
         for i in range(dim):
             for j in range(i + 1):
                 total = 0.0
@@ -193,15 +215,17 @@ def cholesky(shape: Array) -> Array:
 
 
 @kernel
-def absorb(stats: Statistics, terms: Terms, x: Array, y: float) -> None:
+def absorb(flat: Array, x: Array, y: float) -> None:
     """One observation, complete: (4), (5) and (6) hold again afterwards."""
+    stats, terms = opened(flat)
     add(stats, x, y)
     recentre(stats, terms)
 
 
 @kernel
-def absorb_many(stats: Statistics, terms: Terms, features: Array, rewards: Array) -> None:
+def absorb_many(flat: Array, features: Array, rewards: Array) -> None:
     """Rows of ``features`` (n, d) with ``rewards`` (n,), in order."""
+    stats, terms = opened(flat)
     for n in range(len(rewards)):
         add(stats, features[n], rewards[n])
     recentre(stats, terms)

@@ -1,7 +1,7 @@
 """Certified money: the bank B, the executed prefix Z, and what they allow next: (12) and (13).
 
-Every ledger states its claims (see ``c4b.certificates``) about the round to come: a candidate's
-margin is the largest ``base + L(offset + x(a))`` over them. No function here sees a reward.
+Every ledger makes claims (see ``c4b.certificates``) about the round to come: a candidate's margin is
+the largest ``base + L(offset + x(a))`` over them. No function here sees a reward.
 
 Carry and refresh are one ledger with different memories. For any earlier round s,
 ``D_t = D_s + (Z_t - Z_s) @ theta`` and ``B_s <= D_s``, so ``B_s + L(Z_{t-1} - Z_s + z_t(a))`` is a
@@ -14,9 +14,10 @@ import numpy as np
 
 from c4b._jit import kernel
 from c4b._validate import Array
-from c4b.certificates.kernels import joint_claim, separate_claim, structural
-from c4b.evidence.bounds import lower, upper
+from c4b.certificates.kernels import joint_claim, structural
+from c4b.evidence.bounds import Forms, lower, raise_to_lower, upper
 from c4b.evidence.statistics import Statistics
+from c4b.evidence.statistics import opened as opened_evidence
 
 JOINT, SEPARATE, REVALUE, UNGATED = 0, 1, 2, 3
 """Accounting: joint or separate certificates into a bank; separate sums revalued; no gate."""
@@ -44,59 +45,75 @@ class Ledger(NamedTuple):
     kept_prefix: Array  # (M, d) Z_s of remembered rounds
 
 
-def opening(account: Account, dim: int, remembered: int) -> Ledger:
-    """Before the first round: B = R0, Z = 0, and that state remembered if there is a memory."""
-    bank = np.nan if account.kind == UNGATED else account.reserve
-    return Ledger(
-        np.array([bank]),
-        np.zeros(dim),
-        np.zeros((3, dim)),
-        np.full(remembered, account.reserve),
-        np.zeros((remembered, dim)),
-    )
+HEADING = 6
+"""Numbers before the arrays in a flat vector: M, d, then the account."""
+BANK = HEADING
+"""Where the bank lies in a flat vector."""
 
 
-def copy(ledger: Ledger) -> Ledger:
-    return Ledger(*(array.copy() for array in ledger))
-
-
-def restore(ledger: Ledger, earlier: Ledger) -> None:
-    for array, old in zip(ledger, earlier, strict=True):
-        array[...] = old
+def opening(account: Account, dim: int, remembered: int) -> Array:
+    """Before the first round, as one flat vector: B = R0, Z = 0, that state remembered if it can be."""
+    flat = np.zeros(HEADING + 1 + 4 * dim + remembered * (1 + dim))
+    flat[:HEADING] = (remembered, dim, *account)
+    ledger, _ = opened(flat)
+    ledger.bank[0] = np.nan if account.kind == UNGATED else account.reserve
+    ledger.kept_bank[:] = account.reserve
+    return flat
 
 
 @kernel
-def write_claims(
+def opened(flat: Array) -> tuple[Ledger, Account]:
+    """Name the parts of a flat vector; writing to them writes to it."""
+    remembered, dim = int(flat[0]), int(flat[1])
+    a = HEADING + 1
+    b = a + dim
+    c = b + 3 * dim
+    d = c + remembered
+    ledger = Ledger(
+        flat[HEADING:a],
+        flat[a:b],
+        flat[b:c].reshape(3, dim),
+        flat[c:d],
+        flat[d : d + remembered * dim].reshape(remembered, dim),
+    )
+    return ledger, Account(flat[2], flat[3], flat[4] == 1.0, int(flat[5]))
+
+
+@kernel
+def pool_margins(
     ledger: Ledger,
     account: Account,
     stats: Statistics,
+    forms: Forms,
+    pool: Array,
     baseline: Array,
-    base: Array,
-    offset: Array,
-) -> int:
-    """Claims about any candidate of the coming round: base (M+1,), offset (M+1, d); returns how many."""
-    dim = len(baseline)
-    alpha = account.alpha
+    certificate: Array,
+    out: Array,
+) -> None:
+    """Margin of every candidate, out (K,): the bank that playing it would leave, -inf if uncertified.
+
+    ``certificate`` (K,) is joint or separate, as the account's kind says; unused by the others.
+    """
+    offset, alpha, dim = forms.offset, account.alpha, len(baseline)
     if account.kind == UNGATED:
-        return 0
-    if account.kind == SEPARATE:
-        base[0] = ledger.bank[0] + separate_claim(stats, baseline, alpha, offset[0])
-        return 1
-    if account.kind == REVALUE:
+        out[:] = np.inf
+    elif account.kind == REVALUE:
+        out[:] = -np.inf
         for i in range(dim):
-            offset[0, i] = ledger.sums[DISPLACED, i] + baseline[i]
-        owed = (1.0 - alpha) * upper(stats, offset[0])
+            offset[i] = ledger.sums[DISPLACED, i] + baseline[i]
+        owed = (1.0 - alpha) * upper(stats, offset)
         earned = structural(stats, ledger.sums[FALLBACK], alpha, account.nonnegative)
-        offset[0] = ledger.sums[PLAYED]
-        base[0] = account.reserve + earned - owed
-        return 1
-    base[0] = ledger.bank[0] + joint_claim(baseline, alpha, offset[0])
-    kept = len(ledger.kept_bank)
-    for m in range(kept):
-        base[m + 1] = ledger.kept_bank[m]
-        for i in range(dim):
-            offset[m + 1, i] = offset[0, i] + (ledger.prefix[i] - ledger.kept_prefix[m, i])
-    return kept + 1
+        base = account.reserve + earned - owed
+        raise_to_lower(stats, forms, pool, base, ledger.sums[PLAYED], out)
+    else:
+        bank = ledger.bank[0]
+        for k in range(len(out)):
+            out[k] = bank + certificate[k]
+        for m in range(len(ledger.kept_bank)):
+            base = ledger.kept_bank[m] + joint_claim(baseline, alpha, offset)
+            for i in range(dim):
+                offset[i] += ledger.prefix[i] - ledger.kept_prefix[m, i]
+            raise_to_lower(stats, forms, pool, base, offset, out)
 
 
 @kernel
@@ -114,13 +131,12 @@ def baseline_margin(
         earned = structural(stats, scratch, alpha, account.nonnegative)
         owed = (1.0 - alpha) * upper(stats, ledger.sums[DISPLACED])
         return account.reserve + lower(stats, ledger.sums[PLAYED]) + earned - owed
-    best = ledger.bank[0] + structural(stats, baseline, alpha, account.nonnegative)
+    best: float = ledger.bank[0] + structural(stats, baseline, alpha, account.nonnegative)
     for m in range(len(ledger.kept_bank)):
         for i in range(dim):
             scratch[i] = ledger.prefix[i] - ledger.kept_prefix[m, i] + alpha * baseline[i]
         value = ledger.kept_bank[m] + lower(stats, scratch)
-        if value > best:
-            best = value
+        best = max(best, value)
     return best
 
 
@@ -159,9 +175,8 @@ def _enter(
 
 @kernel
 def amend(
-    ledger: Ledger,
-    account: Account,
-    stats: Statistics,
+    ledger_flat: Array,
+    evidence_flat: Array,
     decided: Array,
     decided_is_baseline: bool,
     executed: Array,
@@ -173,7 +188,9 @@ def amend(
     D changes by exactly (x(executed) - x(decided)) @ theta, so charging L of that difference keeps
     B <= D whatever was decided in between. The bank may become negative: the truth may be, too.
     """
-    if account.kind == JOINT or account.kind == SEPARATE:
+    ledger, account = opened(ledger_flat)
+    stats, _ = opened_evidence(evidence_flat)
+    if account.kind in (JOINT, SEPARATE):
         ledger.bank[0] += lower(stats, executed - decided)
     _enter(ledger, account, decided, baseline, decided_is_baseline, -1.0)
     _enter(ledger, account, executed, baseline, executed_is_baseline, 1.0)

@@ -7,7 +7,6 @@ compiled round over these choices.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from c4b import _validate
 from c4b.errors import InvalidInput
@@ -26,13 +25,6 @@ _ACCOUNTING = {
     ("separate", "revalue"): ledgers.REVALUE,
     ("joint", "none"): ledgers.UNGATED,
 }
-
-
-class Rule(NamedTuple):
-    """A composition with its budget, as kernels read it."""
-
-    account: ledgers.Account
-    propose: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +63,13 @@ summary='refresh, but only the top proposal')
     def remembered(self) -> int:
         return LEDGERS[self.ledger]
 
-    def rule(self, alpha: float, reserve: float, baseline_nonnegative: bool) -> Rule:
+    @property
+    def propose(self) -> bool:
+        return self.selection == "propose"
+
+    def account(self, alpha: float, reserve: float, baseline_nonnegative: bool) -> ledgers.Account:
         kind = _ACCOUNTING[self.certificate, self.ledger]
-        account = ledgers.Account(alpha, reserve, baseline_nonnegative, kind)
-        return Rule(account, self.selection == "propose")
+        return ledgers.Account(alpha, reserve, baseline_nonnegative, kind)
 
 
 _REGISTRY: dict[str, Composition] = {}

@@ -46,7 +46,7 @@ class Decision(NamedTuple):
 class CandidateReport(NamedTuple):
     """One line of an explanation; all numbers in units of reward."""
 
-    index: int
+    candidate: int
     ucb: float
     margin: float
     """Bank after playing it; admissible when >= 0. +inf: no gate. -inf: cannot be certified."""
@@ -65,7 +65,14 @@ class Explanation:
         self.decision = decision
         self.candidates = [
             CandidateReport(
-                k, ucb, margin, margin >= 0.0, joint, separate, joint - separate, k == decision.action
+                k,
+                ucb,
+                margin,
+                margin >= 0.0,
+                joint,
+                separate,
+                joint - separate,
+                k == decision.action,
             )
             for k, (ucb, margin, joint, separate) in enumerate(decision.details.T.tolist())
         ]
@@ -92,7 +99,7 @@ class Explanation:
         nearest = max(self.candidates, key=lambda c: c.margin)
         return (
             f"The baseline was played: none of {total} candidates is admissible; candidate "
-            f"{nearest.index} came nearest and lacks {-nearest.margin:.4f}; bank {decision.bank:.4f}."
+            f"{nearest.candidate} came nearest and lacks {-nearest.margin:.4f}; bank {decision.bank:.4f}."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -127,12 +134,14 @@ class Explanation:
     def __str__(self) -> str:
         lines = [self.summary]
         if self.candidates:
-            lines.append("   #       ucb    margin  admissible     joint  separate  penalty avoided")
+            lines.append(
+                "   #       ucb    margin  admissible     joint  separate  penalty avoided"
+            )
         for c in self.candidates:
             verdict = "yes" if c.admissible else "no"
             mark = "*" if c.chosen else " "
             lines.append(
-                f"{mark}{c.index:3d} {c.ucb:9.4f} {c.margin:9.4f}  {verdict:>10} "
+                f"{mark}{c.candidate:3d} {c.ucb:9.4f} {c.margin:9.4f}  {verdict:>10} "
                 f"{c.joint:9.4f} {c.separate:9.4f}  {c.penalty:15.4f}"
             )
         return "\n".join(lines)

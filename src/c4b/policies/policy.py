@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from c4b import _validate
-from c4b._validate import Array
+from c4b._validate import LARGEST, Array
 from c4b.errors import (
     ContradictoryOutcome,
     HistoryClosed,
@@ -80,8 +80,9 @@ class Policy:
         )
         self.baseline_nonnegative = _validate.boolean("baseline_nonnegative", baseline_nonnegative)
         self.absorb = _validate.name("absorb", absorb, ABSORB)
-        self._rule = self.composition.rule(self.alpha, self.reserve, self.baseline_nonnegative)
-        self._ledger = ledgers.opening(self._rule.account, model.dim, self.composition.remembered)
+        account = self.composition.account(self.alpha, self.reserve, self.baseline_nonnegative)
+        self._ledger = ledgers.opening(account, model.dim, self.composition.remembered)
+        self._propose = self.composition.propose
         self._outcomes = Outcomes(in_order=self.absorb == "in-order")
         self._rounds = 0
         self._token = secrets.token_hex(6)
@@ -112,7 +113,7 @@ class Policy:
         dim = self.evidence.model.dim
         return self._decide(
             _validate.pool("candidates", candidates, dim),
-            _validate.vector("baseline", baseline, dim),
+            _validate.point("baseline", baseline, dim),
         )
 
     def decide_many(self, rounds: Iterable[tuple[object, object]]) -> list[Decision]:
@@ -121,29 +122,33 @@ class Policy:
         checked = [
             (
                 _validate.pool(f"rounds[{n}].candidates", candidates, dim),
-                _validate.vector(f"rounds[{n}].baseline", baseline, dim),
+                _validate.point(f"rounds[{n}].baseline", baseline, dim),
             )
             for n, (candidates, baseline) in enumerate(rounds)
         ]
-        before, first = ledgers.copy(self._ledger), self._rounds
+        before, first = self._ledger.copy(), self._rounds
         try:
             return [self._decide(candidates, baseline) for candidates, baseline in checked]
         except (NoSafeAction, InvalidInput):
-            ledgers.restore(self._ledger, before)
+            self._ledger[:] = before
             for round_ in range(first, self._rounds):
                 del self._outcomes.open[round_]
             self._rounds = first
             raise
 
     def _decide(self, candidates: Array, baseline: Array) -> Decision:
-        evidence = self.evidence
-        before = self._ledger.bank.item()
+        evidence, ledger = self.evidence.flat, self._ledger
+        before = ledger.item(ledgers.BANK)
         action, bank, ucb, certificate, details, executed = decide(
-            evidence.statistics, self._ledger, self._rule, candidates, baseline
+            evidence, ledger, self._propose, candidates, baseline
         )
         if action == NOT_FINITE:
             row = int(bank)
-            raise InvalidInput(f"candidates[{row}]", candidates[row], "must hold finite numbers only")
+            if row == BASELINE:
+                raise InvalidInput("baseline", baseline, f"must be finite, within {LARGEST:g}")
+            raise InvalidInput(
+                f"candidates[{row}]", candidates[row], "must hold finite numbers only"
+            )
         if action == NO_SAFE_ACTION:
             raise NoSafeAction(
                 f"round {self._rounds}: no candidate and not even the baseline is certified (baseline "
@@ -159,7 +164,7 @@ class Policy:
             bank,
             certificate,
             ucb,
-            evidence.statistics.radius.item(0),
+            self.evidence.radius,
             before,
             self.composition.name,
             details,
@@ -183,8 +188,7 @@ class Policy:
             really = _validate.vector("features", features, self.evidence.model.dim)
         ledgers.amend(
             self._ledger,
-            self._rule.account,
-            self.evidence.statistics,
+            self.evidence.flat,
             entry.executed,
             entry.is_baseline,
             really,
@@ -204,9 +208,7 @@ class Policy:
             self._outcomes.open[round_].reward = value
             self._absorb(round_)
 
-    def observe_many(
-        self, outcomes: Mapping[str, float] | Iterable[tuple[str, float]]
-    ) -> None:
+    def observe_many(self, outcomes: Mapping[str, float] | Iterable[tuple[str, float]]) -> None:
         """Several (id, reward) pairs, or a mapping; all are taken or none."""
         pairs = outcomes.items() if isinstance(outcomes, Mapping) else outcomes
         news: dict[int, float] = {}
@@ -243,7 +245,7 @@ class Policy:
 
     def _absorb(self, round_: int) -> None:
         for features, reward in self._outcomes.ready(round_):
-            absorb(self.evidence.statistics, self.evidence.terms, features, reward)
+            absorb(self.evidence.flat, features, reward)
 
     def _round_of(self, decision_id: str) -> int:
         if isinstance(decision_id, str):
@@ -294,12 +296,12 @@ class Policy:
     @property
     def bank(self) -> float:
         """Certified lower bound of R0 + cumulative contrast so far; NaN without a gate."""
-        return float(self._ledger.bank[0])
+        return self._ledger.item(ledgers.BANK)
 
     @property
     def prefix(self) -> Array:
         """Z = sum of x(executed) - (1 - alpha) x(baseline), shape (d,); a copy."""
-        return self._ledger.prefix.copy()
+        return ledgers.opened(self._ledger)[0].prefix.copy()
 
     @property
     def estimate(self) -> Array:
@@ -358,19 +360,24 @@ class Policy:
         }
 
     def _arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        stats, ledger = self.evidence.statistics, self._ledger
         return {
-            **{f"evidence.{key}": array for key, array in stats._asdict().items()},
-            **{f"ledger.{key}": array for key, array in ledger._asdict().items()},
-            **{f"outcomes.{key}": array for key, array in self._outcomes.arrays(self.model.dim).items()},
+            "evidence": self.evidence.flat,
+            "ledger": self._ledger,
+            **{
+                f"outcomes.{key}": array
+                for key, array in self._outcomes.arrays(self.model.dim).items()
+            },
         }
 
     def _restore(self, header: dict[str, Any], arrays: dict[str, np.ndarray[Any, Any]]) -> None:
-        for key, array in self._arrays().items():
-            if key.startswith(("evidence.", "ledger.")):
-                array[...] = state_file.like(arrays[key], array)
+        self.evidence.flat[:] = state_file.like(arrays["evidence"], self.evidence.flat)
+        self._ledger[:] = state_file.like(arrays["ledger"], self._ledger)
         self._outcomes.restore(
-            {k.removeprefix("outcomes."): a for k, a in arrays.items() if k.startswith("outcomes.")},
+            {
+                k.removeprefix("outcomes."): a
+                for k, a in arrays.items()
+                if k.startswith("outcomes.")
+            },
             self.model.dim,
         )
         self._token = str(header["token"])

@@ -30,13 +30,20 @@ def fields(configuration: Any) -> dict[str, Any]:
 
 def like(array: np.ndarray[Any, Any], template: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     if array.shape != template.shape or array.dtype != template.dtype:
-        raise ValueError(f"expected {template.dtype} {template.shape}, found {array.dtype} {array.shape}")
+        raise ValueError(
+            f"expected {template.dtype} {template.shape}, found {array.dtype} {array.shape}"
+        )
     return array
 
 
 def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays) -> None:
     """Replace ``path`` only once the new content is safely on disk."""
-    header = {"format": "c4b-policy", "version": VERSION, **header, "digest": _digest(header, arrays)}
+    header = {
+        "format": "c4b-policy",
+        "version": VERSION,
+        **header,
+        "digest": _digest(header, arrays),
+    }
     text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **{_HEADER: text}, **arrays)
@@ -80,7 +87,15 @@ def corrupt_if_fails(path: str | os.PathLike[str]) -> Iterator[None]:
         yield
     except StateFileError:
         raise
-    except (ValueError, KeyError, TypeError, IndexError, OSError, EOFError, zipfile.BadZipFile) as error:
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        IndexError,
+        OSError,
+        EOFError,
+        zipfile.BadZipFile,
+    ) as error:
         raise CorruptState(
             f"{path}: damaged, or not a saved policy ({error}); restore it from a copy"
         ) from error
