@@ -10,9 +10,7 @@ from c4b.evidence.bounds import new_forms, pool_forms
 from c4b.evidence.evidence import Evidence
 
 
-def _both(
-    evidence: Evidence, candidates: object, baseline: object, alpha: float
-) -> tuple[Array, Array]:
+def _both(evidence: Evidence, candidates: object, baseline: object, alpha: float) -> tuple[Array, Array]:
     if not isinstance(evidence, Evidence):
         raise InvalidInput("evidence", evidence, "must be a c4b.Evidence, e.g. policy.evidence")
     dim = evidence.model.dim
@@ -28,23 +26,17 @@ def _both(
     return joint, separate
 
 
-def joint_certificate(
-    evidence: Evidence, candidates: object, baseline: object, alpha: float
-) -> Array:
+def joint_certificate(evidence: Evidence, candidates: object, baseline: object, alpha: float) -> Array:
     """(8): lower bound (K,) of each candidate's contrast, from one shared set."""
     return _both(evidence, candidates, baseline, alpha)[0]
 
 
-def separate_certificate(
-    evidence: Evidence, candidates: object, baseline: object, alpha: float
-) -> Array:
+def separate_certificate(evidence: Evidence, candidates: object, baseline: object, alpha: float) -> Array:
     """(9): the same from two intervals bounded apart; never larger than the joint certificate."""
     return _both(evidence, candidates, baseline, alpha)[1]
 
 
-def decoupling_penalty(
-    evidence: Evidence, candidates: object, baseline: object, alpha: float
-) -> Array:
+def decoupling_penalty(evidence: Evidence, candidates: object, baseline: object, alpha: float) -> Array:
     """(10): joint minus separate certificate (K,), what bounding the two rewards apart costs.
 
     >>> from c4b import Evidence, LinearModel

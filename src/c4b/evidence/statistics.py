@@ -105,9 +105,7 @@ def recentre(stats: Statistics, terms: Terms) -> None:
             explained_first = explained
         ridge = stats.ridges[g]
         if terms.self_normalized:
-            stats.radius[g] = (
-                terms.noise * math.sqrt(gamma_squared) + math.sqrt(ridge) * terms.norm_bound
-            )
+            stats.radius[g] = terms.noise * math.sqrt(gamma_squared) + math.sqrt(ridge) * terms.norm_bound
         else:
             gain = explained - explained_first  # exactly 0 for g = 0
             stats.radius[g] = math.sqrt(
@@ -179,9 +177,7 @@ def factor(stats: Statistics) -> None:
             for i in range(dim):
                 log_det += math.log(lower[i, i] / math.sqrt(stats.ridges[0]))
             stats.tally[LOG_DET] = 2.0 * log_det
-        half = (
-            np.linalg.solve(lower, np.eye(dim)) if np.isfinite(lower[dim - 1, dim - 1]) else lower
-        )
+        half = np.linalg.solve(lower, np.eye(dim)) if np.isfinite(lower[dim - 1, dim - 1]) else lower
         for i in range(dim):
             for j in range(i + 1):
                 total = 0.0

@@ -134,9 +134,7 @@ class Explanation:
     def __str__(self) -> str:
         lines = [self.summary]
         if self.candidates:
-            lines.append(
-                "   #       ucb    margin  admissible     joint  separate  penalty avoided"
-            )
+            lines.append("   #       ucb    margin  admissible     joint  separate  penalty avoided")
         for c in self.candidates:
             verdict = "yes" if c.admissible else "no"
             mark = "*" if c.chosen else " "

@@ -146,9 +146,7 @@ class Policy:
             row = int(bank)
             if row == BASELINE:
                 raise InvalidInput("baseline", baseline, f"must be finite, within {LARGEST:g}")
-            raise InvalidInput(
-                f"candidates[{row}]", candidates[row], "must hold finite numbers only"
-            )
+            raise InvalidInput(f"candidates[{row}]", candidates[row], "must hold finite numbers only")
         if action == NO_SAFE_ACTION:
             raise NoSafeAction(
                 f"round {self._rounds}: no candidate and not even the baseline is certified (baseline "
@@ -363,21 +361,14 @@ class Policy:
         return {
             "evidence": self.evidence.flat,
             "ledger": self._ledger,
-            **{
-                f"outcomes.{key}": array
-                for key, array in self._outcomes.arrays(self.model.dim).items()
-            },
+            **{f"outcomes.{key}": array for key, array in self._outcomes.arrays(self.model.dim).items()},
         }
 
     def _restore(self, header: dict[str, Any], arrays: dict[str, np.ndarray[Any, Any]]) -> None:
         self.evidence.flat[:] = state_file.like(arrays["evidence"], self.evidence.flat)
         self._ledger[:] = state_file.like(arrays["ledger"], self._ledger)
         self._outcomes.restore(
-            {
-                k.removeprefix("outcomes."): a
-                for k, a in arrays.items()
-                if k.startswith("outcomes.")
-            },
+            {k.removeprefix("outcomes."): a for k, a in arrays.items() if k.startswith("outcomes.")},
             self.model.dim,
         )
         self._token = str(header["token"])

@@ -30,9 +30,7 @@ def fields(configuration: Any) -> dict[str, Any]:
 
 def like(array: np.ndarray[Any, Any], template: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     if array.shape != template.shape or array.dtype != template.dtype:
-        raise ValueError(
-            f"expected {template.dtype} {template.shape}, found {array.dtype} {array.shape}"
-        )
+        raise ValueError(f"expected {template.dtype} {template.shape}, found {array.dtype} {array.shape}")
     return array
 
 
