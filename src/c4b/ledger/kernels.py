@@ -96,8 +96,8 @@ def pool_margins(
 ) -> None:
     """out[row, k], out (R, K): the bank that playing a candidate would leave, -inf if uncertified.
 
-    out[certificate] holds the joint or separate certificates where the account's kind needs them; offset (d,) is
-    scratch.
+    out[certificate] holds the joint or separate certificates where the account's kind needs them;
+    offset (d,) is scratch.
     """
     alpha = account.alpha
     dim, size = pool.shape

@@ -203,7 +203,7 @@ def _certify_rows(
     baseline: Array,
     details: Array,
 ) -> int:
-    """``score`` and ``certify`` for candidate-major rows (K, d); returns a row that is not finite, or -1."""
+    """``score`` and ``certify`` for rows (K, d); returns a row that is not finite, or -1."""
     size, dim = rows.shape
     pool = np.empty((dim, size))
     for start in range(0, size, TILE):
