@@ -148,7 +148,7 @@ def decide(
         ucb = upper(stats, baseline)
         bound = structural(stats, baseline, account.alpha, account.nonnegative)
     else:
-        margin = details[MARGIN, action]
+        margin = details[MARGIN, action] if account.kind != UNGATED else np.nan
         executed[:] = candidates[action]
         ucb = details[UCB, action]
         bound = details[SEPARATE_BOUND if account.kind == SEPARATE else JOINT_BOUND, action]
