@@ -46,7 +46,8 @@ def norm(inverse: Array, v: Array) -> float:
         size += math.sqrt(inverse[i, i]) * abs(v[i])
     if square >= 0.0:
         return math.sqrt(square)
-    return 0.0 if square >= -1e-13 * dim * size * size else np.nan
+    rounding = 1e-13 * dim * size * size
+    return 0.0 if -square <= rounding < np.inf else np.nan  # an overflow is no rounding
 
 
 @kernel
