@@ -37,7 +37,7 @@ def test_lost_positive_definiteness_is_not_a_width_of_zero() -> None:
     evidence = c4b.Evidence(c4b.LinearModel(2, 0.1, 1.0))
     evidence.statistics.inverse[0] = [[1.0, 2.0], [2.0, 1.0]]  # eigenvalues 3 and -1
     assert evidence.lower([1.0, -1.0]) == -np.inf
-    evidence.statistics.inverse[0] *= 1e120
+    evidence.statistics.inverse[0] *= 1e130
     assert evidence.lower([1e100, -1e100]) == -np.inf  # nor where the square overflows to -inf
 
 
