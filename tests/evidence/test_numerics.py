@@ -113,3 +113,12 @@ def test_estimate_is_recomputed_not_accumulated() -> None:
     evidence.learn(*history(rng, np.ones(4) / 2, 1000, 0.1))
     stats = evidence.statistics
     np.testing.assert_allclose(evidence.estimate, stats.inverse[0] @ stats.moment, rtol=1e-13)
+
+
+def test_a_bound_that_overflows_is_no_evidence() -> None:
+    """theta_hat = 5e249 is finite, times 1e100 it is not: +inf would be a bound that earns anything."""
+    evidence = c4b.Evidence(c4b.LinearModel(1, 0.1, 1.0, ridge=1e-300))
+    evidence.learn([[1e-150]], [1e100])
+    assert evidence.estimate[0] == pytest.approx(5e249)
+    assert evidence.lower([1e100]) == -np.inf
+    assert evidence.upper([-1e100]) == np.inf

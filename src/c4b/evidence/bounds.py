@@ -54,15 +54,16 @@ def norm(inverse: Array, v: Array) -> float:
 def lower(stats: Statistics, v: Array) -> float:
     """L(v) = max_g [v theta_hat_g - beta_g ||v||_g], a lower bound of v @ theta over the set.
 
-    A value that is not a number is no evidence: it never raises the bound, and with nothing else the
-    bound is -inf, which certifies nothing.
+    A value that is not a number, or an overflow to +inf, is no evidence: it never raises the bound,
+    and with nothing else the bound is -inf, which certifies nothing.
     """
     best = -np.inf
     for g in range(len(stats.radius)):
         value = -stats.radius[g] * norm(stats.inverse[g], v)
         for i in range(len(v)):
             value += v[i] * stats.estimate[g, i]
-        best = max(best, value)
+        if value < np.inf:  # false for NaN
+            best = max(best, value)
     return best
 
 
