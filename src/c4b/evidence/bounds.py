@@ -74,6 +74,26 @@ def upper(stats: Statistics, v: Array) -> float:
 
 
 @kernel
+def contains(stats: Statistics, theta: Array) -> bool:
+    """Whether theta lies in every ellipsoid of the stack: the event (7) at this moment.
+
+    ||theta - theta_hat||_V^2 <= beta^2 with V = A + a I, from A itself, not from an inverse.
+    """
+    dim = len(theta)
+    for g in range(len(stats.radius)):
+        square = 0.0
+        for i in range(dim):
+            gap = theta[i] - stats.estimate[g, i]
+            total = stats.ridges[g] * gap
+            for j in range(dim):
+                total += stats.gram[i, j] * (theta[j] - stats.estimate[g, j])
+            square += total * gap
+        if not square <= stats.radius[g] ** 2:
+            return False
+    return True
+
+
+@kernel
 def pool_squares(inverse: Array, pool: Array, scratch: Array, out: Array) -> None:
     """out[k] = x_k V^-1 x_k; pool (d, K), scratch and out (K,).
 

@@ -79,14 +79,37 @@ def choose(score: Array, margin: Array, propose: bool) -> int:
 
 
 @kernel
-def fall_back(
-    ledger: Ledger, account: Account, stats: Statistics, baseline: Array, scratch: Array
+def settle(
+    stats: Statistics,
+    ledger: Ledger,
+    account: Account,
+    propose: bool,
+    candidates: Array,
+    baseline: Array,
+    details: Array,
+    executed: Array,
 ) -> tuple[int, float]:
-    """(BASELINE, its margin), or NO_SAFE_ACTION when nonnegativity is not known and the margin is < 0."""
-    margin = baseline_margin(ledger, account, stats, baseline, scratch)
-    if account.kind != UNGATED and not account.nonnegative and not margin >= 0.0:
-        return NO_SAFE_ACTION, margin
-    return BASELINE, margin
+    """Choose among assessed candidates (K, d) and charge the ledger.
+
+    Returns (action, BASELINE or NO_SAFE_ACTION; its margin) and writes the features of what is
+    executed. Without known nonnegativity a baseline whose margin is below 0 stops the policy; then
+    nothing is charged.
+    """
+    action = choose(details[UCB], details[MARGIN], propose)
+    while action != BASELINE and not _usable(candidates[action]):
+        details[UCB, action] = np.inf  # absorbing it could overflow: never admitted
+        details[MARGIN, action] = -np.inf
+        action = choose(details[UCB], details[MARGIN], propose)
+    if action == BASELINE:
+        margin = baseline_margin(ledger, account, stats, baseline, executed)
+        executed[:] = baseline
+        if account.kind != UNGATED and not account.nonnegative and not margin >= 0.0:
+            return NO_SAFE_ACTION, margin
+    else:
+        margin = details[MARGIN, action] if account.kind != UNGATED else np.nan
+        executed[:] = candidates[action]
+    charge(ledger, account, margin, executed, baseline, action == BASELINE)
+    return action, margin
 
 
 @kernel
@@ -137,24 +160,14 @@ def decide(
             details[:, start:stop] = part
         if bad >= 0:
             return NOT_FINITE, float(start + bad), np.nan, np.nan, details, executed
-    action = choose(details[UCB], details[MARGIN], propose)
-    while action != BASELINE and not _usable(candidates[action]):
-        details[UCB, action] = np.inf  # absorbing it could overflow: never admitted
-        details[MARGIN, action] = -np.inf
-        action = choose(details[UCB], details[MARGIN], propose)
-    if action == BASELINE:
-        action, margin = fall_back(ledger, account, stats, baseline, executed)
-        executed[:] = baseline
-        ucb = upper(stats, baseline)
+    action, margin = settle(
+        stats, ledger, account, propose, candidates, baseline, details, executed
+    )
+    if action < 0:
         bound = structural(stats, baseline, account.alpha, account.nonnegative)
-    else:
-        margin = details[MARGIN, action] if account.kind != UNGATED else np.nan
-        executed[:] = candidates[action]
-        ucb = details[UCB, action]
-        bound = details[SEPARATE_BOUND if account.kind == SEPARATE else JOINT_BOUND, action]
-    if action != NO_SAFE_ACTION:
-        charge(ledger, account, margin, executed, baseline, action == BASELINE)
-    return action, margin, ucb, bound, details, executed
+        return action, margin, upper(stats, baseline), bound, details, executed
+    bound = details[SEPARATE_BOUND if account.kind == SEPARATE else JOINT_BOUND, action]
+    return action, margin, details[UCB, action], bound, details, executed
 
 
 @kernel

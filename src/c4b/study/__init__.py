@@ -1,0 +1,1 @@
+"""The paper's study, and yours: scenarios, episodes, statistics, tables, figures, report."""

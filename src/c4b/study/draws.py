@@ -1,0 +1,53 @@
+"""Randomness: one counter-based stream for each (seed, episode, role).
+
+A stream depends on nothing else, so results do not depend on chunking, on the number of workers or
+on which methods run; methods and settings of one episode share their draws. All draws fill arrays
+round by round: a longer study begins with the same rounds.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from c4b._validate import Array
+
+HISTORY_FEATURES, HISTORY_NOISE, CANDIDATES, NOISE = 0, 1, 2, 3
+
+NOISES = ("gaussian", "uniform", "rademacher", "student-t")
+"""Unit noise, multiplied by sigma. The first three are 1-sub-Gaussian, so a learner that is told
+sigma is told the truth; student-t (3 degrees of freedom, unit variance) has no sub-Gaussian scale
+and is there for misspecification."""
+
+
+def stream(seed: int, episode: int, role: int) -> np.random.Generator:
+    key = np.array([seed, (episode << 8) | role], dtype=np.uint64)
+    return np.random.Generator(np.random.Philox(key=key))
+
+
+def unit_noise(kind: str, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    if kind == "gaussian":
+        return rng.standard_normal(shape)
+    if kind == "uniform":
+        return rng.uniform(-1.0, 1.0, shape)
+    if kind == "rademacher":
+        return 2.0 * rng.integers(0, 2, shape) - 1.0
+    scaled: Array = rng.standard_t(3.0, shape) / np.sqrt(3.0)  # variance of t_3 is 3
+    return scaled
+
+
+def directions(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    """Uniform on the unit sphere of the last axis; a single point for no dimension at all."""
+    raw = rng.standard_normal(shape)
+    length = np.sqrt(np.einsum("...i,...i->...", raw, raw))
+    scaled: Array = raw / length[..., None] if shape[-1] else raw
+    return scaled
+
+
+class Generator(Protocol):
+    """A candidate generator: features (rounds, count, dim) for one episode."""
+
+    def __call__(
+        self, rng: np.random.Generator, rounds: int, count: int, dim: int
+    ) -> Array: ...
