@@ -160,9 +160,7 @@ def decide(
             details[:, start:stop] = part
         if bad >= 0:
             return NOT_FINITE, float(start + bad), np.nan, np.nan, details, executed
-    action, margin = settle(
-        stats, ledger, account, propose, candidates, baseline, details, executed
-    )
+    action, margin = settle(stats, ledger, account, propose, candidates, baseline, details, executed)
     if action < 0:
         bound = structural(stats, baseline, account.alpha, account.nonnegative)
         return action, margin, upper(stats, baseline), bound, details, executed
