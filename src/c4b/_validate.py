@@ -20,7 +20,10 @@ def number(argument: str, value: object, remedy: str) -> float:
     """A finite real number; booleans and text are not numbers."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         raise InvalidInput(argument, value, remedy)
-    result = float(value)
+    try:
+        result = float(value)
+    except OverflowError as error:  # an int or fraction that no float can hold
+        raise InvalidInput(argument, value, remedy) from error
     if not math.isfinite(result):
         raise InvalidInput(argument, value, remedy)
     return result
@@ -69,12 +72,27 @@ def name(argument: str, value: object, known: Iterable[str]) -> str:
     return value
 
 
+def _converted(argument: str, value: object, remedy: str) -> Array:
+    """To float64 if nothing is lost: NumPy itself reads text and dates, and drops masks and imaginary
+    parts."""
+    try:
+        raw = np.asarray(value)
+        lossy = raw.dtype.kind not in "buifO" or np.ma.is_masked(value)
+        with np.errstate(over="ignore"):  # becomes infinite, which is refused as such
+            array = None if lossy else raw.astype(np.float64, copy=False)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidInput(argument, value, remedy) from error
+    if array is None:
+        raise InvalidInput(argument, value, remedy)
+    return array
+
+
 def _floats(argument: str, value: object, remedy: str) -> Array:
     """An aligned, writeable, C-contiguous float64 array: the one kind the kernels are compiled for."""
-    try:
-        array: Array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(argument, value, remedy) from error
+    if type(value) is np.ndarray and value.dtype == np.float64:  # the usual case, cheaply
+        array: Array = value
+    else:
+        array = _converted(argument, value, remedy)
     if not array.flags.carray:
         array = np.array(array, dtype=np.float64, order="C")
     return array
@@ -133,6 +151,19 @@ def series(argument: str, value: object, length: int | None = None) -> Array:
         raise InvalidInput(argument, value, f"{remedy}; got shape {array.shape}")
     _within(argument, array, value)
     return array
+
+
+def pairs(argument: str, value: object, remedy: str) -> list[tuple[Any, Any]]:
+    if not isinstance(value, Iterable):
+        raise InvalidInput(argument, value, remedy)
+    result: list[tuple[Any, Any]] = []
+    for n, item in enumerate(value):
+        try:
+            first, second = item
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(f"{argument}[{n}]", item, remedy) from error
+        result.append((first, second))
+    return result
 
 
 def reward(argument: str, value: object) -> float:

@@ -11,7 +11,10 @@ class InvalidInput(C4BError, ValueError):
     def __init__(self, argument: str, value: object, remedy: str) -> None:
         self.argument = argument
         self.remedy = remedy
-        shown = repr(value)
+        try:
+            shown = repr(value)
+        except Exception:  # noqa: BLE001 (a value too strange to print is no reason to hide the remedy)
+            shown = f"<{type(value).__name__}>"
         if len(shown) > 120:
             shown = shown[:117] + "..."
         self.shown = shown

@@ -67,7 +67,7 @@ def pool_separate(
         radius, squares, centres = region.radius[g], SQUARES + 2 * g, CENTRES + 2 * g
         for k in range(size):
             value = base + (forms[centres, k] - radius * math.sqrt(forms[squares, k]))
-            out[row, k] = value if value > out[row, k] else out[row, k]
+            out[row, k] = value if out[row, k] < value < np.inf else out[row, k]
 
 
 @allocating

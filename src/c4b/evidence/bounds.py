@@ -51,7 +51,8 @@ def clipped(square: float, size: float, dim: int) -> float:
 
     ``size`` = sum of sqrt(V^-1_ii) |v_i| bounds ||v||; d terms of its square round to 1e-16 each.
     """
-    return 0.0 if square >= -1e-13 * dim * size * size else np.nan
+    rounding = 1e-13 * dim * size * size
+    return 0.0 if -square <= rounding < np.inf else np.nan  # an overflow is no rounding
 
 
 @kernel
@@ -72,8 +73,8 @@ def shifted_norm(inverse: Array, g: int, offset: Array, pool: Array, k: int) -> 
 def lower(region: Region, v: Array) -> float:
     """L(v) = max_g [v theta_hat_g - beta_g ||v||_g], a lower bound of v @ theta over the set.
 
-    A value that is not a number is no evidence: it never raises the bound, and with nothing else the
-    bound is -inf, which certifies nothing.
+    A value that is not a number, or an overflow to +inf, is no evidence: it never raises the bound,
+    and with nothing else the bound is -inf, which certifies nothing.
     """
     return interval(region, v)[0]
 
@@ -93,8 +94,8 @@ def interval(region: Region, v: Array) -> tuple[float, float]:
         for i in range(len(v)):
             centre += v[i] * region.estimate[g, i]
         width = region.radius[g] * norm(region.inverse, g, v)
-        low = centre - width if centre - width > low else low
-        high = centre + width if centre + width < high else high
+        low = centre - width if low < centre - width < np.inf else low
+        high = centre + width if -np.inf < centre + width < high else high
     return low, high
 
 
@@ -213,7 +214,7 @@ def raise_to_lower(
 ) -> None:
     """out[row, k] = max(out[row, k], base + L(offset + x_k)); pool (d, K), offset (d,), out (R, K).
 
-    A value that is not a number never raises ``out``.
+    A value that is not a number, or an overflow to +inf, never raises ``out``.
     """
     dim, size = pool.shape
     inverse, fours = region.inverse, dim - dim % 4
@@ -256,11 +257,11 @@ def raise_to_lower(
             value = shift + forms[centres, k] - radius * math.sqrt(abs(square))
             safe = square >= CANCELLATION * terms  # false for NaN
             cancelled += not safe
-            out[row, k] = value if safe and value > out[row, k] else out[row, k]
+            out[row, k] = value if safe and out[row, k] < value < np.inf else out[row, k]
         if cancelled > 0:
             for k in range(size):
                 terms = forms[squares, k] + offset_square
                 if not terms + forms[CROSS, k] >= CANCELLATION * terms:
                     width = radius * shifted_norm(inverse, g, offset, pool, k)
                     value = shift + forms[centres, k] - width
-                    out[row, k] = value if value > out[row, k] else out[row, k]
+                    out[row, k] = value if out[row, k] < value < np.inf else out[row, k]

@@ -124,11 +124,13 @@ class Policy:
                 _validate.pool(f"rounds[{n}].candidates", candidates, dim),
                 _validate.point(f"rounds[{n}].baseline", baseline, dim),
             )
-            for n, (candidates, baseline) in enumerate(rounds)
+            for n, (candidates, baseline) in enumerate(
+                _validate.pairs("rounds", rounds, "must be a sequence of pairs (candidates, baseline)")
+            )
         ]
         before, first = self._ledger.copy(), self._rounds
         try:
-            return [self._decide(candidates, baseline) for candidates, baseline in checked]
+            return [self._decide(*checked[n], f"rounds[{n}].") for n in range(len(checked))]
         except (NoSafeAction, InvalidInput):
             self._ledger[:] = before
             for round_ in range(first, self._rounds):
@@ -136,7 +138,7 @@ class Policy:
             self._rounds = first
             raise
 
-    def _decide(self, candidates: Array, baseline: Array) -> Decision:
+    def _decide(self, candidates: Array, baseline: Array, place: str = "") -> Decision:
         evidence, ledger = self.evidence.flat, self._ledger
         before = ledger.item(ledgers.BANK)
         action, bank, ucb, certificate, details, executed = decide(
@@ -145,8 +147,10 @@ class Policy:
         if action == NOT_FINITE:
             row = int(bank)
             if row == BASELINE:
-                raise InvalidInput("baseline", baseline, f"must be finite, within {LARGEST:g}")
-            raise InvalidInput(f"candidates[{row}]", candidates[row], "must hold finite numbers only")
+                remedy = f"must be finite and at most {LARGEST:g} in magnitude"
+                raise InvalidInput(f"{place}baseline", baseline, remedy)
+            remedy = "must hold finite numbers only"
+            raise InvalidInput(f"{place}candidates[{row}]", candidates[row], remedy)
         if action == NO_SAFE_ACTION:
             raise NoSafeAction(
                 f"round {self._rounds}: no candidate and not even the baseline is certified (baseline "
@@ -208,14 +212,17 @@ class Policy:
 
     def observe_many(self, outcomes: Mapping[str, float] | Iterable[tuple[str, float]]) -> None:
         """Several (id, reward) pairs, or a mapping; all are taken or none."""
-        pairs = outcomes.items() if isinstance(outcomes, Mapping) else outcomes
+        told = outcomes.items() if isinstance(outcomes, Mapping) else outcomes
+        pairs = _validate.pairs("outcomes", told, "must be a mapping, or pairs (id, reward)")
         news: dict[int, float] = {}
         for n, (decision_id, reward) in enumerate(pairs):
             value = _validate.reward(f"outcomes[{n}].reward", reward)
             round_ = self._round_of(decision_id)
             if news.get(round_, value) != value:
                 raise ContradictoryOutcome(
-                    decision_id, value, f"the same batch also reports {news[round_]!r}"
+                    f"outcomes[{n}].reward",
+                    value,
+                    f"the same batch also reports {news[round_]!r} for {decision_id}",
                 )
             if self._is_news(round_, decision_id, value):
                 news[round_] = value
@@ -248,8 +255,10 @@ class Policy:
     def _round_of(self, decision_id: str) -> int:
         if isinstance(decision_id, str):
             token, _, number = decision_id.rpartition("-")
-            if token == self._token and number.isdecimal() and int(number) < self._rounds:
-                return int(number)
+            if token == self._token and number.isdecimal() and len(number) < 20:
+                round_ = int(number)
+                if round_ < self._rounds and str(round_) == number:  # as it was given out
+                    return round_
         raise UnknownDecision("decision_id", decision_id, "is no decision of this policy")
 
     def _open(self, round_: int, decision_id: str) -> Pending:

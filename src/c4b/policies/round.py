@@ -123,7 +123,7 @@ def settle(
         if account.kind != UNGATED and not account.nonnegative and not margin >= 0.0:
             return NO_SAFE_ACTION, margin
     else:
-        margin = details[MARGIN, action]
+        margin = details[MARGIN, action] if account.kind != UNGATED else np.nan
         for i in range(len(executed)):
             executed[i] = candidates[action, i]
     charge(ledger, account, margin, executed, baseline, action == BASELINE)

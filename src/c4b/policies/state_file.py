@@ -7,7 +7,6 @@ import hashlib
 import io
 import json
 import os
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -85,15 +84,7 @@ def corrupt_if_fails(path: str | os.PathLike[str]) -> Iterator[None]:
         yield
     except StateFileError:
         raise
-    except (
-        ValueError,
-        KeyError,
-        TypeError,
-        IndexError,
-        OSError,
-        EOFError,
-        zipfile.BadZipFile,
-    ) as error:
+    except Exception as error:  # zip and npy readers raise a dozen unrelated types
         raise CorruptState(
             f"{path}: damaged, or not a saved policy ({error}); restore it from a copy"
         ) from error

@@ -1,0 +1,207 @@
+"""Requirements on the calls: what they answer, in which order they may come, what they refuse."""
+
+from __future__ import annotations
+
+import gc
+import math
+import tempfile
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from c4b.errors import C4BError, ContradictoryOutcome
+from c4b.testing.kit import Factory, requirement
+from c4b.testing.world import SLACK, World, decided, lived, state, told_by
+
+ROUNDS = 40
+
+
+@requirement("decides before any data")
+def _before_data(make: Factory, seed: int) -> str | None:
+    policy = make()
+    world, evidence = World(policy.model, seed), policy.evidence
+    for x in (world.baseline(), world.baseline()):
+        reach = policy.model.norm_bound * float(np.linalg.norm(x))  # some theta of norm S attains it
+        assert evidence.lower(x) <= -reach * (1.0 - SLACK), "the interval is too narrow without data"
+        assert evidence.upper(x) >= reach * (1.0 - SLACK), "the interval is too narrow without data"
+    for decision, _ in decided(policy, world.rounds(5)):
+        gated = policy.composition.gated
+        assert math.isfinite(decision.bank) == gated, f"bank is {decision.bank}"
+    return None
+
+
+@requirement("plays the baseline when there are no candidates")
+def _no_candidates(make: Factory, seed: int) -> str | None:
+    policy, world, _ = lived(make, seed)
+    baseline = world.baseline()
+    for decision, _executed in decided(policy, [(np.empty((0, len(baseline))), baseline)]):
+        assert decision.action is None
+        assert decision.is_baseline
+        assert len(decision.explain()) == 0
+    return None
+
+
+@requirement("says what it does")
+def _says_what_it_does(make: Factory, seed: int) -> str | None:
+    policy, world, _ = lived(make, seed)
+    seen = set()
+    for decision, _executed in decided(policy, world.rounds(ROUNDS)):
+        seen.add(decision.id)
+        assert repr(decision.bank) == repr(policy.bank), "decision.bank is not the policy's bank"
+        chosen = [c.candidate for c in decision.explain() if c.chosen]
+        assert chosen == ([] if decision.is_baseline else [decision.action])
+        for c in decision.explain():
+            assert c.joint >= c.separate - SLACK * max(1.0, abs(c.separate)), "joint below separate"
+            if c.chosen and policy.composition.gated:
+                assert c.admissible, f"candidate {c.candidate} was played with margin {c.margin}"
+                assert c.margin == decision.bank, "the bank is not the margin of what was played"
+        policy.observe(decision.id, 0.0)
+    assert len(seen) == policy.rounds - 12 or not policy.baseline_nonnegative, "ids are not unique"
+    return None
+
+
+@requirement("is deterministic")
+def _deterministic(make: Factory, seed: int) -> str | None:
+    stories = []
+    for _ in range(2):
+        policy = make()
+        world, told = World(policy.model, seed), []
+        for decision, executed in decided(policy, world.rounds(ROUNDS)):
+            told.append(told_by(decision))
+            policy.observe(decision.id, world.reward(executed))
+        stories.append((told, state(policy)))
+    assert stories[0] == stories[1], "the same calls gave another result"
+    return None
+
+
+@requirement("continues bit for bit after save and load")
+def _save_load(make: Factory, seed: int) -> str | None:
+    policy, world, ids = lived(make, seed)
+    with tempfile.TemporaryDirectory() as folder:
+        policy.save(Path(folder) / "state")
+        loaded = type(policy).load(Path(folder) / "state")
+    assert state(loaded) == state(policy), "the loaded state differs"
+    assert loaded.pending == policy.pending, "pending ids differ"
+    rewards, rounds = world.rng.normal(size=len(ids)).tolist(), world.rounds(10)
+    told = []
+    for each in (policy, loaded):
+        for id_, reward in zip(reversed(ids), rewards, strict=True):
+            each.observe(id_, reward)
+        told.append(([told_by(decision) for decision, _ in decided(each, rounds)], state(each)))
+    assert told[0] == told[1], "the two continue differently"
+    return None
+
+
+@requirement("absorbs delayed outcomes in the order of decisions")
+def _delays(make: Factory, seed: int) -> str | None:
+    if make().absorb != "in-order":
+        return "outcomes are absorbed on arrival"
+    states = []
+    for reverse in (False, True):
+        policy, world, ids = lived(make, seed)
+        outcomes = list(zip(ids, world.rng.normal(size=len(ids)).tolist(), strict=True))
+        if reverse:
+            for id_, reward in outcomes[:0:-1]:
+                before = policy.evidence.flat.tobytes()
+                policy.observe(id_, reward)
+                assert policy.evidence.flat.tobytes() == before, "absorbed ahead of an earlier one"
+            policy.observe(*outcomes[0])
+        else:
+            policy.observe_many(outcomes)
+        states.append(state(policy))
+    assert states[0] == states[1], "the order of arrival changed the state"
+    return None
+
+
+@requirement("does not care how candidates are ordered or repeated")
+def _order(make: Factory, seed: int) -> str | None:
+    world = World(make().model, seed)
+    baseline = world.baseline()
+    pool = world.pool(baseline, 9)
+    order = world.rng.permutation(9)
+    found = []
+    for candidates in (pool, pool[order], np.vstack([pool, pool[:4]])):
+        policy, _, _ids = lived(make, seed)
+        for decision, executed in decided(policy, [(candidates, baseline)]):
+            found.append((executed.tobytes(), *map(repr, decision[2:5])))
+    assert len(set(found)) <= 1, "another order or a duplicate changed what is played or banked"
+    return None
+
+
+@requirement("bad input changes nothing")
+def _bad_input(make: Factory, seed: int) -> str | None:
+    policy, world, ids = lived(make, seed)
+    dim, one = policy.model.dim, ids[-1]
+    baseline = world.baseline()
+    nan, wide = np.full(dim, np.nan), np.ones(dim + 1)
+    bad: list[Callable[[], Any]] = [
+        lambda: policy.decide([nan], baseline),
+        lambda: policy.decide([wide], baseline),
+        lambda: policy.decide([baseline], nan),
+        lambda: policy.decide([baseline], np.full(dim, np.inf)),
+        lambda: policy.decide_many([([], baseline), ([nan], baseline)]),
+        lambda: policy.observe(one, math.nan),
+        lambda: policy.observe(one, math.inf),
+        lambda: policy.observe("unknown", 0.5),
+        lambda: policy.observe_many([(one, 0.5), ("unknown", 0.5)]),
+        lambda: policy.executed(one, wide),
+        lambda: policy.forget("unknown"),
+        lambda: policy.learn([baseline], [0.5]),  # too late
+    ]
+    for n, call in enumerate(bad):
+        before = state(policy)
+        try:
+            call()
+        except C4BError:
+            assert state(policy) == before, f"refused call {n} changed the state"
+        else:
+            raise AssertionError(f"bad call {n} was accepted")
+    return None
+
+
+@requirement("a repeated outcome is harmless, a contradiction is not")
+def _repetition(make: Factory, seed: int) -> str | None:
+    policy, _world, ids = lived(make, seed)
+    for id_ in ids:
+        policy.observe(id_, 0.25)
+        before = state(policy)
+        policy.observe(id_, 0.25)
+        policy.observe_many([(id_, 0.25)])
+        assert state(policy) == before, "reporting the same outcome again changed the state"
+        try:
+            policy.observe(id_, 0.75)
+        except ContradictoryOutcome:
+            assert state(policy) == before, "a contradiction changed the state"
+        else:
+            raise AssertionError("a contradiction was accepted")
+    return None
+
+
+@requirement("memory does not grow with rounds")
+def _memory(make: Factory, seed: int) -> str | None:
+    policy, world, ids = lived(make, seed)
+    policy.observe_many([(id_, 0.0) for id_ in ids])
+    rounds, repeats = world.rounds(100), 10
+
+    def live() -> int:
+        for decision, _ in decided(policy, rounds):
+            policy.observe(decision.id, 0.0)
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
+    size = sum(array.nbytes for array in policy._arrays().values())
+    tracing = tracemalloc.is_tracing()
+    tracemalloc.start()
+    try:
+        first = live()
+        for _ in range(repeats):
+            last = live()
+    finally:
+        if not tracing:
+            tracemalloc.stop()
+    assert last - first < 8 * repeats * len(rounds), "the policy holds more memory every round"
+    assert sum(array.nbytes for array in policy._arrays().values()) == size, "the state grows"
+    return None

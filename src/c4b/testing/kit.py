@@ -1,0 +1,61 @@
+"""What a check is, and how checks are run on a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from c4b.evidence.model import LinearModel
+from c4b.policies import Composition, Policy
+
+Factory = Callable[[], Policy]
+Subject = str | Composition | Factory
+
+PASSED = "passed"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One named requirement. Call it; it raises AssertionError, led by its name, when it fails."""
+
+    name: str
+    _run: Callable[[Factory, int], str | None]
+
+    def __call__(self, policy: Subject, *, seed: int = 0) -> str:
+        """``"passed"``, or why the requirement does not apply to this policy."""
+        try:
+            reason = self._run(_factory(policy), seed)
+        except Exception as error:
+            raise AssertionError(f"{self.name}: {error or type(error).__name__}") from error
+        return PASSED if reason is None else f"does not apply: {reason}"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+_CHECKS: list[Check] = []
+
+
+def checks() -> list[Check]:
+    """Every check, in the order in which ``check_policy`` runs them."""
+    return list(_CHECKS)
+
+
+def check_policy(policy: Subject, *, seed: int = 0) -> dict[str, str]:
+    """Run every check; the first failure raises. Returns each check's name and verdict.
+
+    ``policy`` is a registered name, a ``Composition``, or a function without arguments that returns
+    a fresh ``Policy`` (or an instance of a subclass), the same one each time but for its ids.
+    """
+    return {check.name: check(policy, seed=seed) for check in _CHECKS}
+
+
+def requirement(name: str) -> Callable[[Callable[[Factory, int], str | None]], None]:
+    return lambda run: _CHECKS.append(Check(name, run))
+
+
+def _factory(policy: Subject) -> Factory:
+    if callable(policy):
+        return policy
+    model = LinearModel(dim=3, noise=0.1, norm_bound=1.0)
+    return lambda: Policy(policy, model, alpha=0.2, reserve=0.3)

@@ -1,0 +1,86 @@
+"""A simulated truth that meets the model's assumptions, and policies that have lived in it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from c4b._validate import Array
+from c4b.errors import NoSafeAction
+from c4b.evidence.model import LinearModel
+from c4b.policies import Decision, Policy
+from c4b.testing.kit import Factory
+
+Rounds = list[tuple[Array, Array]]
+
+SLACK = 1e-9
+"""Rounding allowed between a certified number and the truth, for numbers of size 1."""
+
+
+class World:
+    """A true theta with ||theta|| <= S, baselines of nonnegative mean, and noise of scale sigma."""
+
+    def __init__(self, model: LinearModel, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.model = model
+        theta = self.rng.normal(size=model.dim)
+        self.theta: Array = theta * self.rng.uniform(0.5, 1.0) * model.norm_bound / np.linalg.norm(theta)
+
+    def reward(self, x: Array) -> float:
+        return float(x @ self.theta + self.model.noise * self.rng.normal())
+
+    def baseline(self) -> Array:
+        raw = self.rng.normal(size=self.model.dim)
+        x: Array = raw / np.linalg.norm(raw)
+        return x if x @ self.theta >= 0.0 else -x
+
+    def pool(self, near: Array, size: int) -> Array:
+        width = self.rng.choice([0.1, 0.5]) / math.sqrt(self.model.dim)
+        pool: Array = near + width * self.rng.normal(size=(size, self.model.dim))
+        return pool
+
+    def rounds(self, count: int) -> Rounds:
+        """Baselines and pools that change, K from 0 to 6."""
+        baselines = [self.baseline() for _ in range(count)]
+        return [(self.pool(b, int(self.rng.integers(7))), b) for b in baselines]
+
+    def history(self, rows: int) -> tuple[Array, Array]:
+        x = self.rng.normal(size=(rows, self.model.dim)) / math.sqrt(self.model.dim)
+        return x, np.array([self.reward(row) for row in x])
+
+
+def decided(policy: Policy, rounds: Rounds) -> Iterator[tuple[Decision, Array]]:
+    """Each decision with the features it executes; rounds in which the policy stops are left out."""
+    for pool, baseline in rounds:
+        try:
+            decision = policy.decide(pool, baseline)
+        except NoSafeAction:
+            continue
+        yield decision, baseline if decision.action is None else pool[decision.action]
+
+
+def lived(make: Factory, seed: int) -> tuple[Policy, World, list[str]]:
+    """A policy with history and a few rounds behind it, the last three outcomes not reported."""
+    policy = make()
+    world = World(policy.model, seed)
+    policy.learn(*world.history(20 * policy.model.dim))
+    ids = []
+    for decision, executed in decided(policy, world.rounds(12)):
+        ids.append(decision.id)
+        if len(ids) > 3:
+            policy.observe(ids[-4], world.reward(executed))
+    return policy, world, ids[-3:]
+
+
+def state(policy: Policy) -> dict[str, bytes]:
+    """Everything but the ids' token, bit for bit."""
+    return {
+        **{key: array.tobytes() for key, array in policy._arrays().items()},
+        "header": repr({k: v for k, v in policy._header().items() if k != "token"}).encode(),
+    }
+
+
+def told_by(decision: Decision) -> tuple[object, ...]:
+    return (decision.action, *map(repr, decision[2:7]), decision.details.tobytes())
