@@ -32,7 +32,8 @@ def unit_noise(kind: str, rng: np.random.Generator, shape: tuple[int, ...]) -> A
     if kind == "uniform":
         return rng.uniform(-1.0, 1.0, shape)
     if kind == "rademacher":
-        return 2.0 * rng.integers(0, 2, shape) - 1.0
+        signs: Array = np.where(rng.integers(0, 2, shape) == 0, -1.0, 1.0)
+        return signs
     scaled: Array = rng.standard_t(3.0, shape) / np.sqrt(3.0)  # variance of t_3 is 3
     return scaled
 

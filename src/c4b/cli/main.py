@@ -1,0 +1,60 @@
+"""Entry point: ``c4b --help``."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+import c4b
+from c4b import policies
+from c4b.cli import study
+from c4b.cli.output import console, table
+from c4b.errors import C4BError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    help="Conservative bandits: learn online, never fall below a set fraction of the incumbent.",
+    epilog="Start with [bold]c4b reproduce[/bold], then [bold]c4b study init[/bold] for your own.",
+)
+app.command("reproduce")(study.reproduce)
+app.add_typer(study.app, name="study")
+
+
+@app.command("policies")
+def list_policies() -> None:
+    """List the registered policies and what they are made of."""
+    parts = [policies.get(name) for name in policies.names()]
+    rows = [[p.name, p.certificate if p.gated else "-", p.ledger, p.selection, p.summary] for p in parts]
+    table("", ["name", "certificate", "ledger", "selection", "what it does"], rows, left=5)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        console.print(f"reserve-c4b {c4b.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command; a known error is one line on stderr and exit code 2."""
+    try:
+        app()
+    except C4BError as error:
+        typer.echo(f"c4b: {error}", err=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        typer.echo("c4b: interrupted; the same command goes on from here", err=True)
+        sys.exit(130)

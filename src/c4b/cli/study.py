@@ -1,0 +1,150 @@
+"""``c4b reproduce`` and ``c4b study``."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from importlib import resources
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from c4b.cli.output import console, episodes_bar, table
+from c4b.errors import InvalidInput
+from c4b.study import artefacts, compare, files, report, results, run
+from c4b.study.plan import Study
+from c4b.study.published import is_papers_study
+from c4b.study.statistics import Estimate, student
+
+app = typer.Typer(no_args_is_help=True, help="Run, report and compare simulation studies.")
+
+Out = Annotated[Path, typer.Option(help="Folder for results; an unfinished run in it is resumed.")]
+Episodes = Annotated[int | None, typer.Option(help="Episodes per setting [default: as in the study].")]
+Seed = Annotated[int | None, typer.Option(help="Seed of all draws [default: as in the study].")]
+Jobs = Annotated[
+    int | None, typer.Option(help="Threads [default: all cores]. Results do not depend on it.")
+]
+Cluster = Annotated[
+    str | None,
+    typer.Option(help="Address of a Dask scheduler, e.g. tcp://host:8786 (extra: cluster)."),
+]
+
+
+def reproduce(
+    out: Out = Path("results/paper"),
+    episodes: Episodes = None,
+    seed: Seed = None,
+    jobs: Jobs = None,
+    cluster: Cluster = None,
+) -> None:
+    """Run the paper's complete study and show every number beside the published one.
+
+    Writes results.parquet, trajectories.parquet, tables/, figures/, comparison.json and report.html.
+    """
+    found = _run(files.load("paper"), out, episodes, seed, jobs, cluster)
+    heading, rows = report.central_rows(found)
+    table(
+        "Measured (published) at rho 0.15, sigma 0.3, no reserve",
+        heading,
+        rows,
+    )
+    _close(found)
+
+
+@app.command("run")
+def run_file(
+    study: Annotated[str, typer.Argument(help="A study file, or the name of a shipped study.")],
+    out: Annotated[Path | None, typer.Option(help="Folder for results [default: results/NAME].")] = None,
+    episodes: Episodes = None,
+    seed: Seed = None,
+    jobs: Jobs = None,
+    cluster: Cluster = None,
+) -> None:
+    """Run a study file (see [bold]c4b study init[/bold]) or a shipped one such as [bold]paper[/bold]."""
+    plan = files.load(study)
+    found = _run(plan, out or Path("results") / plan.name, episodes, seed, jobs, cluster)
+    _overview(found)
+    _close(found)
+
+
+@app.command()
+def init(
+    path: Annotated[Path, typer.Argument(help="Where to write the example.")] = Path("study.toml"),
+) -> None:
+    """Write a commented example of a study file."""
+    if path.exists():
+        raise InvalidInput("path", str(path), "exists already; choose another name")
+    path.write_text((resources.files("c4b.study") / "example.toml").read_text())
+    console.print(f"Wrote {path}. Edit it, then: [bold]c4b study run {path}[/bold]")
+
+
+@app.command("report")
+def rebuild(
+    folder: Annotated[Path, typer.Argument(help="A folder with results.")],
+) -> None:
+    """Rebuild tables, figures and page from saved results; nothing is simulated."""
+    found = results.read(folder)
+    artefacts.write(found)
+    _close(found)
+
+
+@app.command("compare")
+def compare_folders(
+    first: Annotated[Path, typer.Argument(help="A folder with results.")],
+    second: Annotated[Path, typer.Argument(help="Another, run with the same seed.")],
+) -> None:
+    """Paired differences FIRST - SECOND, with 95 % intervals over episodes."""
+    rows = [
+        [d.setting, d.method, _interval(d.reward_ratio, 4), _interval(d.fallback, 1)]
+        for d in compare.differences(results.read(first), results.read(second))
+    ]
+    heading = ["setting", "method", "reward ratio", "fallback (percentage points)"]
+    table(f"{first} - {second}: difference [95 % interval]", heading, rows, left=2)
+
+
+def _interval(estimate: Estimate, digits: int) -> str:
+    mean, low, high = (f"{v:+.{digits}f}" for v in (estimate.mean, estimate.low, estimate.high))
+    return f"{mean} [{low}, {high}]"
+
+
+def _run(
+    study: Study,
+    out: Path,
+    episodes: int | None,
+    seed: int | None,
+    jobs: int | None,
+    cluster: str | None,
+) -> results.Results:
+    changes = {"episodes": episodes, "seed": seed}
+    study = study.with_(**{key: value for key, value in changes.items() if value is not None})
+    if run.is_complete(study, out):
+        console.print(f"{out} holds this study already; nothing to simulate.")
+        found = results.read(out)
+    else:
+        command = shlex.join(["c4b", *sys.argv[1:]])
+        with episodes_bar(study.name) as progress:
+            found = run.run(study, out, jobs=jobs, cluster=cluster, progress=progress, command=command)
+    artefacts.write(found)
+    return found
+
+
+def _overview(found: results.Results) -> None:
+    labels = [method.label for method in found.study.methods]
+    rows = []
+    for s in range(len(found.study.settings)):
+        cells = [found.describe(s)]
+        for label in labels:
+            ratio = student(found.values(s, label, "reward_ratio")).mean
+            share = 100.0 * student(found.values(s, label, "fallback")).mean
+            cells.append(f"{ratio:.4f} / {share:.1f}")
+        rows.append(cells)
+    table("Mean reward ratio / fallback %", ["setting", *labels], rows)
+
+
+def _close(found: results.Results) -> None:
+    good, line = report.verdict(found)
+    console.print(f"Report: {found.folder / 'report.html'}")
+    console.print(line, style="bold green" if good else "bold red")
+    if is_papers_study(found) and not good:
+        raise typer.Exit(1)
