@@ -7,6 +7,6 @@ from c4b.evidence import statistics
 
 
 def inside(evidence: c4b.Evidence) -> SimpleNamespace:
-    """inverse (G, d, d), estimate (G, d), radius and ridges (G,), gram (d, d), moment (d,), tally (3,)."""
+    """inverse (G, d, d), estimate (G, d), radius, ridges (G,), gram (d, d), moment (d,), tally (3,)."""
     *parts, _terms = statistics.opened(evidence.flat)
     return SimpleNamespace(**{name: view for part in parts for name, view in part._asdict().items()})
