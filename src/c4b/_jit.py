@@ -50,12 +50,34 @@ CACHE_FOLDER = _cache_folder()
 
 
 def kernel(function: F) -> F:
-    """Compile ``function`` on first call: float64, IEEE semantics (no fast-math), without the GIL."""
+    """Compile ``function`` on first call: float64, IEEE semantics (no fast-math), without the GIL.
+
+    A kernel allocates nothing, so it is compiled without reference counts: their atomic operations
+    on every view would cost more than the arithmetic of a round.
+    """
+    return _compiled(function, inline="never", _nrt=False)
+
+
+def inlined(function: F) -> F:
+    """A kernel that is copied into its callers.
+
+    A compiled call hands over every field of every array it is given, some sixty words for a
+    confidence set and a ledger: more work than most of these functions do.
+    """
+    return _compiled(function, inline="always", _nrt=False)
+
+
+def allocating(function: F) -> F:
+    """A kernel that makes arrays of its own."""
+    return _compiled(function, inline="never")
+
+
+def _compiled(function: F, **options: object) -> F:
     settings: Any = numba.config
     before = settings.CACHE_DIR
     settings.CACHE_DIR = CACHE_FOLDER
     try:
-        compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+        compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
     finally:
         settings.CACHE_DIR = before
     return cast(F, compiled)

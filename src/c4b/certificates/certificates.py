@@ -6,7 +6,6 @@ from c4b import _validate
 from c4b._validate import Array
 from c4b.certificates import kernels
 from c4b.errors import InvalidInput
-from c4b.evidence.bounds import new_forms, pool_forms
 from c4b.evidence.evidence import Evidence
 
 
@@ -17,13 +16,9 @@ def _both(evidence: Evidence, candidates: object, baseline: object, alpha: float
     pool = np.ascontiguousarray(_validate.table("candidates", candidates, dim).T)
     against = _validate.vector("baseline", baseline, dim)
     alpha = _validate.fraction("alpha", alpha, "must lie strictly between 0 and 1")
-    stats = evidence.statistics
-    forms = new_forms(stats, pool.shape[1])
-    pool_forms(stats, pool, forms)
-    joint, separate = np.empty((2, pool.shape[1]))
-    kernels.pool_joint(stats, forms, pool, against, alpha, joint)
-    kernels.pool_separate(stats, forms, pool, against, alpha, separate)
-    return joint, separate
+    bounds = np.empty((2, pool.shape[1]))
+    kernels.both(evidence.flat, pool, against, alpha, bounds)
+    return bounds[0], bounds[1]
 
 
 def joint_certificate(evidence: Evidence, candidates: object, baseline: object, alpha: float) -> Array:

@@ -1,18 +1,20 @@
 """Lower bounds of the contrast Delta(a) = (x(a) - c x(b)) @ theta, c = 1 - alpha: (8), (9) and (11).
 
 A *claim* is a pair (base, offset) that certifies ``base + L(offset + x(a))`` for any candidate a at
-once. The joint and the separate certificate are the two claims about one round.
+once; the joint certificate is one.
 """
+
+import math
 
 import numpy as np
 
-from c4b._jit import kernel
+from c4b._jit import allocating, inlined, kernel
 from c4b._validate import Array
-from c4b.evidence.bounds import Forms, lower, raise_to_lower, upper
-from c4b.evidence.statistics import Statistics
+from c4b.evidence.bounds import CENTRES, SQUARES, lower, new_forms, pool_forms, raise_to_lower, upper
+from c4b.evidence.statistics import Region, opened
 
 
-@kernel
+@inlined
 def joint_claim(baseline: Array, alpha: float, offset: Array) -> float:
     """(8): L(x(a) - c x(b)), one set for the whole contrast. Writes ``offset`` (d,), returns the base."""
     for i in range(len(offset)):
@@ -20,39 +22,59 @@ def joint_claim(baseline: Array, alpha: float, offset: Array) -> float:
     return 0.0
 
 
-@kernel
-def separate_claim(stats: Statistics, baseline: Array, alpha: float, offset: Array) -> float:
-    """(9): L(x(a)) - c U(x(b)). Writes ``offset`` (d,), returns the base."""
-    offset[:] = 0.0
-    return -(1.0 - alpha) * upper(stats, baseline)
-
-
-@kernel
-def structural(stats: Statistics, baseline: Array, alpha: float, nonnegative: bool) -> float:
+@inlined
+def structural(region: Region, baseline: Array, alpha: float, nonnegative: bool) -> float:
     """(11): alpha max{L(x(b)), 0}; without known nonnegativity, alpha L(x(b))."""
-    bound = lower(stats, baseline)
+    bound = lower(region, baseline)
     if nonnegative and not bound > 0.0:
         return 0.0
     return alpha * bound
 
 
-@kernel
+@inlined
 def pool_joint(
-    stats: Statistics, forms: Forms, pool: Array, baseline: Array, alpha: float, out: Array
+    region: Region,
+    forms: Array,
+    pool: Array,
+    baseline: Array,
+    alpha: float,
+    offset: Array,
+    row: int,
+    out: Array,
 ) -> None:
-    """(8) for every candidate: out (K,)."""
-    out[:] = -np.inf
-    offset = forms.offset
+    """(8) for every candidate: out[row], out (R, K); offset (d,) is scratch."""
+    for k in range(out.shape[1]):
+        out[row, k] = -np.inf
     base = joint_claim(baseline, alpha, offset)
-    raise_to_lower(stats, forms, pool, base, offset, out)
+    raise_to_lower(region, forms, pool, base, offset, row, out)
 
 
 @kernel
 def pool_separate(
-    stats: Statistics, forms: Forms, pool: Array, baseline: Array, alpha: float, out: Array
+    region: Region,
+    forms: Array,
+    baseline: Array,
+    alpha: float,
+    row: int,
+    out: Array,
 ) -> None:
-    """(9) for every candidate: out (K,)."""
-    out[:] = -np.inf
-    offset = forms.offset
-    base = separate_claim(stats, baseline, alpha, offset)
-    raise_to_lower(stats, forms, pool, base, offset, out)
+    """(9) for every candidate: out[row], out (R, K)."""
+    size = out.shape[1]
+    for k in range(size):
+        out[row, k] = -np.inf
+    base = -(1.0 - alpha) * upper(region, baseline)
+    for g in range(len(region.radius)):
+        radius, squares, centres = region.radius[g], SQUARES + 2 * g, CENTRES + 2 * g
+        for k in range(size):
+            value = base + (forms[centres, k] - radius * math.sqrt(forms[squares, k]))
+            out[row, k] = value if out[row, k] < value < np.inf else out[row, k]
+
+
+@allocating
+def both(evidence_flat: Array, pool: Array, baseline: Array, alpha: float, out: Array) -> None:
+    """Joint certificates into out[0], separate ones into out[1]; pool (d, K), out (2, K)."""
+    region, _, _ = opened(evidence_flat)
+    forms = new_forms(region, pool.shape[1])
+    pool_forms(region, pool, forms)
+    pool_joint(region, forms, pool, baseline, alpha, np.empty(len(baseline)), 0, out)
+    pool_separate(region, forms, baseline, alpha, 1, out)

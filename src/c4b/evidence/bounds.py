@@ -6,193 +6,262 @@ vectorise without reordering any sum. For a pool, x V^-1 x is computed once a ca
 """
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
-from c4b._jit import kernel
+from c4b._jit import allocating, inlined, kernel
 from c4b._validate import Array
-from c4b.evidence.statistics import Statistics
+from c4b.evidence.statistics import Data, Region
 
 CANCELLATION = 1e-4
 """Below this share of its terms an expanded square keeps fewer than 12 digits: compute it directly."""
 
 
-class Forms(NamedTuple):
-    """What is computed once a round for a pool of K candidates, and scratch."""
-
-    squares: Array  # (G, K) x V_g^-1 x
-    centres: Array  # (G, K) x theta_hat_g
-    cross: Array  # (K,) scratch
-    offset: Array  # (d,) scratch
+CROSS, SQUARES, CENTRES = 0, 1, 2
+"""Rows of ``forms`` (1 + 2G, K), what is computed once a round for a pool: one of scratch, then for
+ellipsoid g at SQUARES + 2g the squares x V_g^-1 x, at CENTRES + 2g the centres x theta_hat_g."""
 
 
-@kernel
-def new_forms(stats: Statistics, size: int) -> Forms:
-    stack, dim = stats.estimate.shape
-    return Forms(np.empty((stack, size)), np.empty((stack, size)), np.empty(size), np.empty(dim))
+@allocating
+def new_forms(region: Region, size: int) -> Array:
+    return np.empty((1 + 2 * len(region.radius), size))
 
 
-@kernel
-def norm(inverse: Array, v: Array) -> float:
-    """sqrt(v V^-1 v). A negative square of rounding size is 0; a truly negative one is NaN."""
+@inlined
+def norm(inverse: Array, g: int, v: Array) -> float:
+    """sqrt(v V_g^-1 v), v (d,). A negative square of rounding size is 0, a truly negative one NaN."""
     dim = len(v)
-    square, size = 0.0, 0.0
+    square = 0.0
     for i in range(dim):
         total = 0.0
         for j in range(dim):
-            total += inverse[i, j] * v[j]
+            total += inverse[g, i, j] * v[j]
         square += total * v[i]
-        size += math.sqrt(inverse[i, i]) * abs(v[i])
-    if square >= 0.0:
-        return math.sqrt(square)
+    if square < 0.0:
+        size = 0.0
+        for i in range(dim):
+            size += math.sqrt(inverse[g, i, i]) * abs(v[i])
+        square = clipped(square, size, dim)
+    return math.sqrt(square)
+
+
+@inlined
+def clipped(square: float, size: float, dim: int) -> float:
+    """0 for a negative square that rounding explains, NaN for one that it does not.
+
+    ``size`` = sum of sqrt(V^-1_ii) |v_i| bounds ||v||; d terms of its square round to 1e-16 each.
+    """
     rounding = 1e-13 * dim * size * size
     return 0.0 if -square <= rounding < np.inf else np.nan  # an overflow is no rounding
 
 
 @kernel
-def lower(stats: Statistics, v: Array) -> float:
+def shifted_norm(inverse: Array, g: int, offset: Array, pool: Array, k: int) -> float:
+    """``norm`` of offset + x_k, directly: where the expanded square would cancel."""
+    dim = len(offset)
+    square, size = 0.0, 0.0
+    for i in range(dim):
+        total = 0.0
+        for j in range(dim):
+            total += inverse[g, i, j] * (offset[j] + pool[j, k])
+        square += total * (offset[i] + pool[i, k])
+        size += math.sqrt(inverse[g, i, i]) * abs(offset[i] + pool[i, k])
+    return math.sqrt(square if square >= 0.0 else clipped(square, size, dim))
+
+
+@inlined
+def lower(region: Region, v: Array) -> float:
     """L(v) = max_g [v theta_hat_g - beta_g ||v||_g], a lower bound of v @ theta over the set.
 
     A value that is not a number, or an overflow to +inf, is no evidence: it never raises the bound,
     and with nothing else the bound is -inf, which certifies nothing.
     """
-    best = -np.inf
-    for g in range(len(stats.radius)):
-        value = -stats.radius[g] * norm(stats.inverse[g], v)
-        for i in range(len(v)):
-            value += v[i] * stats.estimate[g, i]
-        if value < np.inf:  # false for NaN
-            best = max(best, value)
-    return best
+    return interval(region, v)[0]
 
 
-@kernel
-def upper(stats: Statistics, v: Array) -> float:
+@inlined
+def upper(region: Region, v: Array) -> float:
     """U(v) = -L(-v)."""
-    return -lower(stats, -v)
+    return interval(region, v)[1]
 
 
-@kernel
-def contains(stats: Statistics, theta: Array) -> bool:
+@inlined
+def interval(region: Region, v: Array) -> tuple[float, float]:
+    """(L(v), U(v)): both bounds from one quadratic form an ellipsoid."""
+    low, high = -np.inf, np.inf
+    for g in range(len(region.radius)):
+        centre = 0.0
+        for i in range(len(v)):
+            centre += v[i] * region.estimate[g, i]
+        width = region.radius[g] * norm(region.inverse, g, v)
+        low = centre - width if low < centre - width < np.inf else low
+        high = centre + width if -np.inf < centre + width < high else high
+    return low, high
+
+
+@inlined
+def contains(region: Region, data: Data, theta: Array) -> bool:
     """Whether theta lies in every ellipsoid of the stack: the event (7) at this moment.
 
     ||theta - theta_hat||_V^2 <= beta^2 with V = A + a I, from A itself, not from an inverse.
     """
     dim = len(theta)
-    for g in range(len(stats.radius)):
+    for g in range(len(region.radius)):
         square = 0.0
         for i in range(dim):
-            gap = theta[i] - stats.estimate[g, i]
-            total = stats.ridges[g] * gap
+            gap = theta[i] - region.estimate[g, i]
+            total = data.ridges[g] * gap
             for j in range(dim):
-                total += stats.gram[i, j] * (theta[j] - stats.estimate[g, j])
+                total += data.gram[i, j] * (theta[j] - region.estimate[g, j])
             square += total * gap
-        if not square <= stats.radius[g] ** 2:
+        if not square <= region.radius[g] ** 2:
             return False
     return True
 
 
 @kernel
-def pool_squares(inverse: Array, pool: Array, scratch: Array, out: Array) -> None:
-    """out[k] = x_k V^-1 x_k; pool (d, K), scratch and out (K,).
+def pool_squares(region: Region, g: int, pool: Array, forms: Array) -> None:
+    """x_k V_g^-1 x_k into its row of ``forms``; pool (d, K).
 
     Sums x_i (V_ii x_i + 2 sum_{j<i} V_ij x_j): half the products of ``pool.T @ V^-1``. Four features
-    at a time keep the running sum in registers. No BLAS call: its threads would make both the time
-    and the last bits depend on the machine.
+    a pass keep running sums in registers, and passes few where d is small. No BLAS call: its threads
+    would make both the time and the last bits depend on the machine.
     """
     dim, size = pool.shape
-    out[:] = 0.0
-    for i in range(dim):
-        own = inverse[i, i]
+    inverse, out, first = region.inverse, SQUARES + 2 * g, 0
+    if dim >= 4:
+        first = 4
+        v00, v11, v22, v33 = inverse[g, 0, 0], inverse[g, 1, 1], inverse[g, 2, 2], inverse[g, 3, 3]
+        v10, v20, v30 = 2.0 * inverse[g, 1, 0], 2.0 * inverse[g, 2, 0], 2.0 * inverse[g, 3, 0]
+        v21, v31, v32 = 2.0 * inverse[g, 2, 1], 2.0 * inverse[g, 3, 1], 2.0 * inverse[g, 3, 2]
         for k in range(size):
-            scratch[k] = own * pool[i, k]
-        fours = i - i % 4
+            x0, x1, x2, x3 = pool[0, k], pool[1, k], pool[2, k], pool[3, k]
+            low = v00 * x0 * x0 + (v10 * x0 + v11 * x1) * x1
+            high = (v20 * x0 + v21 * x1 + v22 * x2) * x2
+            forms[out, k] = low + (high + ((v30 * x0 + v31 * x1) + (v32 * x2 + v33 * x3)) * x3)
+    else:
+        for k in range(size):
+            forms[out, k] = 0.0
+    for i in range(first, dim):
+        own, fours = inverse[g, i, i], i - i % 4
+        for k in range(size):
+            forms[CROSS, k] = own * pool[i, k]
         for j in range(0, fours, 4):
-            a, b = 2.0 * inverse[i, j], 2.0 * inverse[i, j + 1]
-            c, d = 2.0 * inverse[i, j + 2], 2.0 * inverse[i, j + 3]
+            v0, v1 = 2.0 * inverse[g, i, j], 2.0 * inverse[g, i, j + 1]
+            v2, v3 = 2.0 * inverse[g, i, j + 2], 2.0 * inverse[g, i, j + 3]
             for k in range(size):
-                scratch[k] += (a * pool[j, k] + b * pool[j + 1, k]) + (
-                    c * pool[j + 2, k] + d * pool[j + 3, k]
+                forms[CROSS, k] += (v0 * pool[j, k] + v1 * pool[j + 1, k]) + (
+                    v2 * pool[j + 2, k] + v3 * pool[j + 3, k]
                 )
         for j in range(fours, i):
-            a = 2.0 * inverse[i, j]
+            v0 = 2.0 * inverse[g, i, j]
             for k in range(size):
-                scratch[k] += a * pool[j, k]
+                forms[CROSS, k] += v0 * pool[j, k]
         for k in range(size):
-            out[k] += scratch[k] * pool[i, k]
+            forms[out, k] += forms[CROSS, k] * pool[i, k]
     for k in range(size):
-        if out[k] < 0.0:  # rounding in a nearly known direction, or a broken inverse
-            out[k] = norm(inverse, pool[:, k].copy()) ** 2
+        if forms[out, k] < 0.0:  # rounding in a nearly known direction, or a broken inverse
+            bound = 0.0
+            for i in range(dim):
+                bound += math.sqrt(inverse[g, i, i]) * abs(pool[i, k])
+            forms[out, k] = clipped(forms[out, k], bound, dim)
 
 
-@kernel
-def pool_products(pool: Array, v: Array, out: Array) -> None:
-    """out[k] = x_k @ v; pool (d, K), v (d,), out (K,)."""
+@inlined
+def pool_products(pool: Array, vectors: Array, g: int, row: int, out: Array) -> None:
+    """out[row, k] = x_k @ vectors[g]; pool (d, K), vectors (G, d), out (R, K)."""
     dim, size = pool.shape
-    for k in range(size):
-        out[k] = v[0] * pool[0, k]
-    for i in range(1, dim):
+    fours = dim - dim % 4
+    if fours == 0:
         for k in range(size):
-            out[k] += v[i] * pool[i, k]
+            out[row, k] = 0.0
+    for i in range(0, fours, 4):
+        v0, v1 = vectors[g, i], vectors[g, i + 1]
+        v2, v3 = vectors[g, i + 2], vectors[g, i + 3]
+        for k in range(size):
+            fresh = (v0 * pool[i, k] + v1 * pool[i + 1, k]) + (v2 * pool[i + 2, k] + v3 * pool[i + 3, k])
+            out[row, k] = fresh if i == 0 else out[row, k] + fresh
+    for i in range(fours, dim):
+        v0 = vectors[g, i]
+        for k in range(size):
+            out[row, k] += v0 * pool[i, k]
 
 
-@kernel
-def pool_forms(stats: Statistics, pool: Array, forms: Forms) -> None:
-    """Fill ``squares`` and ``centres`` for a pool (d, K)."""
-    for g in range(len(stats.radius)):
-        pool_squares(stats.inverse[g], pool, forms.cross, forms.squares[g])
-        pool_products(pool, stats.estimate[g], forms.centres[g])
+@inlined
+def pool_forms(region: Region, pool: Array, forms: Array) -> None:
+    """Fill the squares and centres of ``forms`` for a pool (d, K)."""
+    for g in range(len(region.radius)):
+        pool_squares(region, g, pool, forms)
+        pool_products(pool, region.estimate, g, CENTRES + 2 * g, forms)
 
 
-@kernel
-def pool_upper(stats: Statistics, forms: Forms, out: Array) -> None:
-    """out[k] = U(x_k): the optimistic score of each candidate; +inf when nothing bounds it."""
-    out[:] = np.inf
-    for g in range(len(stats.radius)):
-        radius, squares, centres = stats.radius[g], forms.squares[g], forms.centres[g]
-        for k in range(len(out)):
-            value = centres[k] + radius * math.sqrt(squares[k])
-            out[k] = min(out[k], value)
+@inlined
+def pool_upper(region: Region, forms: Array, row: int, out: Array) -> None:
+    """out[row, k] = U(x_k): the optimistic score of each candidate; +inf when nothing bounds it."""
+    size = out.shape[1]
+    for k in range(size):
+        out[row, k] = np.inf
+    for g in range(len(region.radius)):
+        radius, squares, centres = region.radius[g], SQUARES + 2 * g, CENTRES + 2 * g
+        for k in range(size):
+            value = forms[centres, k] + radius * math.sqrt(forms[squares, k])
+            out[row, k] = value if value < out[row, k] else out[row, k]
 
 
 @kernel
 def raise_to_lower(
-    stats: Statistics, forms: Forms, pool: Array, base: float, offset: Array, out: Array
+    region: Region, forms: Array, pool: Array, base: float, offset: Array, row: int, out: Array
 ) -> None:
-    """out[k] = max(out[k], base + L(offset + x_k)); pool (d, K), offset (d,), out (K,).
+    """out[row, k] = max(out[row, k], base + L(offset + x_k)); pool (d, K), offset (d,), out (R, K).
 
-    A value that is not a number never raises ``out``.
+    A value that is not a number, or an overflow to +inf, never raises ``out``.
     """
     dim, size = pool.shape
-    cross = forms.cross
-    for g in range(len(stats.radius)):
-        inverse, radius = stats.inverse[g], stats.radius[g]
-        squares, centres = forms.squares[g], forms.centres[g]
+    inverse, fours = region.inverse, dim - dim % 4
+    for g in range(len(region.radius)):
+        radius, squares, centres = region.radius[g], SQUARES + 2 * g, CENTRES + 2 * g
         shift, offset_square = base, 0.0
-        cross[:] = 0.0
-        for i in range(dim):
-            image = 0.0  # of V^-1 offset
+        if fours == 0:
+            for k in range(size):
+                forms[CROSS, k] = 0.0
+        for i in range(0, fours, 4):
+            w0, w1, w2, w3 = 0.0, 0.0, 0.0, 0.0  # of V_g^-1 offset
             for j in range(dim):
-                image += inverse[i, j] * offset[j]
-            shift += offset[i] * stats.estimate[g, i]
-            offset_square += image * offset[i]
-            if image != 0.0:
-                twice = 2.0 * image
-                for k in range(size):
-                    cross[k] += twice * pool[i, k]
+                w0 += inverse[g, i, j] * offset[j]
+                w1 += inverse[g, i + 1, j] * offset[j]
+                w2 += inverse[g, i + 2, j] * offset[j]
+                w3 += inverse[g, i + 3, j] * offset[j]
+            offset_square += (w0 * offset[i] + w1 * offset[i + 1]) + (
+                w2 * offset[i + 2] + w3 * offset[i + 3]
+            )
+            w0, w1, w2, w3 = 2.0 * w0, 2.0 * w1, 2.0 * w2, 2.0 * w3
+            for k in range(size):
+                fresh = (w0 * pool[i, k] + w1 * pool[i + 1, k]) + (
+                    w2 * pool[i + 2, k] + w3 * pool[i + 3, k]
+                )
+                forms[CROSS, k] = fresh if i == 0 else forms[CROSS, k] + fresh
+        for i in range(fours, dim):
+            w0 = 0.0
+            for j in range(dim):
+                w0 += inverse[g, i, j] * offset[j]
+            offset_square += w0 * offset[i]
+            w0 = 2.0 * w0
+            for k in range(size):
+                forms[CROSS, k] += w0 * pool[i, k]
+        for i in range(dim):
+            shift += offset[i] * region.estimate[g, i]
         cancelled = 0
         for k in range(size):
-            terms = squares[k] + offset_square
-            square = terms + cross[k]
-            value = shift + centres[k] - radius * math.sqrt(square if square > 0.0 else 0.0)
+            terms = forms[squares, k] + offset_square
+            square = terms + forms[CROSS, k]
+            value = shift + forms[centres, k] - radius * math.sqrt(abs(square))
             safe = square >= CANCELLATION * terms  # false for NaN
             cancelled += not safe
-            if safe and value > out[k]:
-                out[k] = value
+            out[row, k] = value if safe and out[row, k] < value < np.inf else out[row, k]
         if cancelled > 0:
             for k in range(size):
-                terms = squares[k] + offset_square
-                if not terms + cross[k] >= CANCELLATION * terms:
-                    value = shift + centres[k] - radius * norm(inverse, offset + pool[:, k])
-                    out[k] = max(out[k], value)
+                terms = forms[squares, k] + offset_square
+                if not terms + forms[CROSS, k] >= CANCELLATION * terms:
+                    width = radius * shifted_norm(inverse, g, offset, pool, k)
+                    value = shift + forms[centres, k] - width
+                    out[row, k] = value if out[row, k] < value < np.inf else out[row, k]

@@ -47,21 +47,21 @@ class Evidence:
 
     def lower(self, v: object) -> float:
         """Smallest value of ``v @ theta`` that the set allows."""
-        return bounds.lower(self.statistics, _validate.vector("v", v, self.model.dim))
+        return bounds.lower(self.region, _validate.vector("v", v, self.model.dim))
 
     def upper(self, v: object) -> float:
         """Largest value of ``v @ theta`` that the set allows."""
-        return bounds.upper(self.statistics, _validate.vector("v", v, self.model.dim))
+        return bounds.upper(self.region, _validate.vector("v", v, self.model.dim))
 
     @property
-    def statistics(self) -> statistics.Statistics:
-        """Named views of the state, for kernels; not for writing."""
-        return statistics.opened(self.flat)[0]
+    def region(self) -> statistics.Region:
+        """The confidence set as kernels read it: views, not for writing."""
+        return statistics.views(self.flat)[0]
 
     @property
     def estimate(self) -> Array:
         """theta_hat (5), shape (d,); a copy."""
-        estimate: Array = self.statistics.estimate[0].copy()
+        estimate: Array = self.region.estimate[0].copy()
         return estimate
 
     @property
@@ -72,7 +72,7 @@ class Evidence:
     @property
     def count(self) -> int:
         """Observations absorbed so far."""
-        return int(self.statistics.tally[statistics.COUNT])
+        return int(statistics.views(self.flat)[1].tally[statistics.COUNT])
 
     def __repr__(self) -> str:
         return f"Evidence({self.model}, count={self.count}, radius={self.radius:.4g})"

@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from c4b._jit import kernel
+from c4b._jit import allocating, inlined, kernel
 from c4b._validate import Array
 from c4b.certificates.kernels import joint_claim, structural
-from c4b.evidence.bounds import Forms, lower, raise_to_lower, upper
-from c4b.evidence.statistics import Statistics
+from c4b.evidence.bounds import lower, raise_to_lower, upper
+from c4b.evidence.statistics import Region
 from c4b.evidence.statistics import opened as opened_evidence
 
 JOINT, SEPARATE, REVALUE, UNGATED = 0, 1, 2, 3
@@ -55,15 +55,14 @@ def opening(account: Account, dim: int, remembered: int) -> Array:
     """Before the first round, as one flat vector: B = R0, Z = 0, that state remembered if it can be."""
     flat = np.zeros(HEADING + 1 + 4 * dim + remembered * (1 + dim))
     flat[:HEADING] = (remembered, dim, *account)
-    ledger, _ = opened(flat)
+    ledger, _ = views(flat)
     ledger.bank[0] = np.nan if account.kind == UNGATED else account.reserve
     ledger.kept_bank[:] = account.reserve
     return flat
 
 
-@kernel
-def opened(flat: Array) -> tuple[Ledger, Account]:
-    """Name the parts of a flat vector; writing to them writes to it."""
+def views(flat: Array) -> tuple[Ledger, Account]:
+    """Name the parts of a flat vector; writing to them writes to it. ``opened`` is its compiled form."""
     remembered, dim = int(flat[0]), int(flat[1])
     a = HEADING + 1
     b = a + dim
@@ -79,46 +78,55 @@ def opened(flat: Array) -> tuple[Ledger, Account]:
     return ledger, Account(flat[2], flat[3], flat[4] == 1.0, int(flat[5]))
 
 
-@kernel
+opened = inlined(views)
+
+
+@inlined
 def pool_margins(
     ledger: Ledger,
     account: Account,
-    stats: Statistics,
-    forms: Forms,
+    region: Region,
+    forms: Array,
     pool: Array,
     baseline: Array,
-    certificate: Array,
+    certificate: int,
+    offset: Array,
+    row: int,
     out: Array,
 ) -> None:
-    """Margin of every candidate, out (K,): the bank that playing it would leave, -inf if uncertified.
+    """out[row, k], out (R, K): the bank that playing a candidate would leave, -inf if uncertified.
 
-    ``certificate`` (K,) is joint or separate, as the account's kind says; unused by the others.
+    out[certificate] holds the joint or separate certificates where the account's kind needs them;
+    offset (d,) is scratch.
     """
-    offset, alpha, dim = forms.offset, account.alpha, len(baseline)
+    alpha = account.alpha
+    dim, size = pool.shape
     if account.kind == UNGATED:
-        out[:] = np.inf
+        for k in range(size):
+            out[row, k] = np.inf
     elif account.kind == REVALUE:
-        out[:] = -np.inf
+        for k in range(size):
+            out[row, k] = -np.inf
         for i in range(dim):
             offset[i] = ledger.sums[DISPLACED, i] + baseline[i]
-        owed = (1.0 - alpha) * upper(stats, offset)
-        earned = structural(stats, ledger.sums[FALLBACK], alpha, account.nonnegative)
+        owed = (1.0 - alpha) * upper(region, offset)
+        earned = structural(region, ledger.sums[FALLBACK], alpha, account.nonnegative)
         base = account.reserve + earned - owed
-        raise_to_lower(stats, forms, pool, base, ledger.sums[PLAYED], out)
+        raise_to_lower(region, forms, pool, base, ledger.sums[PLAYED], row, out)
     else:
         bank = ledger.bank[0]
-        for k in range(len(out)):
-            out[k] = bank + certificate[k]
+        for k in range(size):
+            out[row, k] = bank + out[certificate, k]
         for m in range(len(ledger.kept_bank)):
             base = ledger.kept_bank[m] + joint_claim(baseline, alpha, offset)
             for i in range(dim):
                 offset[i] += ledger.prefix[i] - ledger.kept_prefix[m, i]
-            raise_to_lower(stats, forms, pool, base, offset, out)
+            raise_to_lower(region, forms, pool, base, offset, row, out)
 
 
 @kernel
 def baseline_margin(
-    ledger: Ledger, account: Account, stats: Statistics, baseline: Array, scratch: Array
+    ledger: Ledger, account: Account, region: Region, baseline: Array, scratch: Array
 ) -> float:
     """Margin of playing the baseline; scratch (d,). NaN when there is no gate."""
     alpha = account.alpha
@@ -128,19 +136,19 @@ def baseline_margin(
     if account.kind == REVALUE:
         for i in range(dim):
             scratch[i] = ledger.sums[FALLBACK, i] + baseline[i]
-        earned = structural(stats, scratch, alpha, account.nonnegative)
-        owed = (1.0 - alpha) * upper(stats, ledger.sums[DISPLACED])
-        return account.reserve + lower(stats, ledger.sums[PLAYED]) + earned - owed
-    best: float = ledger.bank[0] + structural(stats, baseline, alpha, account.nonnegative)
+        earned = structural(region, scratch, alpha, account.nonnegative)
+        owed = (1.0 - alpha) * upper(region, ledger.sums[DISPLACED])
+        return account.reserve + lower(region, ledger.sums[PLAYED]) + earned - owed
+    best: float = ledger.bank[0] + structural(region, baseline, alpha, account.nonnegative)
     for m in range(len(ledger.kept_bank)):
         for i in range(dim):
             scratch[i] = ledger.prefix[i] - ledger.kept_prefix[m, i] + alpha * baseline[i]
-        value = ledger.kept_bank[m] + lower(stats, scratch)
+        value = ledger.kept_bank[m] + lower(region, scratch)
         best = max(best, value)
     return best
 
 
-@kernel
+@inlined
 def charge(
     ledger: Ledger,
     account: Account,
@@ -155,7 +163,7 @@ def charge(
     _enter(ledger, account, executed, baseline, is_baseline, 1.0)
 
 
-@kernel
+@inlined
 def _enter(
     ledger: Ledger,
     account: Account,
@@ -173,7 +181,7 @@ def _enter(
             ledger.sums[DISPLACED, i] += sign * baseline[i]
 
 
-@kernel
+@allocating
 def amend(
     ledger_flat: Array,
     evidence_flat: Array,
@@ -189,11 +197,11 @@ def amend(
     B <= D whatever was decided in between. The bank may become negative: the truth may be, too.
     """
     ledger, account = opened(ledger_flat)
-    stats, _ = opened_evidence(evidence_flat)
+    region, _, _ = opened_evidence(evidence_flat)
     if account.kind in (JOINT, SEPARATE):
-        ledger.bank[0] += lower(stats, executed - decided)
+        ledger.bank[0] += lower(region, executed - decided)
     _enter(ledger, account, decided, baseline, decided_is_baseline, -1.0)
     _enter(ledger, account, executed, baseline, executed_is_baseline, 1.0)
     if account.kind == REVALUE:  # its bank is not carried: revalue the corrected sums
         nothing = np.zeros(len(baseline))
-        ledger.bank[0] = baseline_margin(ledger, account, stats, nothing, nothing.copy())
+        ledger.bank[0] = baseline_margin(ledger, account, region, nothing, nothing.copy())

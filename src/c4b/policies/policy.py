@@ -308,7 +308,7 @@ class Policy:
     @property
     def prefix(self) -> Array:
         """Z = sum of x(executed) - (1 - alpha) x(baseline), shape (d,); a copy."""
-        return ledgers.opened(self._ledger)[0].prefix.copy()
+        return ledgers.views(self._ledger)[0].prefix.copy()
 
     @property
     def estimate(self) -> Array:

@@ -2,17 +2,16 @@
 
 import numpy as np
 
-from c4b._jit import kernel
+from c4b._jit import allocating, inlined
 from c4b._validate import LARGEST, Array
 from c4b.certificates.kernels import (
     joint_claim,
     pool_joint,
     pool_separate,
-    separate_claim,
     structural,
 )
-from c4b.evidence.bounds import Forms, lower, new_forms, pool_forms, pool_upper, upper
-from c4b.evidence.statistics import Statistics
+from c4b.evidence.bounds import SQUARES, lower, new_forms, pool_forms, pool_upper, upper
+from c4b.evidence.statistics import Region
 from c4b.evidence.statistics import opened as opened_evidence
 from c4b.ledger.kernels import (
     JOINT,
@@ -37,50 +36,67 @@ TILE = 32
 """Candidates transposed at a time, so that both sides of the copy stay in cache."""
 
 
-@kernel
-def assess(
-    stats: Statistics,
+@inlined
+def score(region: Region, pool: Array, forms: Array, details: Array) -> None:
+    """UCB of every candidate into details (4, K); pool (d, K), forms from ``new_forms``."""
+    pool_forms(region, pool, forms)
+    pool_upper(region, forms, UCB, details)
+
+
+@inlined
+def certify(
+    region: Region,
     ledger: Ledger,
     account: Account,
-    forms: Forms,
     pool: Array,
     baseline: Array,
+    forms: Array,
+    scratch: Array,
     details: Array,
     explain: bool,
 ) -> None:
-    """Fill details (4, K): UCB, margin, joint and separate certificate of every candidate.
+    """Margins of scored candidates and the certificates they need, or both kinds to ``explain``.
 
-    Without ``explain`` only the certificate that the margin needs is computed.
+    Shapes: pool (d, K), baseline and scratch (d,), details (4, K).
     """
-    pool_forms(stats, pool, forms)
-    pool_upper(stats, forms, details[UCB])
-    separate = account.kind == SEPARATE
+    alpha = account.alpha
     if explain or account.kind == JOINT:
-        pool_joint(stats, forms, pool, baseline, account.alpha, details[JOINT_BOUND])
-    if explain or separate:
-        pool_separate(stats, forms, pool, baseline, account.alpha, details[SEPARATE_BOUND])
-    certificate = details[SEPARATE_BOUND if separate else JOINT_BOUND]
-    pool_margins(ledger, account, stats, forms, pool, baseline, certificate, details[MARGIN])
+        pool_joint(region, forms, pool, baseline, alpha, scratch, JOINT_BOUND, details)
+    if explain or account.kind == SEPARATE:
+        pool_separate(region, forms, baseline, alpha, SEPARATE_BOUND, details)
+    certificate = SEPARATE_BOUND if account.kind == SEPARATE else JOINT_BOUND
+    pool_margins(ledger, account, region, forms, pool, baseline, certificate, scratch, MARGIN, details)
 
 
-@kernel
-def choose(score: Array, margin: Array, propose: bool) -> int:
-    """Highest score among margins >= 0, lowest index on ties; BASELINE when there is none.
-
-    ``propose``: only the candidate of highest score is tested. A score that is not finite never wins.
-    """
+@inlined
+def proposal(details: Array) -> int:
+    """The candidate of highest finite UCB, lowest index on ties, or BASELINE."""
     best, top = BASELINE, -np.inf
-    for k in range(len(score)):
-        if score[k] > top and score[k] < np.inf and (propose or margin[k] >= 0.0):
-            best, top = k, score[k]
-    if best != BASELINE and not margin[best] >= 0.0:
-        return BASELINE
+    for k in range(details.shape[1]):
+        if details[UCB, k] > top and details[UCB, k] < np.inf:
+            best, top = k, details[UCB, k]
     return best
 
 
-@kernel
+@inlined
+def choose(details: Array, propose: bool) -> int:
+    """Highest finite UCB among margins >= 0, lowest index on ties; BASELINE when there is none.
+
+    ``propose``: only the candidate of highest UCB is tested.
+    """
+    best, top = BASELINE, -np.inf
+    if propose:
+        best = proposal(details)
+        return best if best != BASELINE and details[MARGIN, best] >= 0.0 else BASELINE
+    for k in range(details.shape[1]):
+        if details[MARGIN, k] >= 0.0 and details[UCB, k] > top and details[UCB, k] < np.inf:
+            best, top = k, details[UCB, k]
+    return best
+
+
+@inlined
 def settle(
-    stats: Statistics,
+    region: Region,
     ledger: Ledger,
     account: Account,
     propose: bool,
@@ -95,26 +111,28 @@ def settle(
     executed. Without known nonnegativity a baseline whose margin is below 0 stops the policy; then
     nothing is charged.
     """
-    action = choose(details[UCB], details[MARGIN], propose)
-    while action != BASELINE and not _usable(candidates[action]):
+    action = choose(details, propose)
+    while action != BASELINE and not _usable(candidates, action):
         details[UCB, action] = np.inf  # absorbing it could overflow: never admitted
         details[MARGIN, action] = -np.inf
-        action = choose(details[UCB], details[MARGIN], propose)
+        action = choose(details, propose)
     if action == BASELINE:
-        margin = baseline_margin(ledger, account, stats, baseline, executed)
-        executed[:] = baseline
+        margin = baseline_margin(ledger, account, region, baseline, executed)
+        for i in range(len(executed)):
+            executed[i] = baseline[i]
         if account.kind != UNGATED and not account.nonnegative and not margin >= 0.0:
             return NO_SAFE_ACTION, margin
     else:
         margin = details[MARGIN, action] if account.kind != UNGATED else np.nan
-        executed[:] = candidates[action]
+        for i in range(len(executed)):
+            executed[i] = candidates[action, i]
     charge(ledger, account, margin, executed, baseline, action == BASELINE)
     return action, margin
 
 
-@kernel
+@inlined
 def executed_bounds(
-    stats: Statistics,
+    region: Region,
     account: Account,
     executed: Array,
     baseline: Array,
@@ -123,16 +141,16 @@ def executed_bounds(
 ) -> tuple[float, float]:
     """(joint, separate) lower bound of the executed contrast; the baseline's is structural in both."""
     if is_baseline:
-        bound = structural(stats, baseline, account.alpha, account.nonnegative)
+        bound = structural(region, baseline, account.alpha, account.nonnegative)
         return bound, bound
-    separate = separate_claim(stats, baseline, account.alpha, scratch) + lower(stats, executed)
-    joint = joint_claim(baseline, account.alpha, scratch)
+    separate = lower(region, executed) - (1.0 - account.alpha) * upper(region, baseline)
+    base = joint_claim(baseline, account.alpha, scratch)
     for i in range(len(scratch)):
         scratch[i] += executed[i]
-    return joint + lower(stats, scratch), separate
+    return base + lower(region, scratch), separate
 
 
-@kernel
+@allocating
 def decide(
     evidence_flat: Array, ledger_flat: Array, propose: bool, candidates: Array, baseline: Array
 ) -> tuple[int, float, float, float, Array, Array]:
@@ -142,60 +160,61 @@ def decide(
     (4, K), executed features (d,)). With the code NOT_FINITE the margin is the offending candidate,
     or BASELINE.
     """
-    stats, _ = opened_evidence(evidence_flat)
+    region, _, _ = opened_evidence(evidence_flat)
     ledger, account = opened_ledger(ledger_flat)
     size, dim = candidates.shape
     details = np.empty((4, size))
     executed = np.empty(dim)
-    if not _usable(baseline):
+    if not _usable(baseline.reshape(1, dim), 0):
         return NOT_FINITE, float(BASELINE), np.nan, np.nan, details, executed
     for start in range(0, size, BLOCK):
         stop = min(start + BLOCK, size)
         if size <= BLOCK:
-            bad = _assess_rows(stats, ledger, account, candidates, baseline, details)
+            bad = _certify_rows(region, ledger, account, candidates, baseline, details)
         else:
             part = np.empty((4, stop - start))
             rows = candidates[start:stop]
-            bad = _assess_rows(stats, ledger, account, rows, baseline, part)
+            bad = _certify_rows(region, ledger, account, rows, baseline, part)
             details[:, start:stop] = part
         if bad >= 0:
             return NOT_FINITE, float(start + bad), np.nan, np.nan, details, executed
-    action, margin = settle(stats, ledger, account, propose, candidates, baseline, details, executed)
+    action, margin = settle(region, ledger, account, propose, candidates, baseline, details, executed)
     if action < 0:
-        bound = structural(stats, baseline, account.alpha, account.nonnegative)
-        return action, margin, upper(stats, baseline), bound, details, executed
+        bound = structural(region, baseline, account.alpha, account.nonnegative)
+        return action, margin, upper(region, baseline), bound, details, executed
     bound = details[SEPARATE_BOUND if account.kind == SEPARATE else JOINT_BOUND, action]
     return action, margin, details[UCB, action], bound, details, executed
 
 
-@kernel
-def _usable(x: Array) -> bool:
-    for i in range(len(x)):
-        if not abs(x[i]) <= LARGEST:
+@inlined
+def _usable(rows: Array, k: int) -> bool:
+    for i in range(rows.shape[1]):
+        if not abs(rows[k, i]) <= LARGEST:
             return False
     return True
 
 
-@kernel
-def _assess_rows(
-    stats: Statistics,
+@allocating
+def _certify_rows(
+    region: Region,
     ledger: Ledger,
     account: Account,
     rows: Array,
     baseline: Array,
     details: Array,
 ) -> int:
-    """``assess`` for candidate-major rows (K, d); returns a row that is not finite, or -1."""
+    """``score`` and ``certify`` for rows (K, d); returns a row that is not finite, or -1."""
     size, dim = rows.shape
     pool = np.empty((dim, size))
     for start in range(0, size, TILE):
         for i in range(dim):
             for k in range(start, min(start + TILE, size)):
                 pool[i, k] = rows[k, i]
-    forms = new_forms(stats, size)
-    assess(stats, ledger, account, forms, pool, baseline, details, True)
+    forms = new_forms(region, size)
+    score(region, pool, forms, details)
+    certify(region, ledger, account, pool, baseline, forms, np.empty(dim), details, True)
     for k in range(size):
         # x V^-1 x is finite for no infinite or NaN x, so only suspects are looked at again
-        if not forms.squares[0, k] < np.inf and not np.all(np.isfinite(rows[k])):
+        if not forms[SQUARES, k] < np.inf and not np.all(np.isfinite(rows[k])):
             return k
     return -1

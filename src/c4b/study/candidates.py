@@ -50,7 +50,9 @@ def load_function(source: str) -> draws.Generator:
     try:
         found: draws.Generator = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError, ValueError) as error:
-        raise InvalidInput("source", source, f"cannot be imported as module:function ({error})") from error
+        raise InvalidInput(
+            "source", source, f"cannot be imported as module:function ({error})"
+        ) from error
     if not callable(found):
         raise InvalidInput("source", source, "is not a function")
     return found

@@ -48,6 +48,4 @@ def directions(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
 class Generator(Protocol):
     """A candidate generator: features (rounds, count, dim) for one episode."""
 
-    def __call__(
-        self, rng: np.random.Generator, rounds: int, count: int, dim: int
-    ) -> Array: ...
+    def __call__(self, rng: np.random.Generator, rounds: int, count: int, dim: int) -> Array: ...

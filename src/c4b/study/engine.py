@@ -3,16 +3,24 @@
 The truth lives here and only here: no kernel below this room sees theta or a mean.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from c4b._jit import kernel
 from c4b._validate import Array
-from c4b.evidence.bounds import contains, new_forms
+from c4b.evidence.bounds import contains
 from c4b.evidence.statistics import add, recentre
 from c4b.evidence.statistics import opened as opened_evidence
 from c4b.ledger.kernels import UNGATED
 from c4b.ledger.kernels import opened as opened_ledger
-from c4b.policies.round import BASELINE, assess, executed_bounds, settle
+from c4b.policies.round import (
+    BASELINE,
+    certify,
+    executed_bounds,
+    score,
+    settle,
+)
 
 METRICS = (
     "reward_ratio",  # mean over rounds of the played mean / the baseline's mean
@@ -30,6 +38,20 @@ METRICS = (
 """Columns that ``run_episode`` fills, in this order; NaN where a method without a gate has none."""
 
 
+class Workspace(NamedTuple):
+    """Scratch of an episode with K candidates and a stack of G ellipsoids."""
+
+    forms: Array  # (1 + 2G, K)
+    details: Array  # (4, K)
+    executed: Array  # (d,)
+    scratch: Array  # (d,)
+
+
+def workspace(stack: int, dim: int, size: int) -> Workspace:
+    rows = 1 + 2 * stack
+    return Workspace(np.empty((rows, size)), np.empty((4, size)), np.empty(dim), np.empty(dim))
+
+
 @kernel
 def run_episode(
     evidence_flat: Array,
@@ -43,18 +65,18 @@ def run_episode(
     noise: Array,
     metrics: Array,
     fallbacks: Array,
+    work: Workspace,
 ) -> None:
     """Play T rounds; evidence and ledger are used up.
 
     Shapes: pools (T, d, K) feature-major; means (T, K); best (T,); baseline and theta (d,); noise
     (T, K+1), the last column the baseline's; metrics (11,); fallbacks (T,) cumulative count.
     """
-    stats, terms = opened_evidence(evidence_flat)
+    region, data, terms = opened_evidence(evidence_flat)
     ledger, account = opened_ledger(ledger_flat)
     rounds, dim, size = pools.shape
-    forms = new_forms(stats, size)
-    details = np.empty((4, size))
-    executed, scratch = np.empty(dim), np.empty(dim)
+    forms, details = work.forms, work.details
+    executed, scratch = work.executed, work.scratch
     gated = account.kind != UNGATED
     baseline_mean = 0.0
     for i in range(dim):
@@ -65,11 +87,11 @@ def run_episode(
     covered = True
     paid_joint, paid_separate, need_joint, need_separate = 0.0, 0.0, 0.0, 0.0
     for t in range(rounds):
-        covered &= contains(stats, theta)
-        assess(stats, ledger, account, forms, pools[t], baseline, details, False)
-        action, margin = settle(
-            stats, ledger, account, propose, pools[t].T, baseline, details, executed
-        )
+        covered &= contains(region, data, theta)
+        pool = pools[t]
+        score(region, pool, forms, details)
+        certify(region, ledger, account, pool, baseline, forms, scratch, details, False)
+        action, margin = settle(region, ledger, account, propose, pool.T, baseline, details, executed)
         fell_back = action == BASELINE
         mean = baseline_mean if fell_back else means[t, action]
         outcome = mean + (noise[t, size] if fell_back else noise[t, action])
@@ -82,15 +104,13 @@ def run_episode(
         least = min(least, deficit)
         if gated:
             least_slack = min(least_slack, deficit - margin)
-            joint, separate = executed_bounds(
-                stats, account, executed, baseline, fell_back, scratch
-            )
+            joint, separate = executed_bounds(region, account, executed, baseline, fell_back, scratch)
             paid_joint -= joint
             paid_separate -= separate
             need_joint = max(need_joint, paid_joint)
             need_separate = max(need_separate, paid_separate)
-        add(stats, executed, outcome)
-        recentre(stats, terms)
+        add(region, data, executed, outcome)
+        recentre(region, data, terms)
 
     metrics[0] = reward / (rounds * baseline_mean)
     metrics[1] = count / rounds

@@ -12,7 +12,7 @@ from c4b._validate import Array
 from c4b.evidence import statistics
 from c4b.ledger import kernels as ledgers
 from c4b.study import candidates, draws
-from c4b.study.engine import METRICS, run_episode
+from c4b.study.engine import METRICS, run_episode, workspace
 from c4b.study.plan import Setting, Study
 
 Counts = NDArray[np.int64]
@@ -69,6 +69,7 @@ def simulate(study: Study, start: int, stop: int) -> Chunk:
                     scene.noise,
                     metrics[episode - start, s, m],
                     counts,
+                    workspace(int(empty[0]), setting.dim, setting.count),
                 )
                 whole = counts.astype(np.int64)
                 sums[0, s, m, : setting.rounds] += whole
@@ -102,9 +103,7 @@ class _Stage:
 
     def scene(self, setting: Setting) -> _Scene:
         shape = (setting.generator, setting.source, setting.rounds, setting.count, setting.dim)
-        raw = self._once(
-            ("raw", *shape), lambda: candidates.raw_pools(setting, self.seed, self.episode)
-        )
+        raw = self._once(("raw", *shape), lambda: candidates.raw_pools(setting, self.seed, self.episode))
         place = (*shape, setting.rho)
         pools = self._once(("pools", *place), lambda: candidates.pools(setting, raw))
         truth = (*place, setting.theta)
@@ -128,7 +127,9 @@ class _Stage:
             return draws.unit_noise(setting.noise, rng, shape)
 
         base = self._once(("unit", setting.noise, role, shape), unit)
-        return self._once(("noise", setting.noise, role, shape, setting.sigma), lambda: base * setting.sigma)
+        return self._once(
+            ("noise", setting.noise, role, shape, setting.sigma), lambda: base * setting.sigma
+        )
 
     def _once(self, key: tuple[object, ...], make: Callable[[], Array]) -> Array:
         if key not in self.made:
