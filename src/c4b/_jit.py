@@ -74,10 +74,10 @@ def allocating(function: F) -> F:
 
 def _compiled(function: F, **options: Any) -> F:
     settings: Any = numba.config
+    njit: Any = numba.njit
     before = settings.CACHE_DIR
     settings.CACHE_DIR = CACHE_FOLDER
     try:
-        compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
+        return cast(F, njit(cache=True, nogil=True, error_model="numpy", **options)(function))
     finally:
         settings.CACHE_DIR = before
-    return cast(F, compiled)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from c4b import _validate
 from c4b._validate import Array
@@ -19,8 +20,6 @@ from c4b.study.plan import Setting
 @lru_cache(maxsize=8)
 def read_table(path: str, dim: int) -> Array:
     """A pool of candidates, shape (N, dim), from a CSV (with a heading), Parquet or NPY file."""
-    import polars as pl
-
     file = Path(path)
     if not file.is_file():
         raise InvalidInput("source", path, "there is no such file; give its path from the study file")

@@ -166,8 +166,8 @@ class Study:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Study:
         settings = [
-            Setting(**{k: tuple(v) if isinstance(v, list) else v for k, v in setting.items()})
-            for setting in data["settings"]
+            Setting(**{**told, "theta": tuple(told["theta"]), "baseline": tuple(told["baseline"])})
+            for told in data["settings"]
         ]
         methods = [Method(**method) for method in data["methods"]]
         return cls(

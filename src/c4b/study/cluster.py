@@ -1,0 +1,46 @@
+"""Chunks on a Dask distributed cluster, through the standard executor interface.
+
+A chunk is a pure function of the study and its span, so a chunk lost with its worker is simply run
+again by the scheduler.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from typing import Any, cast
+
+from c4b.errors import InvalidInput
+
+
+def connect(address: str) -> Executor:
+    """An executor on the scheduler at ``address``; closing it closes the connection."""
+    try:
+        import distributed  # noqa: PLC0415 (an optional extra)
+    except ImportError as error:
+        raise InvalidInput(
+            "cluster", address, "needs the extra: pip install 'reserve-c4b[cluster]'"
+        ) from error
+    try:
+        dask: Any = distributed
+        client = dask.Client(address, timeout="20s", set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        raise InvalidInput("cluster", address, f"no Dask scheduler answers there ({error})") from error
+    return cast(Executor, _ClosingExecutor(client))
+
+
+class _ClosingExecutor:
+    """Dask's executor, with the connection closed at the end."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self.inner = client.get_executor(pure=False, retries=10)
+
+    def submit(self, function: Any, *arguments: Any) -> Any:
+        return self.inner.submit(function, *arguments)
+
+    def __enter__(self) -> _ClosingExecutor:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.inner.shutdown(wait=False)
+        self.client.close()
