@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import c4b
 from cone import by_cone_solver
 from duel import CONFIDENCES, GATED, METHODS, history
+from inside import inside
 from oracle import Array, minimum_reserve_by_search, random_stream
 
 seeds = st.integers(0, 2**32 - 1)
@@ -43,7 +44,7 @@ def prepared(name: str, rng: np.random.Generator, dim: int, rounds: int = 6) -> 
 def test_property_1_joint_is_never_below_separate(seed: int, dim: int, alpha: float) -> None:
     rng = np.random.default_rng(seed)
     evidence, c = learned(rng, dim), 1.0 - alpha
-    inverse = evidence.statistics.inverse[0]
+    inverse = inside(evidence).inverse[0]
     pool, baseline = rng.normal(size=(5, dim)), rng.normal(size=dim)
     pool[0] = -rng.uniform(0.1, 3.0) * baseline  # aligned: the triangle inequality is an equality
     pool[1] = baseline
@@ -96,7 +97,7 @@ def test_property_3_refresh_margin_is_never_below_contrast_margin(seed: int, dim
 def test_property_4_the_bound_is_the_infimum_over_the_ellipsoid(seed: int, dim: int) -> None:
     rng = np.random.default_rng(seed)
     evidence, v = learned(rng, dim), rng.normal(size=dim)
-    shape = evidence.statistics.gram + evidence.model.ridge * np.eye(dim)
+    shape = inside(evidence).gram + evidence.model.ridge * np.eye(dim)
     expected = by_cone_solver(v, evidence.estimate, shape, evidence.radius)
     assert evidence.lower(v) == pytest.approx(expected, rel=1e-6, abs=1e-7)
 
@@ -164,7 +165,7 @@ def test_property_8_what_is_not_a_number_is_never_admissible(
     rng = np.random.default_rng(seed)
     policy = prepared(name, rng, dim)
     bank = policy.bank
-    getattr(policy.evidence.statistics, part)[...] = value
+    getattr(inside(policy.evidence), part)[...] = value
     decision = policy.decide(rng.normal(size=(size, dim)), rng.normal(size=dim))
     assert decision.is_baseline
     if name not in ("revalue", "revalue-f", "linucb"):  # a broken set earns no credit either

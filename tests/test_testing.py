@@ -8,6 +8,7 @@ import pytest
 import c4b
 from c4b import testing
 from c4b.ledger.kernels import BANK
+from inside import inside
 
 MODEL = c4b.LinearModel(3, 0.1, 1.0)
 
@@ -63,14 +64,14 @@ class PointEstimate(c4b.Policy):
     """Widths of zero: candidates and baseline compared by estimates."""
 
     def decide(self, candidates: Any, baseline: Any) -> c4b.Decision:
-        self.evidence.statistics.radius[:] = 0.0
+        inside(self.evidence).radius[:] = 0.0
         return super().decide(candidates, baseline)
 
 
 class NoWidthBeforeData(c4b.Policy):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.evidence.statistics.radius[:] = 0.0
+        inside(self.evidence).radius[:] = 0.0
 
 
 class IgnoresExecution(c4b.Policy):

@@ -72,7 +72,7 @@ def allocating(function: F) -> F:
     return _compiled(function, inline="never")
 
 
-def _compiled(function: F, **options: object) -> F:
+def _compiled(function: F, **options: Any) -> F:
     settings: Any = numba.config
     njit: Any = numba.njit
     before = settings.CACHE_DIR

@@ -14,7 +14,7 @@ ACCOUNT = kernels.Account(0.25, 0.5, True, kernels.JOINT)
 
 
 def test_opening_states_reserve_and_nothing_else() -> None:
-    ledger, account = kernels.opened(kernels.opening(ACCOUNT, 2, 1))
+    ledger, account = kernels.views(kernels.opening(ACCOUNT, 2, 1))
     assert account == ACCOUNT
     assert ledger.bank.tolist() == ledger.kept_bank.tolist() == [0.5]
     assert not np.any(ledger.prefix)
@@ -23,14 +23,14 @@ def test_opening_states_reserve_and_nothing_else() -> None:
 
 
 def test_without_a_gate_there_is_no_bank() -> None:
-    ledger, _ = kernels.opened(kernels.opening(ACCOUNT._replace(kind=kernels.UNGATED), 2, 0))
+    ledger, _ = kernels.views(kernels.opening(ACCOUNT._replace(kind=kernels.UNGATED), 2, 0))
     assert math.isnan(ledger.bank[0])
 
 
 def test_charge_books_the_executed_contrast() -> None:
     # alpha = 1/4, z = x - 3/4 b. Candidate (1, 2) against (1, 0): (1/4, 2). Baseline (2, 0): (1/2, 0)
     flat = kernels.opening(ACCOUNT, 2, 1)
-    ledger, account = kernels.opened(flat)
+    ledger, account = kernels.views(flat)
     kernels.charge(ledger, account, 0.75, np.array([1.0, 2.0]), np.array([1.0, 0.0]), False)
     assert ledger.bank[0] == 0.75
     assert ledger.prefix.tolist() == [0.25, 2.0]
@@ -45,7 +45,7 @@ def test_amending_back_restores_prefix_and_sums(kind: int) -> None:
     """There and back leaves Z and the sums, and never leaves more bank than before."""
     flat = kernels.opening(ACCOUNT._replace(kind=kind), 2, 0)
     evidence = statistics.empty(MODEL)
-    ledger, account = kernels.opened(flat)
+    ledger, account = kernels.views(flat)
     x, b, other = np.array([1.0, 0.5]), np.array([1.0, 0.0]), np.array([0.5, 0.25])
     kernels.charge(ledger, account, 0.5, x, b, False)
     before = flat.copy()
@@ -58,7 +58,7 @@ def test_amending_back_restores_prefix_and_sums(kind: int) -> None:
 
 def test_amending_to_the_same_action_is_free() -> None:
     flat = kernels.opening(ACCOUNT, 2, 1)
-    ledger, account = kernels.opened(flat)
+    ledger, account = kernels.views(flat)
     x, b = np.array([1.0, 0.5]), np.array([1.0, 0.0])
     kernels.charge(ledger, account, 0.5, x, b, False)
     before = flat.copy()

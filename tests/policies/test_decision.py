@@ -8,6 +8,7 @@ import pytest
 
 import c4b
 from duel import GATED, METHODS
+from inside import inside
 
 POOL, BASELINE = [[0.5], [1.0], [1.1]], [1.0]
 
@@ -78,7 +79,7 @@ def test_a_decision_does_not_change_later() -> None:
     policy.observe(decision.id, 0.5)
     policy.decide([[3.0]], [1.0])
     assert str(decision.explain()) == said
-    assert policy.evidence.statistics.gram[0, 0] == 4.0  # absorbed x = 2, as decided
+    assert inside(policy.evidence).gram[0, 0] == 4.0  # absorbed x = 2, as decided
     decision.details[:] = math.nan
     policy.prefix[:] = math.nan
     policy.estimate[:] = math.nan

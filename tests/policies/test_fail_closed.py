@@ -5,6 +5,7 @@ import pytest
 
 import c4b
 from duel import GATED, METHODS, close, history
+from inside import inside
 from oracle import Array
 
 
@@ -64,7 +65,7 @@ def test_trap_nothing_is_admitted_before_data_without_reserve(name: str) -> None
 @pytest.mark.parametrize("name", METHODS)
 def test_trap_nan_width_is_never_admitted(name: str) -> None:
     policy = seasoned(name, reserve=100.0)
-    policy.evidence.statistics.inverse[...] = np.nan
+    inside(policy.evidence).inverse[...] = np.nan
     assert policy.decide(POOL, BASELINE).is_baseline
 
 
@@ -72,7 +73,7 @@ def test_trap_nan_width_is_never_admitted(name: str) -> None:
 def test_lost_positive_definiteness_is_never_admitted(name: str) -> None:
     """Every candidate and contrast lies where the broken form is negative."""
     policy = seasoned(name, reserve=100.0)
-    policy.evidence.statistics.inverse[0] = [[-1e-3, 0.0], [0.0, 1e-4]]
+    inside(policy.evidence).inverse[0] = [[-1e-3, 0.0], [0.0, 1e-4]]
     decision = policy.decide(POOL, BASELINE)
     assert decision.is_baseline
     assert not any(c.admissible for c in decision.explain()) or name == "linucb"
@@ -139,6 +140,6 @@ def test_cancellation_guard_of_the_recertified_prefix() -> None:
 
 
 def _direct(evidence: c4b.Evidence, v: Array) -> float:
-    shape = evidence.statistics.gram + evidence.model.ridge * np.eye(len(v))
+    shape = inside(evidence).gram + evidence.model.ridge * np.eye(len(v))
     width = np.sqrt(v @ np.linalg.solve(shape, v))
     return float(v @ evidence.estimate - evidence.radius * width)
