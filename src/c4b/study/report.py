@@ -97,7 +97,7 @@ def central_rows(results: Results) -> tuple[list[str], list[list[str]]]:
 
 
 def _headline(results: Results) -> str:
-    note = "Mean reward ratio and fallback at rho = 0.15, sigma = 0.3, no reserve (the paper's Table 1): measured (published)."
+    note = "Measured (published) at rho = 0.15, sigma = 0.3, no reserve: the paper's Table 1."
     return f"<h2>Measured beside published</h2><p class='note'>{note}</p>" + _table(
         *central_rows(results)
     )
