@@ -29,7 +29,7 @@ def new_forms(region: Region, size: int) -> Array:
 
 @inlined
 def norm(inverse: Array, g: int, v: Array) -> float:
-    """sqrt(v V_g^-1 v), v (d,). A negative square of rounding size is 0, a truly negative one NaN."""
+    """sqrt(v V_g^-1 v), v (d,). A square negative by rounding is bounded, a truly negative one NaN."""
     dim = len(v)
     square = 0.0
     for i in range(dim):
@@ -47,12 +47,12 @@ def norm(inverse: Array, g: int, v: Array) -> float:
 
 @inlined
 def clipped(square: float, size: float, dim: int) -> float:
-    """0 for a negative square that rounding explains, NaN for one that it does not.
+    """The largest square that rounding can hide behind a negative one; NaN if rounding explains it not.
 
     ``size`` = sum of sqrt(V^-1_ii) |v_i| bounds ||v||; d terms of its square round to 1e-16 each.
     """
     rounding = 1e-13 * dim * size * size
-    return 0.0 if -square <= rounding < np.inf else np.nan  # an overflow is no rounding
+    return rounding if -square <= rounding < np.inf else np.nan  # an overflow is no rounding
 
 
 @kernel

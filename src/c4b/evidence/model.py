@@ -81,7 +81,7 @@ class LinearModel:
         return Terms(
             self.noise,
             self.norm_bound,
-            2.0 * math.log(1.0 / self.delta),
+            -2.0 * math.log(self.delta),
             self.confidence == "self-normalized",
         )
 

@@ -42,6 +42,13 @@ class Decision(NamedTuple):
     def __bool__(self) -> bool:
         return True
 
+    def __eq__(self, other: object) -> bool:
+        """Ids are unique, so two decisions with one id are one decision."""
+        return isinstance(other, Decision) and self.id == other.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
 
 class CandidateReport(NamedTuple):
     """One line of an explanation; all numbers in units of reward."""
