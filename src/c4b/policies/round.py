@@ -134,16 +134,25 @@ def settle(
 def executed_bounds(
     region: Region,
     account: Account,
+    details: Array,
+    action: int,
     executed: Array,
     baseline: Array,
-    is_baseline: bool,
     scratch: Array,
 ) -> tuple[float, float]:
-    """(joint, separate) lower bound of the executed contrast; the baseline's is structural in both."""
-    if is_baseline:
+    """(joint, separate) lower bound of the executed contrast; the baseline's is structural in both.
+
+    The one that the account's kind needed is in ``details`` already.
+    """
+    if action == BASELINE:
         bound = structural(region, baseline, account.alpha, account.nonnegative)
         return bound, bound
-    separate = lower(region, executed) - (1.0 - account.alpha) * upper(region, baseline)
+    if account.kind == SEPARATE:
+        separate = details[SEPARATE_BOUND, action]
+    else:
+        separate = lower(region, executed) - (1.0 - account.alpha) * upper(region, baseline)
+    if account.kind == JOINT:
+        return details[JOINT_BOUND, action], separate
     base = joint_claim(baseline, account.alpha, scratch)
     for i in range(len(scratch)):
         scratch[i] += executed[i]
