@@ -16,6 +16,8 @@ from c4b.ledger.kernels import UNGATED
 from c4b.ledger.kernels import opened as opened_ledger
 from c4b.policies.round import (
     BASELINE,
+    MARGIN,
+    ROWS,
     certify,
     executed_bounds,
     score,
@@ -44,7 +46,7 @@ class Workspace(NamedTuple):
     evidence: Array  # flat
     ledger: Array  # flat
     forms: Array  # (1 + 2G, K)
-    details: Array  # (4, K)
+    details: Array  # (ROWS, K)
     executed: Array  # (d,)
     scratch: Array  # (d,)
 
@@ -53,7 +55,7 @@ def workspace(evidence: Array, ledger: Array, dim: int, size: int) -> Workspace:
     """Scratch for runs that start from flat vectors like these."""
     forms = np.empty((1 + 2 * int(evidence[0]), size))
     return Workspace(
-        evidence.copy(), ledger.copy(), forms, np.empty((4, size)), np.empty(dim), np.empty(dim)
+        evidence.copy(), ledger.copy(), forms, np.empty((ROWS, size)), np.empty(dim), np.empty(dim)
     )
 
 
@@ -79,6 +81,9 @@ def run_episode(
     evidence_flat: Array,
     ledger_flat: Array,
     propose: bool,
+    boldness: float,
+    thrift: float,
+    wait: int,
     scene: Scene,
     work: Workspace,
     metrics: Array,
@@ -88,8 +93,8 @@ def run_episode(
 ) -> None:
     """Play T rounds from an evidence and a ledger, which are left as they are.
 
-    Writes metrics[setting, method], (S, M, 11), and adds the cumulative count of fallbacks and its
-    square to fallbacks[:, setting, method], (2, S, M, T).
+    The first ``wait`` rounds play the baseline. Writes metrics[setting, method], (S, M, 11), and adds
+    the cumulative count of fallbacks and its square to fallbacks[:, setting, method], (2, S, M, T).
     """
     _copy(evidence_flat, work.evidence)
     _copy(ledger_flat, work.ledger)
@@ -112,9 +117,14 @@ def run_episode(
     for t in range(rounds):
         covered &= contains(region, data, theta)
         pool = pools[t]
-        score(region, pool, forms, details)
+        score(region, pool, forms, boldness, details)
         certify(region, ledger, account, pool, baseline, forms, scratch, details, False)
-        action, margin = settle(region, ledger, account, propose, pool.T, baseline, details, executed)
+        if t < wait:
+            for k in range(size):
+                details[MARGIN, k] = -np.inf
+        action, margin = settle(
+            region, ledger, account, propose, thrift, pool.T, baseline, details, executed
+        )
         fell_back = action == BASELINE
         mean = baseline_mean if fell_back else means[t, action]
         outcome = mean + (noise[t, size] if fell_back else noise[t, action])

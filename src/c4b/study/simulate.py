@@ -10,6 +10,7 @@ import numpy as np
 from c4b._validate import Array, Counts
 from c4b.evidence import statistics
 from c4b.ledger import kernels as ledgers
+from c4b.policies.composition import Composition
 from c4b.study import candidates, draws
 from c4b.study.engine import METRICS, Scene, Workspace, run_episode, workspace
 from c4b.study.plan import Setting, Study
@@ -36,14 +37,15 @@ def simulate(study: Study, start: int, stop: int) -> Chunk:
         for s, setting in enumerate(study.settings):
             scene = stage.scene(setting)
             learned: dict[int, Array] = {}
-            for m, (which, empty, ledger, propose, work) in enumerate(runs[s]):
+            for m, (which, empty, ledger, composition, wait, work) in enumerate(runs[s]):
                 if which not in learned:
                     learned[which] = empty.copy()
                     statistics.absorb_many(learned[which], *stage.history(setting, scene))
                 run_episode(
                     learned[which],
                     ledger,
-                    propose,
+                    *composition.rule,
+                    wait,
                     scene,
                     work,
                     metrics[episode - start],
@@ -60,7 +62,8 @@ class _Run(NamedTuple):
     which: int  # number of its evidence among the setting's
     empty: Array  # evidence before history, flat
     ledger: Array  # opening, flat
-    propose: bool
+    composition: Composition
+    wait: int  # rounds played by the baseline first
     work: Workspace
 
 
@@ -70,14 +73,15 @@ def _prepared(study: Study) -> list[list[_Run]]:
     for setting in study.settings:
         row, known = [], dict[str, int]()
         for method in study.methods:
-            confidence = method.confidence or setting.confidence
+            confidence = method.confidence_in(setting)
             which = known.setdefault(confidence, len(known))
             composition = method.composition
             account = composition.account(setting.alpha, setting.reserve, True)
-            ledger = ledgers.opening(account, setting.dim, composition.remembered)
+            ledger = ledgers.opening(account, setting.dim, composition.checkpoints)
             empty = statistics.empty(setting.model(confidence))
             work = workspace(empty, ledger, setting.dim, setting.count)
-            row.append(_Run(which, empty, ledger, composition.propose, work))
+            wait = setting.forced_rounds if method.after_forced_phase else 0
+            row.append(_Run(which, empty, ledger, composition, wait, work))
         table.append(row)
     return table
 
