@@ -89,7 +89,7 @@ class LinearModel:
             object.__setattr__(self, field, value)
 
     def resolved(self, preferred: str | None = None) -> LinearModel:
-        """The same model with its confidence choice made: its own, else ``preferred``, else the paper's."""
+        """The same model with its confidence chosen: its own, else ``preferred``, else the paper's."""
         return replace(self, confidence=self.confidence or preferred or DEFAULT_CONFIDENCE)
 
     @property

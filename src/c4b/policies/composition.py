@@ -17,9 +17,10 @@ CERTIFICATES = ("joint", "separate")
 LEDGERS = {"carry": 0, "refresh": 1, "checkpoints": 32, "revalue": 0, "none": 0}
 """Ledger name -> room for checkpoints, earlier rounds remembered besides the last one."""
 SELECTIONS = {"filter": 0.0, "thrifty": 0.9, "propose": 0.0}
-"""Selection name -> thrift. ``filter``: the best-scored admissible candidate. ``thrifty``: the same, but
-among those that leave 0.9 of the bank, where there are any: what is not spent on one bold play keeps
-the gate open for the next. ``propose``: only the best-scored candidate is tested."""
+"""Selection name -> thrift. ``filter``: the best-scored admissible candidate. ``thrifty``: the same, but,
+where there are such, among those that leave 0.9 of the bank or six rounds of baseline credit: what is
+not spent on one bold play keeps the gate open for the next. ``propose``: only the best-scored
+candidate is tested."""
 SCORES = {"ucb": 1.0, "blend": 0.5, "mean": 0.0}
 """Score name -> boldness b: the score is the middle of the reward's interval plus b half-widths."""
 

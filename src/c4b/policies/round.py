@@ -31,6 +31,8 @@ NO_SAFE_ACTION, NOT_FINITE = -2, -3
 UCB, MARGIN, JOINT_BOUND, SEPARATE_BOUND, SCORE = 0, 1, 2, 3, 4
 ROWS = 5
 """Rows of ``details`` (ROWS, K), what is known of every candidate."""
+CUSHION = 6.0
+"""A thrifty choice keeps no more than this many rounds of certified baseline credit in the bank."""
 BLOCK = 256
 """Candidates assessed at a time, so that everything about them stays in cache."""
 TILE = 32
@@ -93,7 +95,7 @@ def proposal(details: Array) -> int:
 
 @inlined
 def best_from(details: Array, least: float) -> int:
-    """Highest finite score among margins >= ``least``, lowest index on ties; BASELINE if there is none."""
+    """Highest finite score among margins >= ``least``, lowest index on ties, or BASELINE."""
     best, top = BASELINE, -np.inf
     for k in range(details.shape[1]):
         if details[MARGIN, k] >= least and details[SCORE, k] > top and details[SCORE, k] < np.inf:
@@ -134,7 +136,10 @@ def settle(
     executed. Without known nonnegativity a baseline whose margin is below 0 stops the policy; then
     nothing is charged.
     """
-    least = thrift * ledger.bank[0] if thrift > 0.0 else 0.0
+    least = 0.0
+    if thrift > 0.0:
+        credit = structural(region, baseline, account.alpha, True)
+        least = min(thrift * ledger.bank[0], CUSHION * credit)
     action = choose(details, propose, least)
     while action != BASELINE and not _usable(candidates, action):
         details[UCB, action] = np.inf  # absorbing it could overflow: never admitted
