@@ -19,10 +19,16 @@ from c4b.study import draws
 from c4b.study.plan import Setting
 
 
-@lru_cache(maxsize=8)
 def read_table(path: str, dim: int) -> Array:
     """A pool of candidates, shape (N, dim), from a CSV (with a heading), Parquet or NPY file."""
-    file = _file(path)
+    state = _file(path).stat()
+    return _read_table(path, dim, state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=8)
+def _read_table(path: str, dim: int, *_state: int) -> Array:
+    """Read once for all episodes, and again when the file has changed."""
+    file = Path(path)
     try:
         if file.suffix == ".npy":
             content: Any = np.load(file, allow_pickle=False)

@@ -66,7 +66,7 @@ def parse(text: str, where: str, folder: Path) -> Study:
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise StudyFileError(where, "not TOML", str(error)) from error
+        raise StudyFileError(where, "not TOML", f"mend the syntax: {error}") from error
     _known(where, "", document, (*TOP, *SECTIONS))
     name = _text(where, "name", document.get("name", Path(where).stem))
     axes = _axes(where, document, folder)
@@ -160,13 +160,11 @@ def _methods(where: str, value: Any) -> list[Method]:
                 f"{where}: methods", entry, 'must be a name or {policy = "…", label = "…"}'
             )
         _known(where, "methods", entry, METHOD_KEYS)
-        label = entry.get("label", entry["policy"])
+        label = _text(where, "methods.label", entry.get("label", entry["policy"]))
         try:
-            methods.append(
-                Method(_text(where, "methods.label", label), entry["policy"], entry.get("confidence"))
-            )
+            methods.append(Method(label, entry["policy"], entry.get("confidence")))
         except InvalidInput as error:
-            raise _named(where, error) from error
+            raise _named(where, error, {key: f"methods.{key}" for key in METHOD_KEYS}) from error
     return methods
 
 
@@ -177,18 +175,18 @@ def _known(where: str, section: str, content: dict[str, Any], keys: Any) -> None
             raise StudyFileError(place, value, "unknown key; known are " + ", ".join(keys))
 
 
-def _named(where: str, error: InvalidInput) -> StudyFileError:
+_SPELLED = {
+    field: f"{section}.{key}" for section, keys in SECTIONS.items() for key, field in keys.items()
+}
+
+
+def _named(where: str, error: InvalidInput, spelled: dict[str, str] = _SPELLED) -> StudyFileError:
     """The same complaint with the file and, where there is one, the key as the file spells it."""
-    argument = error.argument
-    for section, keys in SECTIONS.items():
-        for key, field in keys.items():
-            if argument == field or argument.startswith(f"{field}["):
-                argument = f"{section}.{key}{argument[len(field) :]}"
-                break
-        else:
-            continue
-        break
-    named = StudyFileError(f"{where}: {argument}", None, error.remedy)
+    if isinstance(error, StudyFileError):
+        return error
+    field, bracket, index = error.argument.partition("[")
+    argument = f"{where}: {spelled.get(field, field)}{bracket}{index}"
+    named = StudyFileError(argument, None, error.remedy)
     named.shown = error.shown
-    named.args = (f"{where}: {argument} = {error.shown}: {error.remedy}",)
+    named.args = (f"{argument} = {error.shown}: {error.remedy}",)
     return named
