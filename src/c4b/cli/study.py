@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shlex
 import sys
 from importlib import resources
@@ -123,6 +124,7 @@ def _run(
         found = results.read(out)
     else:
         command = shlex.join(["c4b", *sys.argv[1:]])
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # its failures are told in one line
         try:
             with episodes_bar(study.name) as progress:
                 found = run.run(
