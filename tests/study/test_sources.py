@@ -33,6 +33,8 @@ def with_source(generator: str, source: str) -> str:
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "npy"])
 def test_a_pool_from_a_file_runs(tmp_path: Path, kind: str) -> None:
+    tmp_path /= "no [pattern]*"
+    tmp_path.mkdir()
     study = files.load(study_file(tmp_path, with_source("file", written(tmp_path, kind))))
     setting = study.settings[0]
     pools = candidates.pools(setting, candidates.raw_pools(setting, 1, 0))

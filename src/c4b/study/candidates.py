@@ -35,7 +35,7 @@ def _read_table(path: str, dim: int, *_state: int) -> Array:
         elif file.suffix == ".csv":
             content = _read_csv(file)
         elif file.suffix == ".parquet":
-            content = pl.read_parquet(file).to_numpy()
+            content = pl.read_parquet(file, glob=False).to_numpy()
         else:
             raise InvalidInput("source", path, "must end in .csv, .parquet or .npy")
     except (ValueError, OSError, EOFError, pl.exceptions.PolarsError) as error:
@@ -60,7 +60,7 @@ def _file(path: str) -> Path:
 
 
 def _read_csv(file: Path) -> Any:
-    table = pl.read_csv(file)
+    table = pl.read_csv(file, glob=False)
     if all(_is_number(name) for name in table.columns):
         raise InvalidInput("source", str(file), "its first line must be a heading, not numbers")
     return table.to_numpy()

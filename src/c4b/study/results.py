@@ -72,7 +72,7 @@ def chunk_frame(study: Study, chunk: Chunk) -> pl.DataFrame:
 def write_results(frames: list[Path], target: Path) -> None:
     """Concatenate chunk files, in order, without holding them in memory."""
     draft = target.with_suffix(".part")
-    pl.scan_parquet(frames).sink_parquet(
+    pl.scan_parquet(frames, glob=False).sink_parquet(
         draft, row_group_size=ROW_GROUP, maintain_order=True, compression="zstd"
     )
     draft.replace(target)
@@ -132,7 +132,7 @@ class Results:
     @property
     def frame(self) -> pl.DataFrame:
         """All rows; large for many episodes."""
-        return pl.read_parquet(self.folder / "results.parquet")
+        return pl.read_parquet(self.folder / "results.parquet", glob=False)
 
     def find(self, **fields: Any) -> int:
         """Number of the one setting with these values."""
@@ -156,7 +156,7 @@ class Results:
         """(episodes, settings, methods), the order of the rows."""
         if metric in self._columns:
             return self._columns[metric]
-        read = pl.read_parquet(self.folder / "results.parquet", columns=[metric])
+        read = pl.read_parquet(self.folder / "results.parquet", columns=[metric], glob=False)
         shape = (self.study.episodes, len(self.study.settings), len(self.study.methods))
         column: Array = read[metric].cast(pl.Float64).to_numpy().reshape(shape)
         if column.nbytes <= KEPT_BYTES:  # a very long study is read again rather than kept
@@ -178,8 +178,8 @@ def read(folder: str | Path) -> Results:
     try:
         told = json.loads((folder / "study.json").read_text(encoding="utf-8"))
         study = Study.from_dict(told["study"])
-        rows = pl.scan_parquet(folder / "results.parquet").select(pl.len()).collect().item()
-        trajectories = pl.read_parquet(folder / "trajectories.parquet")
+        rows = pl.scan_parquet(folder / "results.parquet", glob=False).select(pl.len()).collect().item()
+        trajectories = pl.read_parquet(folder / "trajectories.parquet", glob=False)
         found = Results(folder, study, told["run"], trajectories)
     except (C4BError, OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError) as error:
         raise NoResults(f"{folder}: cannot be read ({error}); run the study again") from error

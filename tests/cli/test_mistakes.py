@@ -32,7 +32,7 @@ def test_impossible_options(c4b: Call, tmp_path: Path, option: tuple[str, int]) 
 
 def test_options_that_are_no_numbers(c4b: Call, tmp_path: Path) -> None:
     assert c4b("reproduce", "--episodes", "many", "--out", tmp_path / "out").code == 2
-    assert "is not a valid int" in c4b.err
+    assert "--episodes" in c4b.err
     assert "Traceback" not in c4b.err
     assert not (tmp_path / "out").exists()
 
