@@ -6,10 +6,14 @@ again by the scheduler.
 
 from __future__ import annotations
 
-from concurrent.futures import Executor
+from concurrent.futures import CancelledError, Executor
 from typing import Any, cast
 
-from c4b.errors import InvalidInput
+from c4b.errors import C4BError, InvalidInput
+
+
+class ClusterLost(C4BError):
+    """The scheduler went away, or its workers keep dying."""
 
 
 def connect(address: str) -> Executor:
@@ -22,7 +26,7 @@ def connect(address: str) -> Executor:
         ) from error
     try:
         dask: Any = distributed
-        client = dask.Client(address, timeout="20s", set_as_default=False)
+        client = dask.Client(address, timeout="5s", set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
         raise InvalidInput("cluster", address, f"no Dask scheduler answers there ({error})") from error
     return cast(Executor, _ClosingExecutor(client))
@@ -41,6 +45,13 @@ class _ClosingExecutor:
     def __enter__(self) -> _ClosingExecutor:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         self.inner.shutdown(wait=False)
         self.client.close()
+        dask_says = type(error).__module__.startswith("distributed.")
+        if isinstance(error, CancelledError) or dask_says:
+            reason = str(error) or "it cancelled the work"
+            raise ClusterLost(
+                f"the cluster failed ({reason.splitlines()[0]}); finished chunks are kept: when it is "
+                "back, the same command goes on from here"
+            ) from error

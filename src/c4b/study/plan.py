@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import json
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -63,6 +61,8 @@ class Setting:
         _validate.count("rounds", self.rounds, 1, "must be a whole number of at least 1")
         _validate.nonnegative("rho", self.rho, "must be a number >= 0")
         _validate.positive("sigma", self.sigma, "must be a positive number")
+        if self.assumed_sigma is not None:
+            _validate.positive("assumed_sigma", self.assumed_sigma, "must be a positive number")
         _validate.nonnegative("reserve", self.reserve, "must be a number >= 0")
         _validate.fraction("alpha", self.alpha, "must lie strictly between 0 and 1")
         needs_source = self.generator in ("file", "python")
@@ -164,6 +164,8 @@ class Study:
     seed: int
 
     def __post_init__(self) -> None:
+        if not self.name.strip() or {*self.name} & {*"/\\\0"} or self.name in (".", ".."):
+            raise InvalidInput("name", self.name, "must be usable as the name of a folder")
         _validate.count("episodes", self.episodes, 2, "must be a whole number of at least 2")
         _validate.count("seed", self.seed, 0, "must be a whole number of at least 0")
         if self.seed >= 2**63:
@@ -205,8 +207,3 @@ class Study:
             data["episodes"],
             data["seed"],
         )
-
-    def draws_identity(self) -> str:
-        """Names everything but the number of episodes: what finished chunks may be reused for."""
-        told = {**self.to_dict(), "episodes": None, "title": None}
-        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
