@@ -163,7 +163,7 @@ def test_a_function_that_answers_something_else(tmp_path: Path, answer: str) -> 
 
 
 def test_a_missing_file_names_the_shipped_studies(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match=r"no shipped study \(paper\)"):
+    with pytest.raises(InvalidInput, match=r"no shipped study \(beyond, paper\)"):
         files.load(tmp_path / "none.toml")
 
 
