@@ -99,16 +99,18 @@ class Setting:
     def forced_rounds(self) -> int:
         """Rounds that any gate certified over the whole set must give to the baseline.
 
-        Baseline-only data say nothing about directions orthogonal to x(b). Until reserve and baseline
-        credit cover a theta opposite to u, candidate (1, rho u) cannot be certified, even with the
-        baseline's mean m known: R0 + (n + 1) alpha m >= rho sqrt(S^2 - m^2). 0 where the history or
-        the generator says more than that.
+        Baseline-only data say nothing about directions orthogonal to x(b) = (s, 0, ..., 0). Until reserve
+        and baseline credit cover a theta opposite to u, candidate (1, rho u) cannot be certified, even
+        with the baseline's mean m known: R0 + n alpha m + (1/s - c) m >= rho sqrt(S^2 - (m/s)^2). 0 where
+        history, generator or baseline say more than that.
         """
-        if self.history != "baseline" or self.generator != "sphere":
+        rest = self.baseline[1:]
+        if self.history != "baseline" or self.generator != "sphere" or any(rest):
             return 0
-        mean = self.baseline_mean
-        worst = self.rho * math.sqrt(max(self.norm_bound**2 - mean**2, 0.0))
-        return max(0, math.ceil((worst - self.reserve) / (self.alpha * mean) - 1.0 - 1e-12))
+        mean, first = self.baseline_mean, self.theta[0]
+        worst = self.rho * math.sqrt(max(self.norm_bound**2 - first**2, 0.0))
+        gain = first - (1.0 - self.alpha) * mean  # what a candidate with u orthogonal to theta adds
+        return max(0, math.ceil((worst - self.reserve - gain) / (self.alpha * mean) - 1e-12))
 
     def model(self, confidence: str) -> LinearModel:
         """What the learner assumes."""
