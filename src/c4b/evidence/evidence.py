@@ -43,7 +43,7 @@ class Evidence:
         y = _validate.series("rewards", rewards, len(x))
         before = self.flat.copy()
         statistics.absorb_many(self.flat, x, y)
-        if not np.all(np.isfinite(self.flat)):
+        if not np.all(np.isfinite(self._numbers())):
             self.flat[:] = before
             raise InvalidInput(
                 "features",
@@ -51,6 +51,13 @@ class Evidence:
                 "too badly scaled for 64-bit arithmetic; bring features to comparable units "
                 "(for example divide each by its standard deviation)",
             )
+
+    def _numbers(self) -> Array:
+        """All that must be finite: an empty set has no radius, which is an alarm, not bad scaling."""
+        region, data, _ = statistics.views(self.flat)
+        if data.tally[statistics.ALARM] != statistics.EMPTY_SET:
+            return self.flat
+        return np.delete(self.flat, self._radius_at + np.arange(1, len(region.radius)))
 
     def lower(self, v: object) -> float:
         """Smallest value of ``v @ theta`` that the set allows."""
