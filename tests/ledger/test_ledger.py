@@ -64,3 +64,19 @@ def test_amending_to_the_same_action_is_free() -> None:
     before = flat.copy()
     kernels.amend(flat, statistics.empty(MODEL), x, False, x, False, b, 0)
     np.testing.assert_array_equal(flat, before)
+
+
+@pytest.mark.parametrize("kind", [kernels.JOINT, kernels.REVALUE])
+def test_amending_charges_the_misspecification_of_what_was_executed(kind: int) -> None:
+    """Baseline decided, candidate executed: every claim that spans the round pays (1 + c) epsilon."""
+    x, b, epsilon = np.array([1.0, 0.5]), np.array([1.0, 0.0]), 0.125
+    account = ACCOUNT._replace(kind=kind, tolerance=epsilon)
+    found = []
+    for decided in (x, b):
+        flat = kernels.opening(account, 2, 4)
+        ledger, _ = kernels.views(flat)
+        kernels.charge(ledger, account, 0.5, decided, b, decided is b)
+        kernels.amend(flat, statistics.empty(MODEL), decided, decided is b, x, False, b, 0)
+        found.append((ledger.kept_bank[0], ledger.tally[kernels.SLACK], ledger.prefix.tolist()))
+    assert found[0] == found[1]
+    assert found[0][:2] == (0.5 - 1.75 * epsilon, 1.75 * epsilon)

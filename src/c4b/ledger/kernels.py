@@ -279,6 +279,12 @@ def amend(
                 ledger.kept_bank[m] += cost
                 for i in range(len(difference)):
                     ledger.kept_prefix[m, i] += difference[i]
+    if account.tolerance > 0.0:  # what that round cost every claim that spans it
+        more = _round_slack(account, executed_is_baseline) - _round_slack(account, decided_is_baseline)
+        ledger.tally[SLACK] += more
+        for m in range(int(ledger.tally[KEPT])):
+            if ledger.kept_round[m] <= round_:
+                ledger.kept_bank[m] -= more
     _enter(ledger, account, decided, baseline, decided_is_baseline, -1.0)
     _enter(ledger, account, executed, baseline, executed_is_baseline, 1.0)
     if account.kind == REVALUE:  # its bank is not carried: revalue the corrected sums
