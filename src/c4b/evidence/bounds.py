@@ -208,6 +208,19 @@ def pool_upper(region: Region, forms: Array, row: int, out: Array) -> None:
             out[row, k] = value if value < out[row, k] else out[row, k]
 
 
+@inlined
+def pool_lower(region: Region, forms: Array, base: float, row: int, out: Array) -> None:
+    """out[row, k] = base + L(x_k); -inf when nothing bounds it."""
+    size = out.shape[1]
+    for k in range(size):
+        out[row, k] = -np.inf
+    for g in range(len(region.radius)):
+        radius, squares, centres = region.radius[g], SQUARES + 2 * g, CENTRES + 2 * g
+        for k in range(size):
+            value = base + (forms[centres, k] - radius * math.sqrt(forms[squares, k]))
+            out[row, k] = value if out[row, k] < value < np.inf else out[row, k]
+
+
 @kernel
 def raise_to_lower(
     region: Region, forms: Array, pool: Array, base: float, offset: Array, row: int, out: Array

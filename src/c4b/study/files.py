@@ -9,6 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from c4b import _validate
 from c4b.errors import InvalidInput
 from c4b.study import candidates
 from c4b.study.plan import Method, Setting, Study
@@ -32,7 +33,7 @@ SECTIONS: dict[str, dict[str, str]] = {
 TOP = ("name", "title", "episodes", "seed", "methods")
 WHOLE = ("count", "rounds", "history_size")
 VECTORS = ("theta", "baseline")
-METHOD_KEYS = ("label", "policy", "confidence")
+METHOD_KEYS = ("label", "policy", "confidence", "after_forced_phase")
 
 
 class StudyFileError(InvalidInput):
@@ -162,7 +163,8 @@ def _methods(where: str, value: Any) -> list[Method]:
         _known(where, "methods", entry, METHOD_KEYS)
         label = _text(where, "methods.label", entry.get("label", entry["policy"]))
         try:
-            methods.append(Method(label, entry["policy"], entry.get("confidence")))
+            late = _validate.boolean("after_forced_phase", entry.get("after_forced_phase", False))
+            methods.append(Method(label, entry["policy"], entry.get("confidence"), late))
         except InvalidInput as error:
             raise _named(where, error, {key: f"methods.{key}" for key in METHOD_KEYS}) from error
     return methods
