@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from c4b import _validate
@@ -9,6 +11,11 @@ from c4b._validate import Array
 from c4b.errors import InvalidInput
 from c4b.evidence import bounds, statistics
 from c4b.evidence.model import LinearModel
+
+ALARMS = {
+    statistics.EMPTY_SET: "no theta within the norm bound explains the data",
+    statistics.RESIDUALS: "residuals are too large for the declared noise around any linear mean",
+}
 
 
 class Evidence:
@@ -68,6 +75,16 @@ class Evidence:
     def radius(self) -> float:
         """beta (6) or its mixture form."""
         return self.flat.item(self._radius_at)
+
+    @property
+    def alarm(self) -> str | None:
+        """What speaks against the model, or None; each false with probability at most delta."""
+        code = self.flat.item(-statistics.TALLY + statistics.ALARM)
+        if code:
+            return ALARMS[code]
+        if math.isnan(self.flat.item(statistics.HEADING)):
+            return "the data are too badly scaled for 64-bit arithmetic; nothing can be certified"
+        return None
 
     @property
     def count(self) -> int:

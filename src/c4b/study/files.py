@@ -25,6 +25,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "norm_bound": "norm_bound",
         "confidence": "confidence",
         "assumed_sigma": "assumed_sigma",
+        "misspecification": "misspecification",
         "reserve": "reserve",
     },
     "deployment": {"rounds": "rounds"},

@@ -40,6 +40,7 @@ class Setting:
     norm_bound: float = 1.5
     confidence: str | None = None
     assumed_sigma: float | None = None
+    misspecification: float = 0.0
     noise: str = "gaussian"
     generator: str = "sphere"
     source: str | None = None
@@ -118,6 +119,7 @@ class Setting:
             ridge=self.ridge,
             delta=self.delta,
             confidence=confidence,
+            misspecification=self.misspecification,
         )
 
     def vectors(self) -> tuple[Array, Array]:
