@@ -33,11 +33,14 @@ def random_setting(number: int) -> Setting:
     baseline *= rng.uniform(0.5, 1.2) / np.linalg.norm(baseline)
     if baseline @ theta < 0.0:
         baseline = -baseline
+    sigma = float(rng.choice([0.02, 0.1, 0.4]))
     return Setting(
+        assumed_sigma=sigma / 20.0 if number % 5 == 4 else None,  # refutes the model: alarms
+        misspecification=0.01 if number % 4 == 3 else 0.0,
         history=HISTORIES[number % len(HISTORIES)],
         history_size=int(rng.integers(0, 40)),
         rho=float(rng.uniform(0.05, 1.0)),
-        sigma=float(rng.choice([0.02, 0.1, 0.4])),
+        sigma=sigma,
         reserve=float(rng.choice([0.0, 0.5, 3.0])),
         alpha=float(rng.uniform(0.02, 0.4)),
         delta=float(rng.uniform(0.01, 0.3)),
@@ -143,7 +146,9 @@ def test_evidence_and_ledger_end_in_the_same_bits(number: int, name: str) -> Non
     evidence = statistics.empty(setting.model(method.confidence_in(setting)))
     statistics.absorb_many(evidence, scene.features, scene.rewards)
     composition = get(name)
-    account = composition.account(setting.alpha, setting.reserve, True)
+    account = composition.account(
+        setting.alpha, setting.reserve, misspecification=setting.misspecification
+    )
     ledger = ledgers.opening(account, setting.dim, composition.checkpoints)
     theta, baseline = setting.vectors()
     best = np.maximum(scene.means.max(axis=1), setting.baseline_mean)
@@ -167,3 +172,10 @@ def test_the_scenarios_exercise_play_and_fallback() -> None:
     assert not any(shares.pop("linucb"))
     for name, found in shares.items():
         assert sum(0.0 < share < 1.0 for share in found) >= 3, name
+
+
+def test_the_scenarios_raise_alarms() -> None:
+    settings = [random_setting(number) for number in range(SCENARIOS)]
+    told_wrong = [setting for setting in settings if setting.assumed_sigma is not None]
+    method = Method("mixture", "reserve-c4b+", "mixture")
+    assert any(played_online(s, method, Scene(s, 0))[0].alarm for s in told_wrong)
