@@ -33,9 +33,10 @@ def random_setting(number: int) -> Setting:
     baseline *= rng.uniform(0.5, 1.2) / np.linalg.norm(baseline)
     if baseline @ theta < 0.0:
         baseline = -baseline
-    sigma = float(rng.choice([0.02, 0.1, 0.4]))
+    told_wrong = number % 5 == 4
+    sigma = 0.4 if told_wrong else float(rng.choice([0.02, 0.1, 0.4]))
     return Setting(
-        assumed_sigma=sigma / 20.0 if number % 5 == 4 else None,  # refutes the model: alarms
+        assumed_sigma=0.02 if told_wrong else None,  # refutes the model: alarms
         misspecification=0.01 if number % 4 == 3 else 0.0,
         history=HISTORIES[number % len(HISTORIES)],
         history_size=int(rng.integers(0, 40)),
