@@ -41,7 +41,7 @@ class Duel:
         self.policy = c4b.Policy(
             self.name, m, self.alpha, self.reserve, self.baseline_nonnegative, self.absorb
         )
-        oracle_set = OracleSet(m.dim, m.noise, m.norm_bound, m.ridge, m.delta, m.confidence)
+        oracle_set = OracleSet(m.dim, m.noise, m.norm_bound, m.ridge, m.delta, m.resolved().confidence)
         self.oracle = OraclePolicy(
             self.name, oracle_set, self.alpha, self.reserve, self.baseline_nonnegative, self.absorb
         )

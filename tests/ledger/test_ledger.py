@@ -10,7 +10,7 @@ from c4b.evidence import statistics
 from c4b.ledger import kernels
 
 MODEL = c4b.LinearModel(2, 0.1, 1.0)
-ACCOUNT = kernels.Account(0.25, 0.5, True, kernels.JOINT)
+ACCOUNT = kernels.Account(0.25, 0.5, True, kernels.JOINT, 0.0)
 
 
 def test_opening_states_reserve_and_nothing_else() -> None:
@@ -49,9 +49,9 @@ def test_amending_back_restores_prefix_and_sums(kind: int) -> None:
     x, b, other = np.array([1.0, 0.5]), np.array([1.0, 0.0]), np.array([0.5, 0.25])
     kernels.charge(ledger, account, 0.5, x, b, False)
     before = flat.copy()
-    kernels.amend(flat, evidence, x, False, other, False, b)
+    kernels.amend(flat, evidence, x, False, other, False, b, 0)
     assert ledger.prefix.tolist() == [-0.25, 0.25]
-    kernels.amend(flat, evidence, other, False, x, False, b)
+    kernels.amend(flat, evidence, other, False, x, False, b, 0)
     np.testing.assert_array_equal(flat[kernels.BANK + 1 :], before[kernels.BANK + 1 :])
     assert flat[kernels.BANK] <= before[kernels.BANK]
 
@@ -62,5 +62,5 @@ def test_amending_to_the_same_action_is_free() -> None:
     x, b = np.array([1.0, 0.5]), np.array([1.0, 0.0])
     kernels.charge(ledger, account, 0.5, x, b, False)
     before = flat.copy()
-    kernels.amend(flat, statistics.empty(MODEL), x, False, x, False, b)
+    kernels.amend(flat, statistics.empty(MODEL), x, False, x, False, b, 0)
     np.testing.assert_array_equal(flat, before)
