@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from c4b.errors import InvalidInput
-from c4b.study import files
+from c4b.study import files, identity
 from c4b.study.cluster import ClusterLost
 from c4b.study.run import run
 from small import TOML, small_study, study_file
@@ -62,6 +63,18 @@ def test_an_error_on_a_worker_is_the_same_typed_error(tmp_path: Path, cluster: A
 
     with pytest.raises(InvalidInput, match="no such file"):
         run(study, tmp_path / "out", cluster=cluster.scheduler_address, progress=vanish)
+
+
+def test_a_worker_with_other_code_is_refused(
+    tmp_path: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(np, "__version__", "99")  # as if this side were newer
+    identity.code.cache_clear()
+    try:
+        with pytest.raises(InvalidInput, match="runs other code; install this very version"):
+            run(STUDY, tmp_path, cluster=cluster.scheduler_address)
+    finally:
+        identity.code.cache_clear()
 
 
 def test_a_lost_scheduler_is_a_typed_error_and_the_run_resumes(tmp_path: Path) -> None:

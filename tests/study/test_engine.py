@@ -10,13 +10,15 @@ import pytest
 import c4b
 from c4b.evidence import statistics
 from c4b.ledger import kernels as ledgers
-from c4b.policies import get
+from c4b.policies import get, names
 from c4b.policies.round import JOINT_BOUND, SEPARATE_BOUND
 from c4b.study import candidates, draws, engine
 from c4b.study.engine import METRICS
 from c4b.study.plan import HISTORIES, Method, Setting, Study
 from c4b.study.simulate import simulate
-from duel import CONFIDENCES, METHODS
+
+CONFIDENCES = (*c4b.evidence.model.CONFIDENCES,)
+METHODS = tuple(names())
 
 SEED = 11
 SCENARIOS = 12
@@ -31,11 +33,15 @@ def random_setting(number: int) -> Setting:
     baseline *= rng.uniform(0.5, 1.2) / np.linalg.norm(baseline)
     if baseline @ theta < 0.0:
         baseline = -baseline
+    told_wrong = number % 5 == 4
+    sigma = 0.4 if told_wrong else float(rng.choice([0.02, 0.1, 0.4]))
     return Setting(
+        assumed_sigma=0.02 if told_wrong else None,  # refutes the model: alarms
+        misspecification=0.01 if number % 4 == 3 else 0.0,
         history=HISTORIES[number % len(HISTORIES)],
         history_size=int(rng.integers(0, 40)),
         rho=float(rng.uniform(0.05, 1.0)),
-        sigma=float(rng.choice([0.02, 0.1, 0.4])),
+        sigma=sigma,
         reserve=float(rng.choice([0.0, 0.5, 3.0])),
         alpha=float(rng.uniform(0.02, 0.4)),
         delta=float(rng.uniform(0.01, 0.3)),
@@ -69,8 +75,8 @@ class Scene:
 
 def played_online(setting: Setting, method: Method, scene: Scene) -> tuple[c4b.Policy, dict, list]:
     """The same episode through ``c4b.Policy``: its final state, the metrics, fallback by round."""
-    confidence = method.confidence_in(setting)
-    policy = c4b.Policy(method.policy, setting.model(confidence), setting.alpha, setting.reserve)
+    model = setting.model(method.confidence_in(setting))
+    policy = c4b.Policy(method.policy, model, setting.alpha, setting.reserve)
     policy.learn(scene.features, scene.rewards)
     theta, baseline = setting.vectors()
     mean_b = float(sum(b * t for b, t in zip(baseline, theta, strict=True)))
@@ -141,16 +147,16 @@ def test_evidence_and_ledger_end_in_the_same_bits(number: int, name: str) -> Non
     evidence = statistics.empty(setting.model(method.confidence_in(setting)))
     statistics.absorb_many(evidence, scene.features, scene.rewards)
     composition = get(name)
-    account = composition.account(setting.alpha, setting.reserve)
+    account = composition.account(
+        setting.alpha, setting.reserve, misspecification=setting.misspecification
+    )
     ledger = ledgers.opening(account, setting.dim, composition.checkpoints)
     theta, baseline = setting.vectors()
     best = np.maximum(scene.means.max(axis=1), setting.baseline_mean)
+    told = engine.Scene(scene.pools, scene.means, best, scene.noise, baseline, theta)
     work = engine.workspace(evidence, ledger, setting.dim, setting.count)
-    engine.run_episode(
-        evidence, ledger, *composition.rule, 0,
-        engine.Scene(scene.pools, scene.means, best, scene.noise, baseline, theta), work,
-        np.empty((1, 1, len(METRICS))), np.zeros((2, 1, 1, setting.rounds), dtype=np.int64), 0, 0,
-    )  # fmt: skip
+    metrics, falls = np.empty((1, 1, len(METRICS))), np.zeros((2, 1, 1, setting.rounds), dtype=np.int64)
+    engine.run_episode(evidence, ledger, *composition.rule, 0, told, work, metrics, falls, 0, 0)
     assert work.evidence.tobytes() == policy.evidence.flat.tobytes()
     assert work.ledger.tobytes() == policy._ledger.tobytes()
 
@@ -164,6 +170,13 @@ def test_the_scenarios_exercise_play_and_fallback() -> None:
         chunk = simulate(Study("duel", "duel", methods, (setting,), (), 2, SEED), 0, 1)
         for m, name in enumerate(METHODS):
             shares[name].append(chunk.metrics[0, 0, m, METRICS.index("fallback")])
-    for name in METHODS[:-1]:
-        assert sum(0.0 < share < 1.0 for share in shares[name]) >= 3, name
-    assert not any(shares["linucb"])
+    assert not any(shares.pop("linucb"))
+    for name, found in shares.items():
+        assert sum(0.0 < share < 1.0 for share in found) >= 3, name
+
+
+def test_the_scenarios_raise_alarms() -> None:
+    settings = [random_setting(number) for number in range(SCENARIOS)]
+    told_wrong = [setting for setting in settings if setting.assumed_sigma is not None]
+    method = Method("mixture", "reserve-c4b+", "mixture")
+    assert any(played_online(s, method, Scene(s, 0))[0].alarm for s in told_wrong)

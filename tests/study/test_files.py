@@ -7,7 +7,8 @@ import pytest
 
 from c4b.errors import InvalidInput
 from c4b.study import files
-from c4b.study.plan import Setting
+from c4b.study.plan import Method, Setting, Study
+from c4b.study.simulate import simulate
 from small import TOML, study_file
 
 
@@ -69,6 +70,9 @@ BAD = {  # text of the file, the key as the file spells it, part of the remedy
     "unknown method confidence": (
         edited('"contrast"', '{policy = "contrast", confidence = "big"}'), "methods.confidence",
         "'mixture'"),
+    "a forced phase that is a number": (
+        edited('"contrast"', '{policy = "contrast", after_forced_phase = 1}'),
+        "methods.after_forced_phase", "True or False"),
     "a method that is a number": (edited('"contrast"', "3"), "methods", "must be a name or"),
     "a label that is a number": (
         edited('"contrast"', '{policy = "contrast", label = 3}'), "methods.label", "text"),
@@ -163,7 +167,7 @@ def test_a_function_that_answers_something_else(tmp_path: Path, answer: str) -> 
 
 
 def test_a_missing_file_names_the_shipped_studies(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match=r"no shipped study \(beyond, paper\)"):
+    with pytest.raises(InvalidInput, match=r"no shipped study \(.*paper.*\)"):
         files.load(tmp_path / "none.toml")
 
 
@@ -207,13 +211,31 @@ def test_the_papers_protocol() -> None:
     }
     fixed = {
         (s.alpha, s.delta, s.ridge, s.norm_bound, s.rounds, s.count, s.history_size, s.noise,
-         s.generator, s.confidence, s.theta, s.baseline)
+         s.generator, {m.confidence_in(s) for m in study.methods}.pop(), s.theta, s.baseline)
         for s in study.settings
     }  # fmt: skip
     assert fixed == {
         (0.05, 0.05, 0.1, 1.5, 200, 32, 20, "gaussian", "sphere", "self-normalized",
          (1.0, 0.6, 0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0, 0.0))
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", files.shipped())
+def test_every_shipped_study_runs(name: str) -> None:
+    metrics = simulate(files.load(name), 0, 1).metrics
+    assert np.all(np.isfinite(metrics[..., :3]))
+
+
+@pytest.mark.parametrize(("rho", "forced"), [(0.15, 3), (0.4, 8), (0.8, 17)])
+def test_the_forced_phase_of_the_theory_sheet(rho: float, forced: int) -> None:
+    setting = Setting(history="baseline", rho=rho, sigma=0.1)
+    assert setting.forced_rounds == forced
+    late = Method("late", "linucb", after_forced_phase=True)
+    chunk = simulate(Study("late", "late", (late,), (setting,), (), 2, 1), 0, 1)
+    expected = np.minimum(np.arange(1, 201), forced)  # the baseline first, then never again
+    assert np.array_equal(chunk.fallback_sum[0, 0], expected)
+    gated = Study("gated", "gated", (Method("r", "reserve-c4b+"),), (setting,), (), 2, 1)
+    assert simulate(gated, 0, 1).fallback_sum[0, 0, -1] >= forced  # no gate can do with fewer
 
 
 def test_every_field_of_a_setting_has_a_key_in_the_file() -> None:

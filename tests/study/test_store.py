@@ -87,6 +87,13 @@ def test_a_folder_under_a_file_is_refused(tmp_path: Path) -> None:
             run(STUDY, out)
 
 
+def test_a_users_own_folder_of_that_name_survives(tmp_path: Path) -> None:
+    (tmp_path / "chunks").mkdir()
+    (tmp_path / "chunks" / "mine.txt").write_text("mine")
+    run(STUDY, tmp_path)
+    assert [path.name for path in (tmp_path / "chunks").iterdir()] == ["mine.txt"]
+
+
 def test_results_of_another_size_are_refused(tmp_path: Path) -> None:
     run(STUDY, tmp_path)
     told = json.loads((tmp_path / "study.json").read_text())

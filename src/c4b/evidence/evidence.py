@@ -85,7 +85,7 @@ class Evidence:
 
     @property
     def alarm(self) -> str | None:
-        """What speaks against the model, or None; each false with probability at most delta."""
+        """What speaks against the model, or None; see ``statistics.watch`` for how often it is wrong."""
         code = self.flat.item(-statistics.TALLY + statistics.ALARM)
         if code:
             return ALARMS[code]

@@ -28,8 +28,10 @@ TALLY = 5
 the alarm that has latched, if any."""
 
 EMPTY_SET, RESIDUALS = 1.0, 2.0
-"""Alarms: the set is empty; residuals are too large for the declared noise. Either refutes the model
-with a false-alarm probability of at most delta."""
+"""Alarms: the set is empty, false with probability at most delta (it is the event that the guarantee
+leaves out anyway); residuals are too large for the declared noise, false with at most ALARM_LEVEL."""
+ALARM_LEVEL = 1e-3
+"""An alarm latches for good and Gaussian noise of exactly sigma uses the level up, so it is small."""
 BETS = (0.1, 0.3, 0.6)
 """Values of s in the e-process on residuals; see ``watch``."""
 
@@ -135,7 +137,8 @@ def watch(data: Data, terms: Terms, explained: float) -> None:
 
     E exp(s eta^2 / 2 sigma^2) <= 1/sqrt(1 - s), so exp{s RSS(theta*)/2 sigma^2 + (n/2) log(1 - s)} is a
     supermartingale, and RSS(theta*) >= sum Y^2 - m V^-1 m - lambda S^2 with m = sum x Y. The largest of
-    three such e-values over 3 is at most their mean, so it exceeds 1/delta with probability <= delta.
+    three such e-values over 3 is at most their mean, so it ever exceeds 1/ALARM_LEVEL with probability
+    at most ALARM_LEVEL.
     A mean within epsilon of linear adds at most s epsilon^2 / (1 - s) to s times a squared residual.
     """
     variance = terms.noise**2
@@ -143,7 +146,7 @@ def watch(data: Data, terms: Terms, explained: float) -> None:
     for s in BETS:
         allowed = terms.misspecification**2 / (variance * (1.0 - s)) * s
         growth = s * residual / variance + data.tally[COUNT] * (math.log(1.0 - s) - allowed)
-        if growth - 2.0 * math.log(3.0) >= terms.log_term and data.tally[ALARM] == 0.0:
+        if growth >= 2.0 * math.log(3.0 / ALARM_LEVEL) and data.tally[ALARM] == 0.0:
             data.tally[ALARM] = RESIDUALS
 
 

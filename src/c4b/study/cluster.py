@@ -10,6 +10,7 @@ from concurrent.futures import CancelledError, Executor
 from typing import Any, cast
 
 from c4b.errors import C4BError, InvalidInput
+from c4b.study import identity
 
 
 class ClusterLost(C4BError):
@@ -29,7 +30,24 @@ def connect(address: str) -> Executor:
         client = dask.Client(address, timeout="5s", set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
         raise InvalidInput("cluster", address, f"no Dask scheduler answers there ({error})") from error
+    try:
+        _check_workers(client, address)
+    except BaseException:
+        client.close()
+        raise
     return cast(Executor, _ClosingExecutor(client))
+
+
+def _check_workers(client: Any, address: str) -> None:
+    """Other code on a worker would give other rows, or none."""
+    remedy = "install this very version of reserve-c4b and of NumPy on every worker"
+    try:
+        codes = client.run(identity.code)
+    except Exception as error:  # whatever a worker without the package raises
+        raise InvalidInput("cluster", address, f"{remedy} ({type(error).__name__}: {error})") from error
+    for worker, code in codes.items():
+        if code != identity.code():
+            raise InvalidInput("cluster", address, f"worker {worker} runs other code; {remedy}")
 
 
 class _ClosingExecutor:

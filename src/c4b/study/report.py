@@ -14,16 +14,18 @@ from c4b.study.statistics import student
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8881; --good: #1a7f37; --bad: #c62828; }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
-.scroll { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: .25rem .7rem; border-bottom: 1px solid var(--line); }
-th, td { text-align: right; white-space: nowrap; }
+.scroll { overflow-x: auto; font-size: .93em; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+th, td { padding: .25rem .55rem; border-bottom: 1px solid var(--line); }
+th, td { text-align: right; } td { white-space: nowrap; } th { vertical-align: bottom; }
 th:first-child, td:first-child { text-align: left; } thead th { border-bottom-width: 2px; }
 figure { margin: 1rem 0; } figure img { max-width: 100%; background: white; }
 figcaption, .note { color: color-mix(in srgb, currentColor 70%, transparent); font-size: .9em; }
 .verdict { padding: .6rem .9rem; background: var(--soft); border-left: 4px solid var(--good); }
 .verdict.bad { border-color: var(--bad); } summary { margin-top: .6rem; cursor: pointer; }
+@media (max-width: 40rem) { td:first-child { white-space: normal; min-width: 8rem; } }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .3rem 1rem; }
 dt { font-weight: 600; } dd { margin: 0; overflow-wrap: anywhere; }
 """

@@ -8,6 +8,7 @@ pool file or of another plan are never mixed in.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -137,7 +138,17 @@ class Store:
         draft = plan.with_suffix(".part")
         draft.write_text(text + "\n", encoding="utf-8")
         draft.replace(plan)
-        shutil.rmtree(self.folder / "chunks")
+        self._clear()
+
+    def _clear(self) -> None:
+        """Remove chunks, also of older code, but nothing that somebody else keeps in such a folder."""
+        chunks = self.place.parent
+        for path in chunks.iterdir():
+            if re.fullmatch("[0-9a-f]{16}", path.name):
+                shutil.rmtree(path)
+        (chunks / "lock").unlink(missing_ok=True)
+        if not any(chunks.iterdir()):
+            chunks.rmdir()
 
     @contextmanager
     def alone(self) -> Iterator[None]:
