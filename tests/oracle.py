@@ -136,7 +136,7 @@ class OracleSet:
 
     def refuted(self) -> bool:
         """Either alarm, by definition. No theta of norm <= S is left at one of the given a; or
-        e_s = exp{s R / 2 sigma^2} (1 - s)^(n/2), s in {.1, .3, .6}, exceeds 3 / delta for some s, where
+        e_s = exp{s R / 2 sigma^2} (1 - s)^(n/2), s in {.1, .3, .6}, exceeds 3 / 0.001 for some s, where
         R = min RSS(theta) + ridge ||theta||^2 - ridge S^2 is at most the truth's residual sum."""
         if self.confidence == "constrained" and any(square < 0.0 for *_, square in self.stack()):
             return True
@@ -145,7 +145,7 @@ class OracleSet:
         fitted = float(np.sum((y - X @ theta) ** 2) + self.ridge * theta @ theta)
         rest = fitted - self.ridge * self.norm_bound**2
         logs = [0.5 * (s * rest / self.noise**2 + len(y) * np.log(1.0 - s)) for s in (0.1, 0.3, 0.6)]
-        return bool(max(logs) >= np.log(3.0 / self.delta))
+        return bool(max(logs) >= np.log(3.0 / 0.001))
 
     def _minimum(self, function: Callable[[float], float]) -> float:
         """Minimum over a > 0 of a unimodal function of log a: dense grid, bounded refinement."""
