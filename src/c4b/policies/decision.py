@@ -103,6 +103,8 @@ class Explanation:
                 f"Candidate {decision.action} was played: admissible ({fit} of {total} were), "
                 f"bank {decision.bank_before:.4f} -> {decision.bank:.4f}."
             )
+        if decision.alarm:
+            return f"The baseline was played; bank {decision.bank:.4f}."
         if not total:
             return f"The baseline was played: there were no candidates; bank {decision.bank:.4f}."
         if fit:
