@@ -13,7 +13,7 @@ import typer
 
 from c4b.cli.output import episodes_bar, say, table
 from c4b.errors import InvalidInput
-from c4b.study import artefacts, compare, files, report, results, run, store
+from c4b.study import artefacts, compare, files, price, report, results, run, store
 from c4b.study.plan import Study
 from c4b.study.published import is_papers_study
 from c4b.study.statistics import Estimate, student
@@ -150,7 +150,20 @@ def _overview(found: results.Results) -> None:
     table("Mean reward ratio / fallback %", ["setting", *labels], rows)
 
 
+def _price(found: results.Results) -> None:
+    """The last gated method setting by setting, then one line for each."""
+    told = price.tallies(found)
+    label = told[-1].method
+    shown = [[row[0], *row[2:]] for row in price.rows(found, (label,))]
+    heading = [price.HEADING[0], *price.HEADING[2:]]
+    table(f"{label} beside its yardsticks: mean ± half a 95 % interval, paired", heading, shown)
+    for tally in told:
+        say(price.line(tally))
+
+
 def _close(found: results.Results) -> None:
+    if price.is_priced(found):
+        _price(found)
     good, line = report.verdict(found)
     say(f"Report: {found.folder / 'report.html'}")
     say(line, style="bold green" if good else "bold red")

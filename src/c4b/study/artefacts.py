@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from c4b.study import figures, published, report, tables
+from c4b.study import figures, price, published, report, tables
 from c4b.study.results import Results
 
 
@@ -20,6 +20,8 @@ def write(results: Results) -> Path:
         (folder / "tables" / "results_macros.tex").write_text(tables.macros(results))
         told = published.to_json(published.compare(results))
         (folder / "comparison.json").write_text(json.dumps(told, indent=1) + "\n")
+    if price.is_priced(results):
+        (folder / "tables" / "price.tex").write_text(tables.price_of_safety(results))
     pictures = figures.draw(results, folder / "figures")
     page = folder / "report.html"
     page.write_text(report.page(results, pictures), encoding="utf-8")

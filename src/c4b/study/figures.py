@@ -11,6 +11,7 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from c4b.study.plan import Setting
+from c4b.study.price import UNGATED, is_priced, prices
 from c4b.study.results import Results
 from c4b.study.statistics import student
 
@@ -27,6 +28,7 @@ _STYLES = [
 ]
 
 
+MOST_PANELS = 24
 MOST_LINES = 150
 """Settings in one picture; the report's table holds them all."""
 
@@ -56,6 +58,8 @@ def _figures(results: Results) -> Iterable[tuple[str, Figure]]:
     if "reserve" in results.study.swept:
         chosen = _first(settings, history="baseline", rho=0.4, sigma=0.3)
         yield "reserve_sensitivity", reserve_sensitivity(results, chosen)
+    if is_priced(results):
+        yield "price_of_safety", price_of_safety(results)
     yield "reward_ratio", reward_ratio(results)
 
 
@@ -129,6 +133,42 @@ def reserve_sensitivity(results: Results, like: int) -> Figure:
     axes.set_xticks(reserves)
     axes.grid(alpha=0.25)
     axes.legend(fontsize=8, ncols=2)
+    return figure
+
+
+def price_of_safety(results: Results) -> Figure:
+    """LinUCB - method, paired, with its interval: a panel a setting, each on its own scale."""
+    found = [price for price in prices(results) if price.method != UNGATED]
+    labels = [method.label for method in results.study.methods if method.label != UNGATED]
+    styles = [n for n, method in enumerate(results.study.methods) if method.label != UNGATED]
+    count = min(len(results.study.settings), MOST_PANELS)
+    last = len({getattr(s, f) for f in results.study.swept[-1:] for s in results.study.settings})
+    columns = last if 2 <= last <= 4 else min(3, count)
+    height = (0.16 * len(labels) + 0.42) * -(-count // columns) + 0.5
+    figure = _new(1.4 + 2.7 * columns, height)
+    panels = figure.subplots(-(-count // columns), columns, sharey=True, squeeze=False).ravel()
+    for s, axes in enumerate(panels):
+        if s >= count:
+            axes.set_axis_off()
+            continue
+        for at, (label, n) in enumerate(zip(labels, styles, strict=True)):
+            gain = next(p.gain for p in found if p.setting == s and p.method == label)
+            colour, _, marker = _STYLES[n % len(_STYLES)]
+            half = gain.high - gain.mean
+            axes.errorbar(
+                [-gain.mean], [at], xerr=[half], fmt=marker, color=colour, markersize=4.5, capsize=2.5
+            )
+        low, high = axes.get_xlim()
+        axes.set_xlim(min(low, -0.1 * (high - low)), max(high, 0.1 * (high - low)))
+        axes.axvspan(axes.get_xlim()[0], 0.0, color="black", alpha=0.06, linewidth=0)
+        axes.axvline(0.0, color="black", linewidth=0.9)
+        axes.set_title(results.describe(s), fontsize=7.5)
+        axes.tick_params(labelsize=7)
+        axes.set_yticks(range(len(labels)), labels, fontsize=7.5)
+        axes.locator_params(axis="x", nbins=5)
+        axes.grid(alpha=0.25, axis="x")
+    panels[0].set_ylim(len(labels) - 0.4, -0.6)
+    figure.supxlabel(f"price of safety: {UNGATED} - method (reward / baseline mean)", fontsize=8.5)
     return figure
 
 

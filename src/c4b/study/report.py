@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 
-from c4b.study import published
+from c4b.study import price, published
 from c4b.study.results import Results
 from c4b.study.safety import reserve_cost, safety
 from c4b.study.statistics import student
@@ -33,6 +33,8 @@ _CAPTIONS = {
     "cumulative_fallback": "Share of rounds so far in which the baseline was played; bars are 95 % "
     "intervals over episodes.",
     "reserve_sensitivity": "Mean reward against the reserve, with 95 % intervals over episodes.",
+    "price_of_safety": "Reward ratio of LinUCB without a gate minus that of each method, paired by "
+    "episode, with 95 % intervals. Left of 0 the certified method earns more.",
     "reward_ratio": "Mean reward of every method in every setting.",
 }
 
@@ -73,6 +75,8 @@ def page(results: Results, figures: Sequence[Path]) -> str:
     ]
     if published.is_papers_study(results):
         parts += [_headline(results), _all_numbers(results)]
+    if price.is_priced(results):
+        parts.append(_price(results))
     parts += ["<h2>Figures</h2>", *map(_figure, figures)]
     parts += [_overview(results), _safety(results), _reserve(results), _what_was_run(results)]
     return "\n".join([*parts, "</body></html>"]) + "\n"
@@ -141,6 +145,20 @@ def _overview(results: Results) -> str:
     return (
         "<h2>Every setting</h2><p class='note'>Reward ratio ± half a 95 % interval / fallback %.</p>"
         + _table(["setting", *labels], rows)
+    )
+
+
+def _price(results: Results) -> str:
+    told = "".join(f"<li>{escape(price.line(tally))}.</li>" for tally in price.tallies(results))
+    note = (
+        "Differences are paired by episode, ± half a 95 % interval. Not below: that interval reaches 0. "
+        "Floor: fallback that no gate certified over the whole set can avoid."
+    )
+    return (
+        f"<h2>The price of safety</h2><ul>{told}</ul><p class='note'>{note}</p>"
+        + "<details><summary>Every setting and method</summary>"
+        + _table(price.HEADING, price.rows(results))
+        + "</details>"
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from c4b.study import published
+from c4b.study import price, published
 from c4b.study.results import Results
 from c4b.study.statistics import student
 
@@ -78,11 +78,19 @@ def overview(results: Results) -> str:
     return _tabular("l" * len(fields) + "r" * len(labels), heading, rows)
 
 
+def price_of_safety(results: Results) -> str:
+    """Every setting and method beside the yardsticks of ``c4b.study.price``."""
+    told = [" & ".join(map(_escape, row)) + r" \\" for row in price.rows(results)]
+    heading = " & ".join(map(_escape, price.HEADING)) + r" \\"
+    return _tabular("ll" + "r" * (len(price.HEADING) - 2), heading, told)
+
+
 _SPECIAL = str.maketrans(
     {
         "\\": r"\textbackslash{}",
         "~": r"\textasciitilde{}",
         "^": r"\textasciicircum{}",
+        "±": r"$\pm$",
         **{character: "\\" + character for character in "&%$#_{}"},
     }
 )
