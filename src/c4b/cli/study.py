@@ -21,10 +21,10 @@ from c4b.study.statistics import Estimate, student
 app = typer.Typer(no_args_is_help=True, help="Run, report and compare simulation studies.")
 
 Out = Annotated[Path, typer.Option(help="Folder for results; an unfinished run in it is resumed.")]
-Episodes = Annotated[int | None, typer.Option(help="Episodes per setting [default: as in the study].")]
-Seed = Annotated[int | None, typer.Option(help="Seed of all draws [default: as in the study].")]
+Episodes = Annotated[int | None, typer.Option(help="Episodes per setting (default: as in the study).")]
+Seed = Annotated[int | None, typer.Option(help="Seed of all draws (default: as in the study).")]
 Jobs = Annotated[
-    int | None, typer.Option(help="Threads [default: all cores]. Results do not depend on it.")
+    int | None, typer.Option(help="Threads (default: all cores). Results do not depend on it.")
 ]
 Cluster = Annotated[
     str | None,
@@ -56,7 +56,7 @@ def reproduce(
 @app.command("run")
 def run_file(
     study: Annotated[str, typer.Argument(help="A study file, or the name of a shipped study.")],
-    out: Annotated[Path | None, typer.Option(help="Folder for results [default: results/NAME].")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for results (default: results/NAME).")] = None,
     episodes: Episodes = None,
     seed: Seed = None,
     jobs: Jobs = None,

@@ -88,7 +88,7 @@ class Evidence:
         """What speaks against the model, or None; see ``statistics.watch`` for how often it is wrong."""
         code = self.flat.item(-statistics.TALLY + statistics.ALARM)
         if code:
-            return ALARMS[code]
+            return ALARMS.get(code, "unknown alarm")
         if math.isnan(self.flat.item(statistics.HEADING)):
             return "the data are too badly scaled for 64-bit arithmetic; nothing can be certified"
         return None

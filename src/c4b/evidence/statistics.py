@@ -15,6 +15,10 @@ from c4b.evidence.model import LinearModel, Terms
 
 REFACTOR_EVERY = 256
 """Rank-one updates between two factorisations from the Gram matrix: O(d^3 / 256) a round."""
+LEVERAGE_LIMIT = 1e6
+"""x V^-1 x above which a rank-one update cancels too much: the inverse is recomputed at once."""
+ROUNDING = 1e-15
+"""Relative rounding of a sum of a few products, before the condition number amplifies it."""
 RESIDUAL_LIMIT = 1e-8
 """Relative residual of V (V^-1 x) = x above which the inverse is recomputed early."""
 
@@ -107,6 +111,9 @@ def recentre(region: Region, data: Data, terms: Terms) -> None:
     """
     stack, dim = region.estimate.shape
     gamma_squared = data.tally[LOG_DET] + terms.log_term
+    trace = 0.0
+    for i in range(dim):
+        trace += data.gram[i, i]
     explained_first = 0.0
     for g in range(stack):
         explained = 0.0
@@ -122,17 +129,19 @@ def recentre(region: Region, data: Data, terms: Terms) -> None:
         if terms.self_normalized:
             radius = terms.noise * math.sqrt(gamma_squared) + math.sqrt(ridge) * terms.norm_bound
         else:
-            gain = explained - explained_first  # exactly 0 for g = 0
+            gain = 0.0  # m V_g^-1 m - m V_0^-1 m = (lambda - a_g) theta_hat_g @ theta_hat_0
+            for i in range(dim):
+                gain += (data.ridges[0] - ridge) * region.estimate[g, i] * region.estimate[0, i]
             square = terms.noise**2 * gamma_squared + ridge * terms.norm_bound**2 + gain
             if square < 0.0:
                 data.tally[ALARM] = EMPTY_SET
             radius = math.sqrt(square)
         region.radius[g] = radius + terms.misspecification * math.sqrt(data.tally[COUNT])
-    watch(data, terms, explained_first)
+    watch(data, terms, explained_first, 1.0 + trace / data.ridges[0])
 
 
 @inlined
-def watch(data: Data, terms: Terms, explained: float) -> None:
+def watch(data: Data, terms: Terms, explained: float, condition: float) -> None:
     """Latch an alarm when residuals are too large for sigma-sub-Gaussian noise around any linear mean.
 
     E exp(s eta^2 / 2 sigma^2) <= 1/sqrt(1 - s), so exp{s RSS(theta*)/2 sigma^2 + (n/2) log(1 - s)} is a
@@ -143,6 +152,7 @@ def watch(data: Data, terms: Terms, explained: float) -> None:
     """
     variance = terms.noise**2
     residual = data.tally[SQUARES_SUM] - explained - data.ridges[0] * terms.norm_bound**2
+    residual -= ROUNDING * condition * (data.tally[SQUARES_SUM] + explained)  # may be rounding
     for s in BETS:
         allowed = terms.misspecification**2 / (variance * (1.0 - s)) * s
         growth = s * residual / variance + data.tally[COUNT] * (math.log(1.0 - s) - allowed)
@@ -169,6 +179,7 @@ def add(region: Region, data: Data, x: Array, y: float) -> None:
             square += total * x[i]
         if g == 0:
             data.tally[LOG_DET] += math.log1p(square)
+            stale |= not square <= LEVERAGE_LIMIT
             stale |= not _residual(data, image, x) <= RESIDUAL_LIMIT  # NaN: try to recover
         shrink = 1.0 / (1.0 + square)
         for i in range(dim):

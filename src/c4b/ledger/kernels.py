@@ -55,6 +55,8 @@ class Ledger(NamedTuple):
     kept_bank: Array  # (M,) B_s
     kept_prefix: Array  # (M, d) Z_s
     kept_round: Array  # (M,) s
+    low: Array  # (4, d) what rounding took from the prefix and the three sums
+    kept_low: Array  # (M, d) the same for Z_s
 
 
 HEADING = 7
@@ -65,7 +67,7 @@ BANK = HEADING
 
 def opening(account: Account, dim: int, checkpoints: int) -> Array:
     """Before the first round, as one flat vector: B = R0, Z = 0, kept as the first checkpoint."""
-    flat = np.zeros(HEADING + 5 + 4 * dim + checkpoints * (2 + dim))
+    flat = np.zeros(HEADING + 5 + 8 * dim + checkpoints * (2 + 2 * dim))
     flat[:HEADING] = (checkpoints, dim, *account)
     ledger, _ = views(flat)
     ledger.bank[0] = np.nan if account.kind == UNGATED else account.reserve
@@ -83,6 +85,8 @@ def views(flat: Array) -> tuple[Ledger, Account]:
     d = c + 4
     e = d + room
     f = e + room * dim
+    g = f + room
+    h = g + 4 * dim
     ledger = Ledger(
         flat[HEADING:a],
         flat[a:b],
@@ -90,7 +94,9 @@ def views(flat: Array) -> tuple[Ledger, Account]:
         flat[c:d],
         flat[d:e],
         flat[e:f].reshape(room, dim),
-        flat[f : f + room],
+        flat[f:g],
+        flat[g:h].reshape(4, dim),
+        flat[h : h + room * dim].reshape(room, dim),
     )
     return ledger, Account(flat[2], flat[3], flat[4] == 1.0, int(flat[5]), flat[6])
 
@@ -137,7 +143,7 @@ def pool_margins(
         for m in range(int(ledger.tally[KEPT])):
             base = ledger.kept_bank[m] + joint_claim(baseline, alpha, offset)
             for i in range(dim):
-                offset[i] += ledger.prefix[i] - ledger.kept_prefix[m, i]
+                offset[i] += _since(ledger, m, i)
             raise_to_lower(region, forms, pool, base, offset, row, out)
     if account.tolerance > 0.0:
         for k in range(size):
@@ -177,7 +183,7 @@ def baseline_margin(
     )
     for m in range(int(ledger.tally[KEPT])):
         for i in range(dim):
-            scratch[i] = ledger.prefix[i] - ledger.kept_prefix[m, i] + alpha * baseline[i]
+            scratch[i] = _since(ledger, m, i) + alpha * baseline[i]
         value = ledger.kept_bank[m] + lower(region, scratch) - _round_slack(account, True)
         best = max(best, value)
     return best
@@ -220,6 +226,7 @@ def _checkpoint(ledger: Ledger) -> None:
             ledger.kept_round[kept] = ledger.kept_round[m]
             for i in range(dim):
                 ledger.kept_prefix[kept, i] = ledger.kept_prefix[m, i]
+                ledger.kept_low[kept, i] = ledger.kept_low[m, i]
             kept += 1
         ledger.tally[KEPT] = kept
         ledger.tally[STRIDE] *= 2.0
@@ -230,7 +237,31 @@ def _checkpoint(ledger: Ledger) -> None:
     ledger.kept_round[last] = now
     for i in range(dim):
         ledger.kept_prefix[last, i] = ledger.prefix[i]
+        ledger.kept_low[last, i] = ledger.low[0, i]
     ledger.tally[KEPT] += 1.0
+
+
+@inlined
+def _since(ledger: Ledger, m: int, i: int) -> float:
+    """(Z - Z_m)_i, exact to the last bits of the difference however large Z itself is."""
+    gap: float = ledger.prefix[i] - ledger.kept_prefix[m, i]
+    gap += ledger.low[0, i] - ledger.kept_low[m, i]
+    return gap
+
+
+@inlined
+def _two_sum(a: float, b: float) -> tuple[float, float]:
+    """a + b as it rounds, and what rounding took from it (Knuth)."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+@inlined
+def _plus(high: float, low: float, value: float) -> tuple[float, float]:
+    """The unevaluated sum high + low, plus value; ``high`` is the sum as it rounds."""
+    total, lost = _two_sum(high, value)
+    return _two_sum(total, low + lost)
 
 
 @inlined
@@ -242,13 +273,21 @@ def _enter(
     is_baseline: bool,
     sign: float,
 ) -> None:
+    """Add a round to Z and the sums, or take it out again, without losing what is small beside them.
+
+    A plain sum would forget every later round after one huge row, and claims about later rounds, which
+    are differences of two prefixes, would certify contrasts that they no longer see.
+    """
+    low = ledger.low
     for i in range(len(executed)):
-        ledger.prefix[i] += sign * (executed[i] - (1.0 - account.alpha) * baseline[i])
+        x, b = sign * executed[i], sign * baseline[i]
+        ledger.prefix[i], low[0, i] = _plus(ledger.prefix[i], low[0, i], x)
+        ledger.prefix[i], low[0, i] = _plus(ledger.prefix[i], low[0, i], -(1.0 - account.alpha) * b)
         if is_baseline:
-            ledger.sums[FALLBACK, i] += sign * baseline[i]
+            ledger.sums[FALLBACK, i], low[3, i] = _plus(ledger.sums[FALLBACK, i], low[3, i], b)
         else:
-            ledger.sums[PLAYED, i] += sign * executed[i]
-            ledger.sums[DISPLACED, i] += sign * baseline[i]
+            ledger.sums[PLAYED, i], low[1, i] = _plus(ledger.sums[PLAYED, i], low[1, i], x)
+            ledger.sums[DISPLACED, i], low[2, i] = _plus(ledger.sums[DISPLACED, i], low[2, i], b)
 
 
 @allocating
@@ -278,7 +317,10 @@ def amend(
             if ledger.kept_round[m] > round_:
                 ledger.kept_bank[m] += cost
                 for i in range(len(difference)):
-                    ledger.kept_prefix[m, i] += difference[i]
+                    high, low = ledger.kept_prefix[m, i], ledger.kept_low[m, i]
+                    high, low = _plus(high, low, -decided[i])
+                    high, low = _plus(high, low, executed[i])
+                    ledger.kept_prefix[m, i], ledger.kept_low[m, i] = high, low
     if account.tolerance > 0.0:  # what that round cost every claim that spans it
         more = _round_slack(account, executed_is_baseline) - _round_slack(account, decided_is_baseline)
         ledger.tally[SLACK] += more

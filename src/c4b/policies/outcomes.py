@@ -51,8 +51,8 @@ class Outcomes:
         """Close what can be closed now that ``round_`` has its outcome; yield what to absorb."""
         if self.in_order:
             while (head := self.open.get(self.next)) is not None and head.known:
-                yield from self._close(self.next)
-                self.next += 1
+                self.next += 1  # before anything can interrupt: an outcome is never absorbed twice
+                yield from self._close(self.next - 1)
         else:
             yield from self._close(round_)
 

@@ -19,6 +19,7 @@ from c4b.errors import (
     OutcomeClosed,
     UnknownDecision,
 )
+from c4b.evidence import statistics
 from c4b.evidence.evidence import Evidence
 from c4b.evidence.model import LinearModel
 from c4b.evidence.statistics import absorb
@@ -135,7 +136,7 @@ class Policy:
         before, first = self._ledger.copy(), self._rounds
         try:
             return [self._decide(*checked[n], f"rounds[{n}].") for n in range(len(checked))]
-        except (NoSafeAction, InvalidInput):
+        except BaseException:
             self._ledger[:] = before
             for round_ in range(first, self._rounds):
                 del self._outcomes.open[round_]
@@ -143,10 +144,19 @@ class Policy:
             raise
 
     def _decide(self, candidates: Array, baseline: Array, place: str = "") -> Decision:
-        evidence, ledger = self.evidence.flat, self._ledger
-        before = ledger.item(ledgers.BANK)
+        """One round. Whatever interrupts it, even a signal, leaves no charge without a round."""
+        before, round_ = self._ledger.copy(), self._rounds
+        try:
+            return self._decided(candidates, baseline, place, before.item(ledgers.BANK))
+        except BaseException:
+            self._ledger[:] = before
+            self._outcomes.open.pop(round_, None)
+            self._rounds = round_
+            raise
+
+    def _decided(self, candidates: Array, baseline: Array, place: str, before: float) -> Decision:
         action, bank, ucb, certificate, details, executed = decide(
-            evidence, ledger, *self._rule, candidates, baseline
+            self.evidence.flat, self._ledger, *self._rule, candidates, baseline
         )
         if action == NOT_FINITE:
             row = int(bank)
@@ -390,8 +400,10 @@ class Policy:
         }
 
     def _restore(self, header: dict[str, Any], arrays: dict[str, np.ndarray[Any, Any]]) -> None:
-        self.evidence.flat[:] = state_file.like(arrays["evidence"], self.evidence.flat)
-        self._ledger[:] = state_file.like(arrays["ledger"], self._ledger)
+        self.evidence.flat[:] = state_file.like(
+            arrays["evidence"], self.evidence.flat, statistics.HEADING
+        )
+        self._ledger[:] = state_file.like(arrays["ledger"], self._ledger, ledgers.HEADING)
         self._outcomes.restore(
             {k.removeprefix("outcomes."): a for k, a in arrays.items() if k.startswith("outcomes.")},
             self.model.dim,
@@ -399,6 +411,17 @@ class Policy:
         self._token = str(header["token"])
         self._rounds = int(header["rounds"])
         self._outcomes.next = int(header["next"])
+        ledger, account = ledgers.views(self._ledger)
+        room, kept = len(ledger.kept_bank), ledger.tally[ledgers.KEPT]
+        state_file.consistent(
+            self._rounds == ledger.tally[ledgers.ROUNDS]
+            and 0 <= self._outcomes.next <= self._rounds
+            and all(0 <= round_ < self._rounds for round_ in self._outcomes.open)
+            and min(room, 1) <= kept <= room
+            and ledger.tally[ledgers.STRIDE] >= 1.0
+            and (np.isfinite(ledger.bank[0]) or account.kind == ledgers.UNGATED)
+            and bool(np.all(np.isfinite(ledger.prefix)))
+        )
 
     def __repr__(self) -> str:
         return (

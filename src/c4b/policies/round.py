@@ -235,6 +235,7 @@ def decide(
         bound = structural(region, baseline, account.alpha, account.nonnegative, account.tolerance)
         return action, margin, upper(region, baseline), bound, details, executed
     bound = details[SEPARATE_BOUND if account.kind == SEPARATE else JOINT_BOUND, action]
+    bound -= (2.0 - account.alpha) * account.tolerance
     return action, margin, details[UCB, action], bound, details, executed
 
 

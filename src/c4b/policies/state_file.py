@@ -27,10 +27,20 @@ def fields(configuration: Any) -> dict[str, Any]:
     return dataclasses.asdict(configuration)
 
 
-def like(array: np.ndarray[Any, Any], template: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def like(
+    array: np.ndarray[Any, Any], template: np.ndarray[Any, Any], heading: int = 0
+) -> np.ndarray[Any, Any]:
+    """``array``, if it has the shape and type of ``template`` and the same first ``heading`` numbers."""
     if array.shape != template.shape or array.dtype != template.dtype:
         raise ValueError(f"expected {template.dtype} {template.shape}, found {array.dtype} {array.shape}")
+    if not np.array_equal(array[:heading], template[:heading]):
+        raise ValueError("its parts do not belong together")
     return array
+
+
+def consistent(holds: bool) -> None:
+    if not holds:
+        raise ValueError("its parts contradict each other")
 
 
 def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays) -> None:
