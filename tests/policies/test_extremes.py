@@ -81,12 +81,13 @@ def test_an_exception_from_a_signal_leaves_no_charge_without_a_round() -> None:
     try:
         for n in range(400):
             try:
-                signal.setitimer(signal.ITIMER_REAL, 1e-5 + 1e-6 * (n % 80))
-                policy.observe(policy.decide(pool, baseline).id, 0.5)
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, 1e-5 + 1e-6 * (n % 80))
+                    policy.observe(policy.decide(pool, baseline).id, 0.5)
+                finally:  # it may strike here, too: caught below like the others
+                    signal.setitimer(signal.ITIMER_REAL, 0.0)
             except (Timeout, SystemError):
                 struck += 1
-            finally:
-                signal.setitimer(signal.ITIMER_REAL, 0.0)
     finally:
         signal.signal(signal.SIGALRM, before)
     assert struck > 20
