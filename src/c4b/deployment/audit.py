@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sqlalchemy import Connection
+from c4b.deployment.journal import Journal
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +13,5 @@ class Report:
     clean: bool
 
 
-def run(
-    connection: Connection, name: str, sample: int, progress: Callable[[int, int], None] | None
-) -> Report:
+def run(journal: Journal, sample: int, progress: Callable[[int, int], None] | None) -> Report:
     raise NotImplementedError

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, select
+from sqlalchemy import select
 
 from c4b import _validate
 from c4b.deployment import audit as audits
@@ -21,7 +21,7 @@ from c4b.deployment.journal import Journal
 from c4b.deployment.limits import Limits
 from c4b.deployment.records import Record, Status
 from c4b.deployment.replay import State
-from c4b.deployment.store import LostBeforeCommit, Store
+from c4b.deployment.store import LostBeforeCommit, Store, Transaction
 from c4b.deployment.work import Request, Work, overdue
 from c4b.errors import (
     C4BError,
@@ -98,22 +98,18 @@ class Deployment:
         checks.deployment_name(name)
         chosen = Policy(policy, model, alpha, reserve, baseline_nonnegative, absorb)
         configuration = Configuration.of(name, chosen, outcome_timeout, timeout_reward)
-        made = cls(
-            Store(url, create=True), configuration, _limits(limits), _interval(snapshot_every)
-        )
+        made = cls(Store(url, create=True), configuration, _limits(limits), _interval(snapshot_every))
         payload = pack(configuration.fields(), {})
         first = Entry(0, CREATED, None, None, made._now(), payload, GENESIS)
         row = {"name": name, "head": 0, "head_hash": first.hash(), "snapshot": -1}
-        with made._store.writing() as connection:
+        with made._store.administering() as connection:
             schema.prepare(connection)
-            if connection.dialect.name == "postgresql":
-                connection.exec_driver_sql("LOCK TABLE c4b_deployment IN SHARE ROW EXCLUSIVE MODE")
-            if Journal.find(connection, name) is not None:
+            taken = select(schema.deployments.c.id).where(schema.deployments.c.name == name)
+            if connection.execute(taken).first() is not None:
                 raise NameTaken(f"{name!r} exists already; open() it, or choose another name")
-            connection.execute(schema.deployments.insert(), row)
-            created = Journal.find(connection, name)
-            assert created is not None
-            created.append([first])
+            number = connection.execute(schema.deployments.insert(), row).inserted_primary_key[0]
+            entry = {"deployment": number, **first._asdict()}
+            connection.execute(schema.journal.insert(), entry)
         return made
 
     @classmethod
@@ -127,8 +123,12 @@ class Deployment:
         """A deployment that exists, where any process left it."""
         checks.deployment_name(name)
         store = Store(url)
-        with store.reading() as connection:
-            journal = _found(connection, name)
+        with store.administering() as connection:
+            if not schema.exists(connection):
+                raise _unknown(name)
+            schema.check(connection)
+        with store.reading() as transaction:
+            journal = _found(transaction, name)
             entry = journal.at(0)
             assert entry is not None
             opened = cls(
@@ -145,7 +145,7 @@ class Deployment:
         """The deployments in a store."""
         store = Store(url)
         try:
-            with store.reading() as connection:
+            with store.administering() as connection:
                 if not schema.exists(connection):
                     return []
                 schema.check(connection)
@@ -265,18 +265,22 @@ class Deployment:
 
     def explain(self, decision_id: str) -> Explanation:
         """Why: every candidate's score, margin and admissibility, as recorded at the decision."""
-        return self._read(lambda journal, state: records.record(journal, state, decision_id)).decision.explain()
+        return self._read(
+            lambda journal, state: records.record(journal, state, decision_id)
+        ).decision.explain()
 
     def record(self, decision_id: str) -> Record:
         """One decision with its context and its outcome."""
         return self._read(lambda journal, state: records.record(journal, state, decision_id))
 
-    def audit(self, sample: int = 16, progress: Callable[[int, int], None] | None = None) -> audits.Report:
+    def audit(
+        self, sample: int = 16, progress: Callable[[int, int], None] | None = None
+    ) -> audits.Report:
         """Recompute everything with independent code; see :mod:`c4b.deployment.audit`."""
         with self._turn:
             self._ready()
-            with self._store.reading() as connection:
-                return audits.run(connection, self.name, sample, progress)
+        with self._store.reading() as transaction:  # not in turn: an audit of a long journal takes long
+            return audits.run(_found(transaction, self.name), sample, progress)
 
     # -- transactions --------------------------------------------------------------------------
 
@@ -311,14 +315,12 @@ class Deployment:
 
     def _transaction(self, action: Callable[[Work], T]) -> T:
         try:
-            with self._store.writing() as connection:
-                journal = Journal.find(connection, self.name, lock=True)
-                if journal is None:
-                    raise _unknown(self.name)
+            with self._store.writing() as transaction:
+                journal = _found(transaction, self.name, lock=True)
                 work = Work(self._caught_up(journal), journal, self._now())
                 result = action(work)
                 if work.entries:
-                    journal.append(work.entries)
+                    journal.append(work.entries, work.state.hash)
                     if snapshot.due(work.state, journal.head.snapshot, self._every):
                         snapshot.write(journal, work.state)
         except C4BError as error:
@@ -340,8 +342,8 @@ class Deployment:
 
     def _answer(self, question: Callable[[Journal, State], T]) -> T:
         try:
-            with self._store.reading() as connection:
-                journal = _found(connection, self.name)
+            with self._store.reading() as transaction:
+                journal = _found(transaction, self.name)
                 return question(journal, self._caught_up(journal))
         except DeploymentError:
             self._state = None
@@ -388,11 +390,8 @@ class Deployment:
         return f"Deployment({self.name!r}, {self._configuration.composition.name!r}, {self._store!r})"
 
 
-def _found(connection: Connection, name: str) -> Journal:
-    if not schema.exists(connection):
-        raise _unknown(name)
-    schema.check(connection)
-    journal = Journal.find(connection, name)
+def _found(transaction: Transaction, name: str, lock: bool = False) -> Journal:
+    journal = Journal.find(transaction, name, lock)
     if journal is None:
         raise _unknown(name)
     return journal

@@ -49,29 +49,34 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, and_, bindparam, func, select, update
+from sqlalchemy import and_, bindparam, func, select, update
 
 from c4b.deployment.entries import DECIDED, Entry
+from c4b.deployment import schema
 from c4b.deployment.schema import deployments, journal
+from c4b.deployment.store import Transaction
 from c4b.errors import JournalCorrupt
 
 PAGE = 1000
 """Entries read at a time."""
 
+_INSERT = journal.insert()
 _HEAD = select(
-    deployments.c.id, deployments.c.head, deployments.c.head_hash, deployments.c.snapshot
+    deployments.c.id,
+    deployments.c.head,
+    deployments.c.head_hash,
+    deployments.c.snapshot,
+    select(func.max(schema.version.c.version)).scalar_subquery(),
 ).where(deployments.c.name == bindparam("name"))
 _LOCK = _HEAD.with_for_update()
 _MOVE = (
     update(deployments)
     .where(deployments.c.id == bindparam("row"))
-    .values(head=bindparam("seq"), head_hash=bindparam("hash"))
+    .values(head=bindparam("last"), head_hash=bindparam("last_hash"))
 )
-_MARK = (
-    update(deployments)
-    .where(deployments.c.id == bindparam("row"))
-    .values(snapshot=bindparam("seq"))
-)
+_MOVE_AND_INSERT = _INSERT.add_cte(_MOVE.cte("moved"))
+"""Both in one journey to the server, where the store's SQL can say that."""
+_MARK = update(deployments).where(deployments.c.id == bindparam("row")).values(snapshot=bindparam("seq"))
 _COLUMNS = [journal.c[name] for name in Entry._fields]
 _AFTER = (
     select(*_COLUMNS)
@@ -98,10 +103,9 @@ _AT = _WITH_NEXT.where(journal.c.seq == bindparam("seq"))
 _REQUESTED = _WITH_NEXT.where(journal.c.request_id == bindparam("request"))
 _REQUESTED_MANY = _WITH_NEXT.where(journal.c.request_id.in_(bindparam("requests", expanding=True)))
 _ABOUT = _WITH_NEXT.where(journal.c.about.in_(bindparam("seqs", expanding=True)))
-_DECIDED = _WITH_NEXT.where(
-    journal.c.kind == DECIDED, journal.c.seq > bindparam("after")
-).limit(bindparam("count"))
-_COUNT = select(func.count()).where(journal.c.deployment == bindparam("row"))
+_DECIDED = _WITH_NEXT.where(journal.c.kind == DECIDED, journal.c.seq > bindparam("after")).limit(
+    bindparam("count")
+)
 
 
 class Head(NamedTuple):
@@ -116,26 +120,34 @@ class Head(NamedTuple):
 class Journal:
     """One deployment's journal inside one transaction; ``lock=True`` to append."""
 
-    def __init__(self, connection: Connection, head: Head) -> None:
-        self.connection = connection
+    def __init__(self, transaction: Transaction, head: Head) -> None:
+        self.transaction = transaction
         self.head = head
 
     @classmethod
-    def find(cls, connection: Connection, name: str, lock: bool = False) -> Journal | None:
-        found = connection.execute(_LOCK if lock else _HEAD, {"name": name}).first()
-        return None if found is None else cls(connection, Head(*found))
+    def find(cls, transaction: Transaction, name: str, lock: bool = False) -> Journal | None:
+        found = transaction.one(_LOCK if lock else _HEAD, {"name": name})
+        if found is None:
+            return None
+        *head, version = found
+        if version != schema.VERSION:  # somebody migrated it while this process was running
+            schema.refuse(version)
+        return cls(transaction, Head(*head))
 
-    def append(self, entries: Sequence[Entry]) -> None:
-        """Add entries that continue the chain; the caller holds the lock."""
-        row = self.head.row
-        rows = [{"deployment": row, **entry._asdict()} for entry in entries]
-        self.connection.execute(journal.insert(), rows if len(rows) > 1 else rows[0])
-        last = entries[-1]
-        self.head = self.head._replace(seq=last.seq, hash=last.hash())
-        self.connection.execute(_MOVE, {"row": row, "seq": last.seq, "hash": self.head.hash})
+    def append(self, entries: Sequence[Entry], hash_: bytes) -> None:
+        """Add entries that continue the chain and end it with ``hash_``; the caller holds the lock."""
+        row, last = self.head.row, entries[-1].seq
+        move = {"row": row, "last": last, "last_hash": hash_}
+        if len(entries) == 1 and self.transaction.dialect.name == "postgresql":
+            values = {"deployment": row, **entries[0]._asdict(), **move}
+            self.transaction.run(_MOVE_AND_INSERT, values)
+        else:
+            self.transaction.run_many(_INSERT, [{"deployment": row, **e._asdict()} for e in entries])
+            self.transaction.run(_MOVE, move)
+        self.head = self.head._replace(seq=last, hash=hash_)
 
     def mark_snapshot(self, seq: int) -> None:
-        self.connection.execute(_MARK, {"row": self.head.row, "seq": seq})
+        self.transaction.run(_MARK, {"row": self.head.row, "seq": seq})
 
     def tail(self, seq: int, hash_: bytes) -> Iterator[Entry]:
         """Entries after number ``seq``, whose hash is ``hash_``; each is checked before it is given."""
@@ -164,19 +176,19 @@ class Journal:
 
     def _page(self, after: int, count: int) -> list[Entry]:
         values = {"row": self.head.row, "after": after, "count": count}
-        return [Entry(*row) for row in self.connection.execute(_AFTER, values)]
+        return [Entry(*row) for row in self.transaction.all(_AFTER, values)]
 
     def at(self, seq: int) -> Entry | None:
         if not 0 <= seq <= self.head.seq:
             return None
-        found = self._checked(self.connection.execute(_AT, {"row": self.head.row, "seq": seq}))
+        found = self._checked(self.transaction.all(_AT, {"row": self.head.row, "seq": seq}))
         if not found:
             raise _missing(seq)
         return found[0]
 
     def requested(self, request_id: str) -> Entry | None:
         values = {"row": self.head.row, "request": request_id}
-        found = self._checked(self.connection.execute(_REQUESTED, values))
+        found = self._checked(self.transaction.all(_REQUESTED, values))
         return found[0] if found else None
 
     def requested_many(self, request_ids: Sequence[str]) -> dict[str, Entry]:
@@ -184,7 +196,7 @@ class Journal:
         for start in range(0, len(request_ids), PAGE):
             part = list(request_ids[start : start + PAGE])
             values = {"row": self.head.row, "requests": part}
-            for entry in self._checked(self.connection.execute(_REQUESTED_MANY, values)):
+            for entry in self._checked(self.transaction.all_in(_REQUESTED_MANY, values)):
                 found[str(entry.request_id)] = entry
         return found
 
@@ -192,13 +204,13 @@ class Journal:
         """Entries about these decisions: outcomes, losses, other executions."""
         for start in range(0, len(seqs), PAGE):
             values = {"row": self.head.row, "seqs": list(seqs[start : start + PAGE])}
-            yield from self._checked(self.connection.execute(_ABOUT, values))
+            yield from self._checked(self.transaction.all_in(_ABOUT, values))
 
     def decided(self, after: int, count: int) -> list[Entry]:
         values = {"row": self.head.row, "after": after, "count": count}
-        return self._checked(self.connection.execute(_DECIDED, values))
+        return self._checked(self.transaction.all(_DECIDED, values))
 
-    def _checked(self, rows: Iterable[Row[Any]]) -> list[Entry]:
+    def _checked(self, rows: Iterable[Any]) -> list[Entry]:
         entries = []
         for *fields, told in rows:
             entry = Entry(*fields)

@@ -10,7 +10,7 @@ from c4b import _validate
 from c4b.errors import InvalidInput, PayloadTooLarge
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_HEADROOM = 100
+_DEPTH = 100
 _dump = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 REQUEST_ID = 200
 """Longest request id, in characters: as wide as its column."""
@@ -40,7 +40,9 @@ class Limits:
 
     def history(self, argument: str, rows: int, dim: int) -> None:
         """Refuse more rows than one entry holds."""
-        self._at_most(argument, 8 * rows * (dim + 1), self.payload_bytes, "bytes in one learn(); split it")
+        self._at_most(
+            argument, 8 * rows * (dim + 1), self.payload_bytes, "bytes in one learn(); split it"
+        )
 
     def pool(self, argument: str, size: int, dim: int) -> None:
         """Refuse ``size`` candidates of ``dim`` features before anything is computed."""
@@ -57,10 +59,9 @@ class Limits:
         remedy = "must be plain JSON: dict with text keys, list, text, finite number, bool or None"
         try:
             text = _dump(value)
-            nested = "[" * _HEADROOM + text + "]" * _HEADROOM  # readable from deeper in a stack, too
-            found = json.loads(nested)
-            for _ in range(_HEADROOM):
-                found = found[0]
+            if text.count("[") + text.count("{") > _DEPTH:  # perhaps too deep to be read back
+                json.loads("[" * 3 * _DEPTH + text + "]" * 3 * _DEPTH)
+            found = json.loads(text)
             same = found == value
         except (TypeError, ValueError, RecursionError) as error:
             raise InvalidInput(argument, value, remedy) from error

@@ -7,6 +7,7 @@ recorded, by the kernel that charged it then. Outcomes are absorbed by the kerne
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -89,6 +90,11 @@ class State:
         for array in self._set:
             digest.update(array)
         return digest.hexdigest()[:32]
+
+    @property
+    def sound(self) -> bool:
+        """Whether the confidence set is made of numbers."""
+        return math.isfinite(self._set[0].sum() + self._set[1].sum())
 
     def pending(self, seq: int) -> Pending | None:
         """What is known of an open decision; None when it is closed or no decision."""

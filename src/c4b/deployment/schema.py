@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from sqlalchemy import (
     BigInteger,
     Column,
@@ -88,6 +90,10 @@ def prepare(connection: Connection) -> None:
         check(connection)
         return
     metadata.create_all(connection)
+    if connection.dialect.name == "postgresql":
+        # entries are mostly random bits: keep them in their row, do not try to compress them
+        connection.exec_driver_sql(f"ALTER TABLE {journal.name} ALTER payload SET STORAGE EXTERNAL")
+        connection.exec_driver_sql(f"ALTER TABLE {journal.name} SET (toast_tuple_target = 8160)")
     connection.execute(version.insert(), {"version": VERSION})
 
 
@@ -98,14 +104,16 @@ def exists(connection: Connection) -> bool:
 def check(connection: Connection) -> None:
     """Refuse every version but this one; there is none to migrate from yet."""
     found = connection.execute(select(version.c.version)).scalars().all()
-    if found == [VERSION]:
-        return
-    shown = ", ".join(map(str, found)) or "none"
-    if len(found) == 1 and found[0] > VERSION:
+    if list(found) != [VERSION]:
+        refuse(max(found, default=0))
+
+
+def refuse(found: int) -> NoReturn:
+    if found > VERSION:
         raise SchemaVersion(
-            f"the store has schema version {shown}, this package reads {VERSION}; upgrade reserve-c4b"
+            f"the store has schema version {found}, this package reads {VERSION}; upgrade reserve-c4b"
         )
     raise SchemaVersion(
-        f"the store has schema version {shown}, this package reads {VERSION} and knows no migration "
+        f"the store has schema version {found}, this package reads {VERSION} and knows no migration "
         "from there; open it with the version of reserve-c4b that wrote it"
     )

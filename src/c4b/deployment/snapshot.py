@@ -8,7 +8,7 @@ import struct
 from typing import Any
 
 import numpy as np
-from sqlalchemy import delete, select
+from sqlalchemy import bindparam, delete, select
 
 from c4b.deployment.configuration import Configuration
 from c4b.deployment.journal import Journal
@@ -19,6 +19,13 @@ from c4b.policies.outcomes import REMEMBERED
 KEPT = 2
 """Snapshots kept: the newest, and one in case it is damaged."""
 _LENGTH = struct.Struct("<I")
+_INSERT = snapshots.insert()
+_MINE = snapshots.c.deployment == bindparam("row")
+_NUMBERS = select(snapshots.c.seq).where(_MINE).order_by(snapshots.c.seq.desc())
+_CONTENT = select(snapshots.c.seq, snapshots.c.hash, snapshots.c.digest, snapshots.c.content).where(
+    _MINE, snapshots.c.seq == bindparam("number")
+)
+_DROP = delete(snapshots).where(_MINE, snapshots.c.seq < bindparam("oldest"))
 _RECENT = {
     "outcomes.recent_round": np.full(REMEMBERED, -1, dtype=np.int64),
     "outcomes.recent_reward": np.full(REMEMBERED, np.nan),
@@ -33,37 +40,31 @@ def due(state: State, last: int, every: int) -> bool:
 
 def write(journal: Journal, state: State) -> None:
     """Store the state after the journal's last entry, and drop old snapshots."""
-    content = encode(state)
-    row = journal.head.row
-    journal.connection.execute(
-        snapshots.insert(),
-        {
-            "deployment": row,
-            "seq": state.seq,
-            "hash": state.hash,
-            "digest": hashlib.sha256(content).digest(),
-            "content": content,
-        },
-    )
+    content, row, run = encode(state), journal.head.row, journal.transaction
+    values = {
+        "deployment": row,
+        "seq": state.seq,
+        "hash": state.hash,
+        "digest": hashlib.sha256(content).digest(),
+        "content": content,
+    }
+    run.run(_INSERT, values)
     journal.mark_snapshot(state.seq)
-    mine = snapshots.c.deployment == row
-    newest = select(snapshots.c.seq).where(mine).order_by(snapshots.c.seq.desc()).limit(KEPT)
-    kept = journal.connection.execute(newest).scalars().all()
-    journal.connection.execute(delete(snapshots).where(mine, snapshots.c.seq < kept[-1]))
+    kept = [seq for (seq,) in run.all(_NUMBERS, {"row": row})][:KEPT]
+    run.run(_DROP, {"row": row, "oldest": kept[-1]})
 
 
 def newest(journal: Journal, configuration: Configuration) -> State:
     """The state of the newest intact snapshot, or the one before the first entry."""
-    statement = (
-        select(snapshots.c.seq, snapshots.c.hash, snapshots.c.digest, snapshots.c.content)
-        .where(snapshots.c.deployment == journal.head.row, snapshots.c.seq <= journal.head.seq)
-        .order_by(snapshots.c.seq.desc())
-    )
-    for seq, hash_, digest, content in journal.connection.execute(statement):
-        if intact(content, digest):
-            state = decode(content, configuration)
-            if (state.seq, state.hash) == (seq, hash_):
-                return state
+    row, head = journal.head.row, journal.head.seq
+    for (number,) in journal.transaction.all(_NUMBERS, {"row": row}):
+        if number <= head:
+            found = journal.transaction.one(_CONTENT, {"row": row, "number": number})
+            seq, hash_, digest, content = found
+            if intact(content, digest):
+                state = decode(content, configuration)
+                if (state.seq, state.hash) == (seq, hash_):
+                    return state
     return State(configuration)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -74,7 +73,8 @@ class Work:
         if request_id is not None and (earlier := self.journal.requested(request_id)) is not None:
             arrays = earlier.unpack()[1]
             if earlier.kind != kinds.LEARNED or not (
-                np.array_equal(arrays["features"], features) and np.array_equal(arrays["rewards"], rewards)
+                np.array_equal(arrays["features"], features)
+                and np.array_equal(arrays["rewards"], rewards)
             ):
                 raise _other_request("request_id", request_id, earlier)
             return
@@ -237,9 +237,7 @@ class Work:
 
     def _watch(self) -> None:
         """A set that broke certifies nothing; say so once."""
-        policy = self.state.policy
-        sound = math.isfinite(policy.radius) and bool(np.all(np.isfinite(policy.estimate)))
-        if not sound and self.state.alarm != BROKEN_SET:
+        if not self.state.sound and self.state.alarm != BROKEN_SET:
             self._alarm(BROKEN_SET)
 
     def _alarm(self, reason: str) -> None:
