@@ -4,13 +4,16 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: test check bench clean
+.PHONY: reproduce test check bench clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed; try make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $(READY)
+
+reproduce: $(READY)  ## the paper's complete study, every number beside the published one
+	$(BIN)/c4b reproduce
 
 check: $(READY)  ## formatting, lint, types, import directions
 	$(BIN)/ruff format --check .
@@ -23,6 +26,7 @@ test: check  ## every check and every test
 
 bench: $(READY)  ## speed, as ratios measured side by side
 	$(BIN)/python benchmarks/online.py
+	$(BIN)/python benchmarks/study.py
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

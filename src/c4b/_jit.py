@@ -53,23 +53,20 @@ def kernel(function: F) -> F:
     """Compile ``function`` on first call: float64, IEEE semantics (no fast-math), without the GIL.
 
     A kernel allocates nothing, so it is compiled without reference counts: their atomic operations
-    on every view would cost more than the arithmetic of a round.
+    on every view would cost more than the arithmetic of a round. For the same reason the compiler is
+    told to inline it: a call hands over every field of every array, some sixty words.
     """
-    return _compiled(function, inline="never", _nrt=False)
+    return _compiled(function, forceinline=True, _nrt=False)
 
 
 def inlined(function: F) -> F:
-    """A kernel that is copied into its callers.
-
-    A compiled call hands over every field of every array it is given, some sixty words for a
-    confidence set and a ledger: more work than most of these functions do.
-    """
+    """A small kernel that is copied into its callers before they are compiled."""
     return _compiled(function, inline="always", _nrt=False)
 
 
 def allocating(function: F) -> F:
     """A kernel that makes arrays of its own."""
-    return _compiled(function, inline="never")
+    return _compiled(function)
 
 
 def _compiled(function: F, **options: Any) -> F:

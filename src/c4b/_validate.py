@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from c4b.errors import InvalidInput, UnknownName
 
 Array = NDArray[np.float64]
+Counts = NDArray[np.int64]
 
 LARGEST = 1e100
 """Largest magnitude of a feature or reward: squares and sums of squares stay far from overflow."""

@@ -4,13 +4,11 @@ A *claim* is a pair (base, offset) that certifies ``base + L(offset + x(a))`` fo
 once; the joint certificate is one.
 """
 
-import math
-
 import numpy as np
 
 from c4b._jit import allocating, inlined, kernel
 from c4b._validate import Array
-from c4b.evidence.bounds import CENTRES, SQUARES, lower, new_forms, pool_forms, raise_to_lower, upper
+from c4b.evidence.bounds import lower, new_forms, pool_forms, pool_lower, raise_to_lower, upper
 from c4b.evidence.statistics import Region, opened
 
 
@@ -59,15 +57,7 @@ def pool_separate(
     out: Array,
 ) -> None:
     """(9) for every candidate: out[row], out (R, K)."""
-    size = out.shape[1]
-    for k in range(size):
-        out[row, k] = -np.inf
-    base = -(1.0 - alpha) * upper(region, baseline)
-    for g in range(len(region.radius)):
-        radius, squares, centres = region.radius[g], SQUARES + 2 * g, CENTRES + 2 * g
-        for k in range(size):
-            value = base + (forms[centres, k] - radius * math.sqrt(forms[squares, k]))
-            out[row, k] = value if out[row, k] < value < np.inf else out[row, k]
+    pool_lower(region, forms, -(1.0 - alpha) * upper(region, baseline), row, out)
 
 
 @allocating

@@ -29,7 +29,7 @@ def new_forms(region: Region, size: int) -> Array:
 
 @inlined
 def norm(inverse: Array, g: int, v: Array) -> float:
-    """sqrt(v V_g^-1 v), v (d,). A negative square of rounding size is 0, a truly negative one NaN."""
+    """sqrt(v V_g^-1 v), v (d,). A square negative by rounding is bounded, a truly negative one NaN."""
     dim = len(v)
     square = 0.0
     for i in range(dim):
@@ -47,12 +47,12 @@ def norm(inverse: Array, g: int, v: Array) -> float:
 
 @inlined
 def clipped(square: float, size: float, dim: int) -> float:
-    """0 for a negative square that rounding explains, NaN for one that it does not.
+    """The largest square that rounding can hide behind a negative one; NaN if rounding explains it not.
 
     ``size`` = sum of sqrt(V^-1_ii) |v_i| bounds ||v||; d terms of its square round to 1e-16 each.
     """
     rounding = 1e-13 * dim * size * size
-    return 0.0 if -square <= rounding < np.inf else np.nan  # an overflow is no rounding
+    return rounding if -square <= rounding < np.inf else np.nan  # an overflow is no rounding
 
 
 @kernel
@@ -206,6 +206,19 @@ def pool_upper(region: Region, forms: Array, row: int, out: Array) -> None:
         for k in range(size):
             value = forms[centres, k] + radius * math.sqrt(forms[squares, k])
             out[row, k] = value if value < out[row, k] else out[row, k]
+
+
+@inlined
+def pool_lower(region: Region, forms: Array, base: float, row: int, out: Array) -> None:
+    """out[row, k] = base + L(x_k); -inf when nothing bounds it."""
+    size = out.shape[1]
+    for k in range(size):
+        out[row, k] = -np.inf
+    for g in range(len(region.radius)):
+        radius, squares, centres = region.radius[g], SQUARES + 2 * g, CENTRES + 2 * g
+        for k in range(size):
+            value = base + (forms[centres, k] - radius * math.sqrt(forms[squares, k]))
+            out[row, k] = value if out[row, k] < value < np.inf else out[row, k]
 
 
 @kernel

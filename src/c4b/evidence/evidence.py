@@ -23,9 +23,9 @@ class Evidence:
     def __init__(self, model: LinearModel) -> None:
         if not isinstance(model, LinearModel):
             raise InvalidInput("model", model, "must be a c4b.LinearModel")
-        self.model = model
-        self.flat = statistics.empty(model)
-        self._radius_at = statistics.radius_index(model)
+        self.model = model.resolved()
+        self.flat = statistics.empty(self.model)
+        self._radius_at = statistics.radius_index(self.model)
 
     def learn(self, features: object, rewards: object) -> None:
         """Absorb rows of ``features`` (n, d) with ``rewards`` (n,), in the order in which they arose.

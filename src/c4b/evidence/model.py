@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,8 +11,17 @@ import numpy as np
 from c4b import _validate
 from c4b._validate import Array
 
-CONFIDENCES = ("self-normalized", "mixture")
+CONFIDENCES = ("self-normalized", "mixture", "constrained")
 """Ways to size the confidence set; each is valid for every t at once with probability >= 1 - delta."""
+
+
+DEFAULT_CONFIDENCE = "self-normalized"
+"""The paper's; used where neither the model nor the policy says otherwise."""
+
+CONSTRAINED_GRID = np.logspace(-2.0, 5.0, 11)
+"""Multipliers of the norm constraint, relative to the ridge, at which the dual of the constrained set
+is evaluated besides the ridge itself. Each is sound by itself, so the grid decides tightness only;
+the largest is nearly the norm ball alone."""
 
 
 class Terms(NamedTuple):
@@ -40,7 +49,8 @@ class LinearModel:
     ridge: lambda of the regularised estimator (4).
     delta: probability with which the confidence set, and so the guarantee, may fail.
     confidence: ``"self-normalized"`` is the paper's radius (6); ``"mixture"`` is never larger, under
-        the same assumptions.
+        the same assumptions; ``"constrained"`` also uses ``||theta|| <= norm_bound``, and is smaller
+        still. None leaves the choice to the policy; the paper's policies choose the paper's.
 
     >>> LinearModel(dim=5, noise=0.3, norm_bound=1.5).delta
     0.05
@@ -51,7 +61,7 @@ class LinearModel:
     norm_bound: float
     ridge: float = 0.1
     delta: float = 0.05
-    confidence: str = "self-normalized"
+    confidence: str | None = None
 
     def __post_init__(self) -> None:
         check = {
@@ -71,21 +81,29 @@ class LinearModel:
             "delta": _validate.fraction(
                 "delta", self.delta, "must lie strictly between 0 and 1, for example 0.05"
             ),
-            "confidence": _validate.name("confidence", self.confidence, CONFIDENCES),
+            "confidence": None
+            if self.confidence is None
+            else _validate.name("confidence", self.confidence, CONFIDENCES),
         }
         for field, value in check.items():
             object.__setattr__(self, field, value)
+
+    def resolved(self, preferred: str | None = None) -> LinearModel:
+        """The same model with its confidence choice made: its own, else ``preferred``, else the paper's."""
+        return replace(self, confidence=self.confidence or preferred or DEFAULT_CONFIDENCE)
 
     @property
     def terms(self) -> Terms:
         return Terms(
             self.noise,
             self.norm_bound,
-            2.0 * math.log(1.0 / self.delta),
-            self.confidence == "self-normalized",
+            -2.0 * math.log(self.delta),
+            (self.confidence or DEFAULT_CONFIDENCE) == "self-normalized",
         )
 
     @property
     def ridges(self) -> Array:
         """Regularisers of the stacked ellipsoids; the first is always ``ridge`` itself."""
+        if self.confidence == "constrained":
+            return np.concatenate([[self.ridge], self.ridge * CONSTRAINED_GRID])
         return np.array([self.ridge])

@@ -18,6 +18,10 @@ REFACTOR_EVERY = 256
 RESIDUAL_LIMIT = 1e-8
 """Relative residual of V (V^-1 x) = x above which the inverse is recomputed early."""
 
+LEAST_PIVOT = 1e-12
+"""Share of a diagonal entry below which a Cholesky pivot is mostly rounding: beyond a condition of
+about 1e12 the centre's rounding error is no longer small against the width, so nothing is certified."""
+
 LOG_DET, COUNT, SINCE_FACTORED = 0, 1, 2
 
 
@@ -134,7 +138,7 @@ def add(region: Region, data: Data, x: Array, y: float) -> None:
             square += total * x[i]
         if g == 0:
             data.tally[LOG_DET] += math.log1p(square)
-            stale |= _residual(data, image, x) > RESIDUAL_LIMIT
+            stale |= not _residual(data, image, x) <= RESIDUAL_LIMIT  # NaN: try to recover
         shrink = 1.0 / (1.0 + square)
         for i in range(dim):
             for j in range(dim):
@@ -151,15 +155,15 @@ def add(region: Region, data: Data, x: Array, y: float) -> None:
 
 @inlined
 def _residual(data: Data, image: Array, x: Array) -> float:
-    """max |V image - x| / max |x| for the first ellipsoid, before x is added to the Gram matrix."""
+    """sum |V image - x| / sum |x| for the first ellipsoid, before x is added to the Gram matrix."""
     dim = len(x)
     worst, size = 0.0, 0.0
     for i in range(dim):
         total = data.ridges[0] * image[i] - x[i]
         for j in range(dim):
             total += data.gram[i, j] * image[j]
-        worst = max(worst, abs(total))
-        size = max(size, abs(x[i]))
+        worst += abs(total)  # a sum keeps NaN, a maximum would lose it
+        size += abs(x[i])
     return worst / size if size > 0.0 else 0.0
 
 
@@ -168,7 +172,8 @@ def factor(region: Region, data: Data) -> None:
     """V_g^-1 and log det afresh from A by Cholesky, all in the place of V_g^-1.
 
     When A + a I is no longer positive definite in float64 the inverse becomes NaN: every bound is
-    then NaN and nothing is certified. Failing closed beats a plausible wrong number.
+    then NaN and nothing is certified, until further data make it definite again. Failing closed
+    beats a plausible wrong number.
     """
     stack, dim = region.estimate.shape
     inverse = region.inverse
@@ -202,7 +207,7 @@ def _cholesky(matrix: Array, g: int) -> None:
                 total -= matrix[g, i, k] * matrix[g, j, k]
             if i > j:
                 matrix[g, i, j] = total / matrix[g, j, j]
-            elif total > 1e-14 * own:  # NaN compares false
+            elif total > LEAST_PIVOT * own:  # NaN compares false
                 matrix[g, i, i] = math.sqrt(total)
             else:
                 matrix[g, i, i] = np.nan

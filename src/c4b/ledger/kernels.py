@@ -5,7 +5,11 @@ the largest ``base + L(offset + x(a))`` over them. No function here sees a rewar
 
 Carry and refresh are one ledger with different memories. For any earlier round s,
 ``D_t = D_s + (Z_t - Z_s) @ theta`` and ``B_s <= D_s``, so ``B_s + L(Z_{t-1} - Z_s + z_t(a))`` is a
-sound margin. The last round, s = t-1, is carry; a remembered s = 0 with B_0 = R0, Z_0 = 0 is refresh.
+sound margin, and so is the largest of any number of them. The last round, s = t-1, is carry; one
+checkpoint at s = 0 with B_0 = R0, Z_0 = 0 makes it refresh; more checkpoints only raise the maximum.
+
+Which rounds are kept: round 0 for ever; of the others every ``stride``-th. When M are kept, every
+second one goes and the stride doubles, so they stay evenly spread and the state bounded.
 """
 
 from typing import NamedTuple
@@ -35,14 +39,20 @@ class Account(NamedTuple):
     kind: int  # JOINT, SEPARATE, REVALUE or UNGATED
 
 
+ROUNDS, KEPT, STRIDE = 0, 1, 2
+"""Entries of ``Ledger.tally``."""
+
+
 class Ledger(NamedTuple):
-    """Arrays written in place by ``charge``; M remembered rounds."""
+    """Arrays written in place by ``charge``; room for M checkpoints."""
 
     bank: Array  # (1,) B
     prefix: Array  # (d,) Z = sum of executed contrasts' features
     sums: Array  # (3, d) see PLAYED, DISPLACED, FALLBACK
-    kept_bank: Array  # (M,) B_s of remembered rounds
-    kept_prefix: Array  # (M, d) Z_s of remembered rounds
+    tally: Array  # (3,) rounds charged, checkpoints kept, rounds between two of them
+    kept_bank: Array  # (M,) B_s
+    kept_prefix: Array  # (M, d) Z_s
+    kept_round: Array  # (M,) s
 
 
 HEADING = 6
@@ -51,29 +61,34 @@ BANK = HEADING
 """Where the bank lies in a flat vector."""
 
 
-def opening(account: Account, dim: int, remembered: int) -> Array:
-    """Before the first round, as one flat vector: B = R0, Z = 0, that state remembered if it can be."""
-    flat = np.zeros(HEADING + 1 + 4 * dim + remembered * (1 + dim))
-    flat[:HEADING] = (remembered, dim, *account)
+def opening(account: Account, dim: int, checkpoints: int) -> Array:
+    """Before the first round, as one flat vector: B = R0, Z = 0, kept as the first checkpoint."""
+    flat = np.zeros(HEADING + 4 + 4 * dim + checkpoints * (2 + dim))
+    flat[:HEADING] = (checkpoints, dim, *account)
     ledger, _ = views(flat)
     ledger.bank[0] = np.nan if account.kind == UNGATED else account.reserve
+    ledger.tally[:] = (0, min(checkpoints, 1), 1)
     ledger.kept_bank[:] = account.reserve
     return flat
 
 
 def views(flat: Array) -> tuple[Ledger, Account]:
     """Name the parts of a flat vector; writing to them writes to it. ``opened`` is its compiled form."""
-    remembered, dim = int(flat[0]), int(flat[1])
+    room, dim = int(flat[0]), int(flat[1])
     a = HEADING + 1
     b = a + dim
     c = b + 3 * dim
-    d = c + remembered
+    d = c + 3
+    e = d + room
+    f = e + room * dim
     ledger = Ledger(
         flat[HEADING:a],
         flat[a:b],
         flat[b:c].reshape(3, dim),
         flat[c:d],
-        flat[d : d + remembered * dim].reshape(remembered, dim),
+        flat[d:e],
+        flat[e:f].reshape(room, dim),
+        flat[f : f + room],
     )
     return ledger, Account(flat[2], flat[3], flat[4] == 1.0, int(flat[5]))
 
@@ -117,7 +132,7 @@ def pool_margins(
         bank = ledger.bank[0]
         for k in range(size):
             out[row, k] = bank + out[certificate, k]
-        for m in range(len(ledger.kept_bank)):
+        for m in range(int(ledger.tally[KEPT])):
             base = ledger.kept_bank[m] + joint_claim(baseline, alpha, offset)
             for i in range(dim):
                 offset[i] += ledger.prefix[i] - ledger.kept_prefix[m, i]
@@ -140,7 +155,7 @@ def baseline_margin(
         owed = (1.0 - alpha) * upper(region, ledger.sums[DISPLACED])
         return account.reserve + lower(region, ledger.sums[PLAYED]) + earned - owed
     best: float = ledger.bank[0] + structural(region, baseline, alpha, account.nonnegative)
-    for m in range(len(ledger.kept_bank)):
+    for m in range(int(ledger.tally[KEPT])):
         for i in range(dim):
             scratch[i] = ledger.prefix[i] - ledger.kept_prefix[m, i] + alpha * baseline[i]
         value = ledger.kept_bank[m] + lower(region, scratch)
@@ -161,6 +176,36 @@ def charge(
     if account.kind != UNGATED:
         ledger.bank[0] = margin
     _enter(ledger, account, executed, baseline, is_baseline, 1.0)
+    ledger.tally[ROUNDS] += 1.0
+    if len(ledger.kept_bank) > 1:
+        _checkpoint(ledger)
+
+
+@inlined
+def _checkpoint(ledger: Ledger) -> None:
+    """Keep this round if its turn has come; see the top of this file for the rule."""
+    room, dim = ledger.kept_prefix.shape
+    now = ledger.tally[ROUNDS]
+    if now % ledger.tally[STRIDE] != 0.0:
+        return
+    if int(ledger.tally[KEPT]) == room:
+        kept = 1
+        for m in range(2, room, 2):
+            ledger.kept_bank[kept] = ledger.kept_bank[m]
+            ledger.kept_round[kept] = ledger.kept_round[m]
+            for i in range(dim):
+                ledger.kept_prefix[kept, i] = ledger.kept_prefix[m, i]
+            kept += 1
+        ledger.tally[KEPT] = kept
+        ledger.tally[STRIDE] *= 2.0
+        if now % ledger.tally[STRIDE] != 0.0:
+            return
+    last = int(ledger.tally[KEPT])
+    ledger.kept_bank[last] = ledger.bank[0]
+    ledger.kept_round[last] = now
+    for i in range(dim):
+        ledger.kept_prefix[last, i] = ledger.prefix[i]
+    ledger.tally[KEPT] += 1.0
 
 
 @inlined
@@ -190,16 +235,25 @@ def amend(
     executed: Array,
     executed_is_baseline: bool,
     baseline: Array,
+    round_: int,
 ) -> None:
-    """Another action than the decided one was executed, at any earlier round.
+    """Another action than the decided one was executed at ``round_``, the first being 0.
 
-    D changes by exactly (x(executed) - x(decided)) @ theta, so charging L of that difference keeps
-    B <= D whatever was decided in between. The bank may become negative: the truth may be, too.
+    D changes by exactly (x(executed) - x(decided)) @ theta from that round on, so charging L of that
+    difference keeps B <= D whatever was decided in between, for the bank and for every checkpoint
+    after that round. The bank may become negative: the truth may be, too.
     """
     ledger, account = opened(ledger_flat)
     region, _, _ = opened_evidence(evidence_flat)
+    difference = executed - decided
     if account.kind in (JOINT, SEPARATE):
-        ledger.bank[0] += lower(region, executed - decided)
+        cost = lower(region, difference)
+        ledger.bank[0] += cost
+        for m in range(int(ledger.tally[KEPT])):
+            if ledger.kept_round[m] > round_:
+                ledger.kept_bank[m] += cost
+                for i in range(len(difference)):
+                    ledger.kept_prefix[m, i] += difference[i]
     _enter(ledger, account, decided, baseline, decided_is_baseline, -1.0)
     _enter(ledger, account, executed, baseline, executed_is_baseline, 1.0)
     if account.kind == REVALUE:  # its bank is not carried: revalue the corrected sums

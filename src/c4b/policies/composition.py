@@ -10,17 +10,23 @@ from dataclasses import dataclass
 
 from c4b import _validate
 from c4b.errors import InvalidInput
+from c4b.evidence.model import CONFIDENCES
 from c4b.ledger import kernels as ledgers
 
 CERTIFICATES = ("joint", "separate")
-LEDGERS = {"carry": 0, "refresh": 1, "revalue": 0, "none": 0}
-"""Ledger name -> how many earlier rounds it remembers besides the last one."""
-SELECTIONS = ("filter", "propose")
-"""``filter``: the best-scored admissible candidate. ``propose``: test only the best-scored one."""
+LEDGERS = {"carry": 0, "refresh": 1, "checkpoints": 32, "revalue": 0, "none": 0}
+"""Ledger name -> room for checkpoints, earlier rounds remembered besides the last one."""
+SELECTIONS = {"filter": 0.0, "thrifty": 0.9, "propose": 0.0}
+"""Selection name -> thrift. ``filter``: the best-scored admissible candidate. ``thrifty``: the same, but
+among those that leave 0.9 of the bank, where there are any: what is not spent on one bold play keeps
+the gate open for the next. ``propose``: only the best-scored candidate is tested."""
+SCORES = {"ucb": 1.0, "blend": 0.5, "mean": 0.0}
+"""Score name -> boldness b: the score is the middle of the reward's interval plus b half-widths."""
 
 _ACCOUNTING = {
     ("joint", "carry"): ledgers.JOINT,
     ("joint", "refresh"): ledgers.JOINT,
+    ("joint", "checkpoints"): ledgers.JOINT,
     ("separate", "carry"): ledgers.SEPARATE,
     ("separate", "revalue"): ledgers.REVALUE,
     ("joint", "none"): ledgers.UNGATED,
@@ -33,7 +39,7 @@ class Composition:
 
     >>> Composition("cautious", "joint", "refresh", "propose", "refresh, but only the top proposal")
     Composition(name='cautious', certificate='joint', ledger='refresh', selection='propose', \
-summary='refresh, but only the top proposal')
+summary='refresh, but only the top proposal', score='ucb', confidence=None)
     """
 
     name: str
@@ -41,6 +47,9 @@ summary='refresh, but only the top proposal')
     ledger: str
     selection: str
     summary: str
+    score: str = "ucb"
+    confidence: str | None = None
+    """The set it is made for, used when the model leaves its own choice open."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
@@ -48,6 +57,9 @@ summary='refresh, but only the top proposal')
         _validate.name("certificate", self.certificate, CERTIFICATES)
         _validate.name("ledger", self.ledger, LEDGERS)
         _validate.name("selection", self.selection, SELECTIONS)
+        _validate.name("score", self.score, SCORES)
+        if self.confidence is not None:
+            _validate.name("confidence", self.confidence, CONFIDENCES)
         if (self.certificate, self.ledger) not in _ACCOUNTING:
             known = ", ".join(f"{c} with {ledger}" for c, ledger in _ACCOUNTING)
             raise InvalidInput(
@@ -60,12 +72,14 @@ summary='refresh, but only the top proposal')
         return self.ledger != "none"
 
     @property
-    def remembered(self) -> int:
+    def checkpoints(self) -> int:
+        """Earlier rounds that the ledger can remember."""
         return LEDGERS[self.ledger]
 
     @property
-    def propose(self) -> bool:
-        return self.selection == "propose"
+    def rule(self) -> tuple[bool, float, float]:
+        """(propose, boldness, thrift), as kernels read them."""
+        return self.selection == "propose", SCORES[self.score], SELECTIONS[self.selection]
 
     def account(self, alpha: float, reserve: float, baseline_nonnegative: bool) -> ledgers.Account:
         kind = _ACCOUNTING[self.certificate, self.ledger]
@@ -101,5 +115,15 @@ for _entry in (
     Composition("revalue", "separate", "revalue", "propose", "cumulative intervals, top proposal"),
     Composition("revalue-f", "separate", "revalue", "filter", "cumulative intervals, filtered"),
     Composition("linucb", "joint", "none", "filter", "no gate: highest UCB, certifies nothing"),
+    Composition("checkpoints", "joint", "checkpoints", "filter", "refresh from any of 32 rounds"),
+    Composition(
+        "reserve-c4b+",
+        "joint",
+        "checkpoints",
+        "thrifty",
+        "recommended: constrained set, checkpoints, thrifty choice",
+        score="blend",
+        confidence="constrained",
+    ),
 ):
     register(_entry)

@@ -25,7 +25,7 @@ class Decision(NamedTuple):
     bank_before: float
     policy: str
     details: Array
-    """(4, K): UCB, margin, joint and separate certificate of every candidate."""
+    """(5, K): UCB, margin, joint and separate certificate and score of every candidate."""
 
     @property
     def is_baseline(self) -> bool:
@@ -41,6 +41,13 @@ class Decision(NamedTuple):
 
     def __bool__(self) -> bool:
         return True
+
+    def __eq__(self, other: object) -> bool:
+        """Ids are unique, so two decisions with one id are one decision."""
+        return isinstance(other, Decision) and self.id == other.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
 
 
 class CandidateReport(NamedTuple):
@@ -74,7 +81,7 @@ class Explanation:
                 joint - separate,
                 k == decision.action,
             )
-            for k, (ucb, margin, joint, separate) in enumerate(decision.details.T.tolist())
+            for k, (ucb, margin, joint, separate, _) in enumerate(decision.details.T.tolist())
         ]
 
     @property

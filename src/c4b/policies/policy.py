@@ -71,7 +71,9 @@ class Policy:
         absorb: str = "in-order",
     ) -> None:
         self.composition = policy if isinstance(policy, Composition) else compositions.get(policy)
-        self.evidence = Evidence(model)
+        if not isinstance(model, LinearModel):
+            raise InvalidInput("model", model, "must be a c4b.LinearModel")
+        self.evidence = Evidence(model.resolved(self.composition.confidence))
         self.alpha = _validate.fraction(
             "alpha", alpha, "must lie strictly between 0 and 1: the share of the baseline to risk"
         )
@@ -81,8 +83,8 @@ class Policy:
         self.baseline_nonnegative = _validate.boolean("baseline_nonnegative", baseline_nonnegative)
         self.absorb = _validate.name("absorb", absorb, ABSORB)
         account = self.composition.account(self.alpha, self.reserve, self.baseline_nonnegative)
-        self._ledger = ledgers.opening(account, model.dim, self.composition.remembered)
-        self._propose = self.composition.propose
+        self._ledger = ledgers.opening(account, model.dim, self.composition.checkpoints)
+        self._rule = self.composition.rule
         self._outcomes = Outcomes(in_order=self.absorb == "in-order")
         self._rounds = 0
         self._token = secrets.token_hex(6)
@@ -142,7 +144,7 @@ class Policy:
         evidence, ledger = self.evidence.flat, self._ledger
         before = ledger.item(ledgers.BANK)
         action, bank, ucb, certificate, details, executed = decide(
-            evidence, ledger, self._propose, candidates, baseline
+            evidence, ledger, *self._rule, candidates, baseline
         )
         if action == NOT_FINITE:
             row = int(bank)
@@ -196,6 +198,7 @@ class Policy:
             really,
             features is None,
             entry.baseline,
+            round_,
         )
         entry.executed = really.copy()
         entry.is_baseline = features is None

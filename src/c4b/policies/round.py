@@ -10,7 +10,7 @@ from c4b.certificates.kernels import (
     pool_separate,
     structural,
 )
-from c4b.evidence.bounds import SQUARES, lower, new_forms, pool_forms, pool_upper, upper
+from c4b.evidence.bounds import SQUARES, lower, new_forms, pool_forms, pool_lower, pool_upper, upper
 from c4b.evidence.statistics import Region
 from c4b.evidence.statistics import opened as opened_evidence
 from c4b.ledger.kernels import (
@@ -28,8 +28,9 @@ from c4b.ledger.kernels import opened as opened_ledger
 BASELINE = -1
 """The index that stands for the baseline in kernels."""
 NO_SAFE_ACTION, NOT_FINITE = -2, -3
-UCB, MARGIN, JOINT_BOUND, SEPARATE_BOUND = 0, 1, 2, 3
-"""Rows of ``details``."""
+UCB, MARGIN, JOINT_BOUND, SEPARATE_BOUND, SCORE = 0, 1, 2, 3, 4
+ROWS = 5
+"""Rows of ``details`` (ROWS, K), what is known of every candidate."""
 BLOCK = 256
 """Candidates assessed at a time, so that everything about them stays in cache."""
 TILE = 32
@@ -37,10 +38,22 @@ TILE = 32
 
 
 @inlined
-def score(region: Region, pool: Array, forms: Array, details: Array) -> None:
-    """UCB of every candidate into details (4, K); pool (d, K), forms from ``new_forms``."""
+def score(region: Region, pool: Array, forms: Array, boldness: float, details: Array) -> None:
+    """UCB and score of every candidate; pool (d, K), forms from ``new_forms``.
+
+    The score is the middle of the reward's interval [L(x), U(x)] plus ``boldness`` half-widths; 1 is
+    the UCB itself. Scores only order admissible candidates, so any score is sound.
+    """
     pool_forms(region, pool, forms)
     pool_upper(region, forms, UCB, details)
+    if boldness == 1.0:
+        for k in range(details.shape[1]):
+            details[SCORE, k] = details[UCB, k]
+    else:
+        pool_lower(region, forms, 0.0, SCORE, details)
+        for k in range(details.shape[1]):
+            high, low = details[UCB, k], details[SCORE, k]
+            details[SCORE, k] = 0.5 * ((1.0 + boldness) * high + (1.0 - boldness) * low)
 
 
 @inlined
@@ -57,7 +70,7 @@ def certify(
 ) -> None:
     """Margins of scored candidates and the certificates they need, or both kinds to ``explain``.
 
-    Shapes: pool (d, K), baseline and scratch (d,), details (4, K).
+    Shapes: pool (d, K), baseline and scratch (d,), details (ROWS, K).
     """
     alpha = account.alpha
     if explain or account.kind == JOINT:
@@ -70,27 +83,36 @@ def certify(
 
 @inlined
 def proposal(details: Array) -> int:
-    """The candidate of highest finite UCB, lowest index on ties, or BASELINE."""
+    """The candidate of highest finite score, lowest index on ties, or BASELINE."""
     best, top = BASELINE, -np.inf
     for k in range(details.shape[1]):
-        if details[UCB, k] > top and details[UCB, k] < np.inf:
-            best, top = k, details[UCB, k]
+        if details[SCORE, k] > top and details[SCORE, k] < np.inf:
+            best, top = k, details[SCORE, k]
     return best
 
 
 @inlined
-def choose(details: Array, propose: bool) -> int:
-    """Highest finite UCB among margins >= 0, lowest index on ties; BASELINE when there is none.
-
-    ``propose``: only the candidate of highest UCB is tested.
-    """
+def best_from(details: Array, least: float) -> int:
+    """Highest finite score among margins >= ``least``, lowest index on ties; BASELINE if there is none."""
     best, top = BASELINE, -np.inf
+    for k in range(details.shape[1]):
+        if details[MARGIN, k] >= least and details[SCORE, k] > top and details[SCORE, k] < np.inf:
+            best, top = k, details[SCORE, k]
+    return best
+
+
+@inlined
+def choose(details: Array, propose: bool, least: float) -> int:
+    """The best-scored candidate whose margin is >= ``least``, else >= 0; else BASELINE.
+
+    ``propose``: only the candidate of highest score is tested, against 0.
+    """
     if propose:
         best = proposal(details)
         return best if best != BASELINE and details[MARGIN, best] >= 0.0 else BASELINE
-    for k in range(details.shape[1]):
-        if details[MARGIN, k] >= 0.0 and details[UCB, k] > top and details[UCB, k] < np.inf:
-            best, top = k, details[UCB, k]
+    best = best_from(details, max(least, 0.0))
+    if best == BASELINE and least > 0.0:
+        best = best_from(details, 0.0)
     return best
 
 
@@ -100,6 +122,7 @@ def settle(
     ledger: Ledger,
     account: Account,
     propose: bool,
+    thrift: float,
     candidates: Array,
     baseline: Array,
     details: Array,
@@ -111,11 +134,13 @@ def settle(
     executed. Without known nonnegativity a baseline whose margin is below 0 stops the policy; then
     nothing is charged.
     """
-    action = choose(details, propose)
+    least = thrift * ledger.bank[0] if thrift > 0.0 else 0.0
+    action = choose(details, propose, least)
     while action != BASELINE and not _usable(candidates, action):
         details[UCB, action] = np.inf  # absorbing it could overflow: never admitted
+        details[SCORE, action] = np.inf
         details[MARGIN, action] = -np.inf
-        action = choose(details, propose)
+        action = choose(details, propose, least)
     if action == BASELINE:
         margin = baseline_margin(ledger, account, region, baseline, executed)
         for i in range(len(executed)):
@@ -134,16 +159,25 @@ def settle(
 def executed_bounds(
     region: Region,
     account: Account,
+    details: Array,
+    action: int,
     executed: Array,
     baseline: Array,
-    is_baseline: bool,
     scratch: Array,
 ) -> tuple[float, float]:
-    """(joint, separate) lower bound of the executed contrast; the baseline's is structural in both."""
-    if is_baseline:
+    """(joint, separate) lower bound of the executed contrast; the baseline's is structural in both.
+
+    The one that the account's kind needed is in ``details`` already.
+    """
+    if action == BASELINE:
         bound = structural(region, baseline, account.alpha, account.nonnegative)
         return bound, bound
-    separate = lower(region, executed) - (1.0 - account.alpha) * upper(region, baseline)
+    if account.kind == SEPARATE:
+        separate = details[SEPARATE_BOUND, action]
+    else:
+        separate = lower(region, executed) - (1.0 - account.alpha) * upper(region, baseline)
+    if account.kind == JOINT:
+        return details[JOINT_BOUND, action], separate
     base = joint_claim(baseline, account.alpha, scratch)
     for i in range(len(scratch)):
         scratch[i] += executed[i]
@@ -152,7 +186,13 @@ def executed_bounds(
 
 @allocating
 def decide(
-    evidence_flat: Array, ledger_flat: Array, propose: bool, candidates: Array, baseline: Array
+    evidence_flat: Array,
+    ledger_flat: Array,
+    propose: bool,
+    boldness: float,
+    thrift: float,
+    candidates: Array,
+    baseline: Array,
 ) -> tuple[int, float, float, float, Array, Array]:
     """One online round on candidates (K, d); the ledger is written only when it succeeds.
 
@@ -163,22 +203,24 @@ def decide(
     region, _, _ = opened_evidence(evidence_flat)
     ledger, account = opened_ledger(ledger_flat)
     size, dim = candidates.shape
-    details = np.empty((4, size))
+    details = np.empty((ROWS, size))
     executed = np.empty(dim)
     if not _usable(baseline.reshape(1, dim), 0):
         return NOT_FINITE, float(BASELINE), np.nan, np.nan, details, executed
     for start in range(0, size, BLOCK):
         stop = min(start + BLOCK, size)
         if size <= BLOCK:
-            bad = _certify_rows(region, ledger, account, candidates, baseline, details)
+            bad = _certify_rows(region, ledger, account, boldness, candidates, baseline, details)
         else:
-            part = np.empty((4, stop - start))
+            part = np.empty((ROWS, stop - start))
             rows = candidates[start:stop]
-            bad = _certify_rows(region, ledger, account, rows, baseline, part)
+            bad = _certify_rows(region, ledger, account, boldness, rows, baseline, part)
             details[:, start:stop] = part
         if bad >= 0:
             return NOT_FINITE, float(start + bad), np.nan, np.nan, details, executed
-    action, margin = settle(region, ledger, account, propose, candidates, baseline, details, executed)
+    action, margin = settle(
+        region, ledger, account, propose, thrift, candidates, baseline, details, executed
+    )
     if action < 0:
         bound = structural(region, baseline, account.alpha, account.nonnegative)
         return action, margin, upper(region, baseline), bound, details, executed
@@ -199,6 +241,7 @@ def _certify_rows(
     region: Region,
     ledger: Ledger,
     account: Account,
+    boldness: float,
     rows: Array,
     baseline: Array,
     details: Array,
@@ -211,7 +254,7 @@ def _certify_rows(
             for k in range(start, min(start + TILE, size)):
                 pool[i, k] = rows[k, i]
     forms = new_forms(region, size)
-    score(region, pool, forms, details)
+    score(region, pool, forms, boldness, details)
     certify(region, ledger, account, pool, baseline, forms, np.empty(dim), details, True)
     for k in range(size):
         # x V^-1 x is finite for no infinite or NaN x, so only suspects are looked at again

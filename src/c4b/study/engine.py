@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from c4b._jit import kernel
-from c4b._validate import Array
+from c4b._validate import Array, Counts
 from c4b.evidence.bounds import contains
 from c4b.evidence.statistics import add, recentre
 from c4b.evidence.statistics import opened as opened_evidence
@@ -16,6 +16,8 @@ from c4b.ledger.kernels import UNGATED
 from c4b.ledger.kernels import opened as opened_ledger
 from c4b.policies.round import (
     BASELINE,
+    MARGIN,
+    ROWS,
     certify,
     executed_bounds,
     score,
@@ -41,15 +43,37 @@ METRICS = (
 class Workspace(NamedTuple):
     """Scratch of an episode with K candidates and a stack of G ellipsoids."""
 
+    evidence: Array  # flat
+    ledger: Array  # flat
     forms: Array  # (1 + 2G, K)
-    details: Array  # (4, K)
+    details: Array  # (ROWS, K)
     executed: Array  # (d,)
     scratch: Array  # (d,)
 
 
-def workspace(stack: int, dim: int, size: int) -> Workspace:
-    rows = 1 + 2 * stack
-    return Workspace(np.empty((rows, size)), np.empty((4, size)), np.empty(dim), np.empty(dim))
+def workspace(evidence: Array, ledger: Array, dim: int, size: int) -> Workspace:
+    """Scratch for runs that start from flat vectors like these."""
+    forms = np.empty((1 + 2 * int(evidence[0]), size))
+    return Workspace(
+        evidence.copy(), ledger.copy(), forms, np.empty((ROWS, size)), np.empty(dim), np.empty(dim)
+    )
+
+
+class Scene(NamedTuple):
+    """What one episode fixes for a setting before any method plays."""
+
+    pools: Array  # (T, d, K) feature-major
+    means: Array  # (T, K)
+    best: Array  # (T,) highest mean of candidates and baseline
+    noise: Array  # (T, K+1), the last column the baseline's
+    baseline: Array  # (d,)
+    theta: Array  # (d,)
+
+
+@kernel
+def _copy(source: Array, target: Array) -> None:
+    for i in range(len(source)):
+        target[i] = source[i]
 
 
 @kernel
@@ -57,23 +81,27 @@ def run_episode(
     evidence_flat: Array,
     ledger_flat: Array,
     propose: bool,
-    pools: Array,
-    means: Array,
-    best: Array,
-    baseline: Array,
-    theta: Array,
-    noise: Array,
-    metrics: Array,
-    fallbacks: Array,
+    boldness: float,
+    thrift: float,
+    wait: int,
+    scene: Scene,
     work: Workspace,
+    metrics: Array,
+    fallbacks: Counts,
+    setting: int,
+    method: int,
 ) -> None:
-    """Play T rounds; evidence and ledger are used up.
+    """Play T rounds from an evidence and a ledger, which are left as they are.
 
-    Shapes: pools (T, d, K) feature-major; means (T, K); best (T,); baseline and theta (d,); noise
-    (T, K+1), the last column the baseline's; metrics (11,); fallbacks (T,) cumulative count.
+    The first ``wait`` rounds play the baseline. Writes metrics[setting, method], (S, M, 11), and adds
+    the cumulative count of fallbacks and its square to fallbacks[:, setting, method], (2, S, M, T).
     """
-    region, data, terms = opened_evidence(evidence_flat)
-    ledger, account = opened_ledger(ledger_flat)
+    _copy(evidence_flat, work.evidence)
+    _copy(ledger_flat, work.ledger)
+    region, data, terms = opened_evidence(work.evidence)
+    ledger, account = opened_ledger(work.ledger)
+    pools, means, best, noise = scene.pools, scene.means, scene.best, scene.noise
+    baseline, theta = scene.baseline, scene.theta
     rounds, dim, size = pools.shape
     forms, details = work.forms, work.details
     executed, scratch = work.executed, work.scratch
@@ -89,22 +117,30 @@ def run_episode(
     for t in range(rounds):
         covered &= contains(region, data, theta)
         pool = pools[t]
-        score(region, pool, forms, details)
+        score(region, pool, forms, boldness, details)
         certify(region, ledger, account, pool, baseline, forms, scratch, details, False)
-        action, margin = settle(region, ledger, account, propose, pool.T, baseline, details, executed)
+        if t < wait:
+            for k in range(size):
+                details[MARGIN, k] = -np.inf
+        action, margin = settle(
+            region, ledger, account, propose, thrift, pool.T, baseline, details, executed
+        )
         fell_back = action == BASELINE
         mean = baseline_mean if fell_back else means[t, action]
         outcome = mean + (noise[t, size] if fell_back else noise[t, action])
 
         count += fell_back
-        fallbacks[t] = count
+        fallbacks[0, setting, method, t] += count
+        fallbacks[1, setting, method, t] += count * count
         reward += mean
         regret += best[t] - mean
         deficit += mean - (1.0 - account.alpha) * baseline_mean
         least = min(least, deficit)
         if gated:
             least_slack = min(least_slack, deficit - margin)
-            joint, separate = executed_bounds(region, account, executed, baseline, fell_back, scratch)
+            joint, separate = executed_bounds(
+                region, account, details, action, executed, baseline, scratch
+            )
             paid_joint -= joint
             paid_separate -= separate
             need_joint = max(need_joint, paid_joint)
@@ -112,14 +148,15 @@ def run_episode(
         add(region, data, executed, outcome)
         recentre(region, data, terms)
 
-    metrics[0] = reward / (rounds * baseline_mean)
-    metrics[1] = count / rounds
-    metrics[2] = least
-    metrics[3] = least < 0.0
-    metrics[4] = covered
-    metrics[5] = least_slack if gated else np.nan
-    metrics[6] = ledger.bank[0]
-    metrics[7] = regret
-    metrics[8] = need_joint if gated else np.nan
-    metrics[9] = need_separate if gated else np.nan
-    metrics[10] = paid_separate - paid_joint if gated else np.nan
+    row = metrics[setting, method]
+    row[0] = reward / (rounds * baseline_mean)
+    row[1] = count / rounds
+    row[2] = least
+    row[3] = least < 0.0
+    row[4] = covered
+    row[5] = least_slack if gated else np.nan
+    row[6] = ledger.bank[0]
+    row[7] = regret
+    row[8] = need_joint if gated else np.nan
+    row[9] = need_separate if gated else np.nan
+    row[10] = paid_separate - paid_joint if gated else np.nan

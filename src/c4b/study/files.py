@@ -8,6 +8,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from c4b import _validate
 from c4b.errors import InvalidInput
 from c4b.study import candidates
 from c4b.study.plan import Method, Setting, Study
@@ -30,7 +31,7 @@ SECTIONS: dict[str, dict[str, str]] = {
 """Section -> key in the file -> field of ``Setting``."""
 TOP = ("name", "title", "episodes", "seed", "methods")
 VECTORS = ("theta", "baseline")
-METHOD_KEYS = ("label", "policy", "confidence")
+METHOD_KEYS = ("label", "policy", "confidence", "after_forced_phase")
 
 
 class StudyFileError(InvalidInput):
@@ -147,7 +148,8 @@ def _methods(where: str, value: Any) -> list[Method]:
         _known(where, "methods", entry, METHOD_KEYS)
         label = entry.get("label", entry["policy"])
         try:
-            methods.append(Method(str(label), entry["policy"], entry.get("confidence")))
+            late = _validate.boolean("after_forced_phase", entry.get("after_forced_phase", False))
+            methods.append(Method(str(label), entry["policy"], entry.get("confidence"), late))
         except InvalidInput as error:
             raise _named(where, error) from error
     return methods

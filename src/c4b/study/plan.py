@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from c4b import _validate
 from c4b._validate import Array
 from c4b.errors import InvalidInput
-from c4b.evidence.model import CONFIDENCES, LinearModel
+from c4b.evidence.model import CONFIDENCES, DEFAULT_CONFIDENCE, LinearModel
 from c4b.policies import composition as compositions
 from c4b.policies.composition import Composition
 from c4b.study.draws import NOISES
@@ -39,7 +40,7 @@ class Setting:
     delta: float = 0.05
     ridge: float = 0.1
     norm_bound: float = 1.5
-    confidence: str = "self-normalized"
+    confidence: str | None = None
     assumed_sigma: float | None = None
     noise: str = "gaussian"
     generator: str = "sphere"
@@ -53,7 +54,8 @@ class Setting:
         _validate.name("history", self.history, HISTORIES)
         _validate.name("noise", self.noise, NOISES)
         _validate.name("generator", self.generator, GENERATORS)
-        _validate.name("confidence", self.confidence, CONFIDENCES)
+        if self.confidence is not None:
+            _validate.name("confidence", self.confidence, CONFIDENCES)
         least_zero = "must be a whole number of at least 0"
         _validate.count("history_size", self.history_size, 0, least_zero)
         _validate.count("count", self.count, 1, "must be a whole number of at least 1")
@@ -70,7 +72,7 @@ class Setting:
             raise InvalidInput("source", self.source, f"generator {self.generator!r} takes none")
         _validate.series("theta", self.theta)
         _validate.vector("baseline", self.baseline, len(self.theta))
-        self.model(self.confidence)
+        self.model(self.confidence or DEFAULT_CONFIDENCE)
         norm = float(np.linalg.norm(self.theta))
         if norm > self.norm_bound * (1.0 + 1e-12):
             raise InvalidInput(
@@ -91,6 +93,21 @@ class Setting:
     @property
     def baseline_mean(self) -> float:
         return float(np.dot(self.baseline, self.theta))
+
+    @property
+    def forced_rounds(self) -> int:
+        """Rounds that any gate certified over the whole set must give to the baseline.
+
+        Baseline-only data say nothing about directions orthogonal to x(b). Until reserve and baseline
+        credit cover a theta opposite to u, candidate (1, rho u) cannot be certified, even with the
+        baseline's mean m known: R0 + (n + 1) alpha m >= rho sqrt(S^2 - m^2). 0 where the history or
+        the generator says more than that.
+        """
+        if self.history != "baseline" or self.generator != "sphere":
+            return 0
+        mean = self.baseline_mean
+        worst = self.rho * math.sqrt(max(self.norm_bound**2 - mean**2, 0.0))
+        return max(0, math.ceil((worst - self.reserve) / (self.alpha * mean) - 1.0 - 1e-12))
 
     def model(self, confidence: str) -> LinearModel:
         """What the learner assumes."""
@@ -114,6 +131,8 @@ class Method:
     label: str
     policy: str
     confidence: str | None = None
+    after_forced_phase: bool = False
+    """Play the baseline for as long as any set-certified gate must; see ``Setting.forced_rounds``."""
 
     def __post_init__(self) -> None:
         compositions.get(self.policy)
@@ -123,6 +142,11 @@ class Method:
     @property
     def composition(self) -> Composition:
         return compositions.get(self.policy)
+
+    def confidence_in(self, setting: Setting) -> str:
+        """The method's own choice, else the setting's, else the policy's."""
+        own = self.confidence or setting.confidence
+        return own or self.composition.confidence or DEFAULT_CONFIDENCE
 
 
 @dataclass(frozen=True, slots=True)

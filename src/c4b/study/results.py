@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from c4b._validate import Array
+from c4b._validate import Array, Counts
 from c4b.errors import C4BError
 from c4b.study.engine import METRICS
 from c4b.study.plan import Setting, Study
-from c4b.study.simulate import Chunk, Counts
+from c4b.study.simulate import Chunk
 from c4b.study.statistics import student_from_sums
 
 ROW_GROUP = 65_536

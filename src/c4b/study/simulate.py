@@ -6,16 +6,14 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from c4b._validate import Array
+from c4b._validate import Array, Counts
 from c4b.evidence import statistics
 from c4b.ledger import kernels as ledgers
+from c4b.policies.composition import Composition
 from c4b.study import candidates, draws
-from c4b.study.engine import METRICS, run_episode, workspace
+from c4b.study.engine import METRICS, Scene, Workspace, run_episode, workspace
 from c4b.study.plan import Setting, Study
-
-Counts = NDArray[np.int64]
 
 
 class Chunk(NamedTuple):
@@ -28,17 +26,6 @@ class Chunk(NamedTuple):
     fallback_square_sum: Counts  # (S, M, T) whole numbers: sums do not depend on their order
 
 
-class _Scene(NamedTuple):
-    """What one episode fixes for a setting before any method plays."""
-
-    pools: Array
-    means: Array
-    best: Array
-    noise: Array
-    features: Array
-    rewards: Array
-
-
 def simulate(study: Study, start: int, stop: int) -> Chunk:
     """Episodes start..stop-1 of every setting and method."""
     shape = (len(study.settings), len(study.methods))
@@ -49,47 +36,52 @@ def simulate(study: Study, start: int, stop: int) -> Chunk:
         stage = _Stage(study.seed, episode)
         for s, setting in enumerate(study.settings):
             scene = stage.scene(setting)
-            theta, baseline = setting.vectors()
             learned: dict[int, Array] = {}
-            for m in range(len(study.methods)):
-                which, empty, ledger, propose = runs[s][m]
+            for m, (which, empty, ledger, composition, wait, work) in enumerate(runs[s]):
                 if which not in learned:
                     learned[which] = empty.copy()
-                    statistics.absorb_many(learned[which], scene.features, scene.rewards)
-                counts = np.empty(setting.rounds)
+                    statistics.absorb_many(learned[which], *stage.history(setting, scene))
                 run_episode(
-                    learned[which].copy(),
-                    ledger.copy(),
-                    propose,
-                    scene.pools,
-                    scene.means,
-                    scene.best,
-                    baseline,
-                    theta,
-                    scene.noise,
-                    metrics[episode - start, s, m],
-                    counts,
-                    workspace(int(empty[0]), setting.dim, setting.count),
+                    learned[which],
+                    ledger,
+                    *composition.rule,
+                    wait,
+                    scene,
+                    work,
+                    metrics[episode - start],
+                    sums,
+                    s,
+                    m,
                 )
-                whole = counts.astype(np.int64)
-                sums[0, s, m, : setting.rounds] += whole
-                sums[1, s, m, : setting.rounds] += whole * whole
     return Chunk(start, stop, metrics, sums[0], sums[1])
 
 
-def _prepared(study: Study) -> list[list[tuple[int, Array, Array, bool]]]:
-    """For each setting and method: (which evidence, empty evidence, open ledger, propose?)."""
+class _Run(NamedTuple):
+    """What a method starts from in a setting."""
+
+    which: int  # number of its evidence among the setting's
+    empty: Array  # evidence before history, flat
+    ledger: Array  # opening, flat
+    composition: Composition
+    wait: int  # rounds played by the baseline first
+    work: Workspace
+
+
+def _prepared(study: Study) -> list[list[_Run]]:
+    """By setting and method."""
     table = []
     for setting in study.settings:
         row, known = [], dict[str, int]()
         for method in study.methods:
-            confidence = method.confidence or setting.confidence
+            confidence = method.confidence_in(setting)
             which = known.setdefault(confidence, len(known))
             composition = method.composition
             account = composition.account(setting.alpha, setting.reserve, True)
-            ledger = ledgers.opening(account, setting.dim, composition.remembered)
+            ledger = ledgers.opening(account, setting.dim, composition.checkpoints)
             empty = statistics.empty(setting.model(confidence))
-            row.append((which, empty, ledger, composition.propose))
+            work = workspace(empty, ledger, setting.dim, setting.count)
+            wait = setting.forced_rounds if method.after_forced_phase else 0
+            row.append(_Run(which, empty, ledger, composition, wait, work))
         table.append(row)
     return table
 
@@ -101,7 +93,7 @@ class _Stage:
         self.seed, self.episode = seed, episode
         self.made: dict[tuple[object, ...], Array] = {}
 
-    def scene(self, setting: Setting) -> _Scene:
+    def scene(self, setting: Setting) -> Scene:
         shape = (setting.generator, setting.source, setting.rounds, setting.count, setting.dim)
         raw = self._once(("raw", *shape), lambda: candidates.raw_pools(setting, self.seed, self.episode))
         place = (*shape, setting.rho)
@@ -114,12 +106,15 @@ class _Stage:
             ("best", *truth, setting.baseline),
             lambda: np.maximum(means.max(axis=1), setting.baseline_mean),
         )
-        columns = setting.count + 1
-        noise = self._noise(setting, draws.NOISE, (setting.rounds, columns))
-        features = candidates.history(setting, self.seed, self.episode, pools)
-        past = self._noise(setting, draws.HISTORY_NOISE, (setting.history_size,))
-        rewards = features @ np.array(setting.theta) + past
-        return _Scene(pools, means, best, noise, features, rewards)
+        noise = self._noise(setting, draws.NOISE, (setting.rounds, setting.count + 1))
+        theta, baseline = setting.vectors()
+        return Scene(pools, means, best, noise, baseline, theta)
+
+    def history(self, setting: Setting, scene: Scene) -> tuple[Array, Array]:
+        """Historical features (n, d) and rewards (n,)."""
+        features = candidates.history(setting, self.seed, self.episode, scene.pools)
+        noise = self._noise(setting, draws.HISTORY_NOISE, (setting.history_size,))
+        return features, features @ scene.theta + noise
 
     def _noise(self, setting: Setting, role: int, shape: tuple[int, ...]) -> Array:
         def unit() -> Array:
