@@ -1,6 +1,6 @@
 """One policy made durable: journal, snapshots, audit. Knows nothing of HTTP or simulation."""
 
-from c4b.deployment.audit import Report
+from c4b.deployment.auditor import Report
 from c4b.deployment.deployment import Deployment
 from c4b.deployment.limits import Limits
 from c4b.deployment.records import Record, Status

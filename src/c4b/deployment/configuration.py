@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from c4b import _validate
-from c4b.errors import JournalCorrupt
+from c4b._validate import Array
+from c4b.errors import SchemaVersion
 from c4b.evidence.model import LinearModel
 from c4b.policies import state_file
 from c4b.policies.composition import Composition
@@ -14,6 +17,7 @@ from c4b.policies.policy import Policy
 
 FORMAT = 1
 SNAPSHOT_EVERY = 1000
+"""Entries between two snapshots: at most so many are replayed on opening."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +67,31 @@ class Configuration:
             self.absorb,
         )
 
+    def constants(self) -> dict[str, Array]:
+        """What the journal's numbers depend on besides the configuration, to be recorded with it."""
+        composition = self.composition
+        return {
+            "ridges": self.model.ridges,
+            "rule": np.array([*composition.rule, composition.checkpoints], dtype=np.float64),
+        }
+
     def fields(self) -> dict[str, Any]:
-        """For the journal: plain JSON that ``from_fields`` takes back."""
+        """For the journal: plain JSON that ``recorded`` takes back."""
         return {"format": FORMAT, **state_file.fields(self)}
 
     @classmethod
-    def from_fields(cls, fields: dict[str, Any]) -> Configuration:
+    def recorded(cls, fields: dict[str, Any], arrays: dict[str, Array]) -> Configuration:
+        """The configuration in a journal's first entry."""
         told = dict(fields)
         if told.pop("format", None) != FORMAT:
-            raise JournalCorrupt(f"journal format {fields.get('format')}: this package reads {FORMAT}")
+            raise SchemaVersion(
+                f"the journal has format {fields.get('format')}, this package reads {FORMAT}"
+            )
         composition, model = told.pop("composition"), told.pop("model")
-        return cls(composition=Composition(**composition), model=LinearModel(**model), **told)
+        found = cls(composition=Composition(**composition), model=LinearModel(**model), **told)
+        if any(not np.array_equal(arrays[key], value) for key, value in found.constants().items()):
+            raise SchemaVersion(
+                f"{found.name!r} was created by a version of reserve-c4b in which "
+                f"{found.composition.name!r} has other constants; open it with that version"
+            )
+        return found

@@ -15,6 +15,7 @@ from c4b import _validate
 from c4b.deployment import audit as audits
 from c4b.deployment import limits as checks
 from c4b.deployment import records, schema, snapshot
+from c4b.deployment.auditor import Report
 from c4b.deployment.configuration import SNAPSHOT_EVERY, Configuration
 from c4b.deployment.entries import CREATED, GENESIS, Entry, pack
 from c4b.deployment.journal import Journal
@@ -99,7 +100,7 @@ class Deployment:
         chosen = Policy(policy, model, alpha, reserve, baseline_nonnegative, absorb)
         configuration = Configuration.of(name, chosen, outcome_timeout, timeout_reward)
         made = cls(Store(url, create=True), configuration, _limits(limits), _interval(snapshot_every))
-        payload = pack(configuration.fields(), {})
+        payload = pack(configuration.fields(), configuration.constants())
         first = Entry(0, CREATED, None, None, made._now(), payload, GENESIS)
         row = {"name": name, "head": 0, "head_hash": first.hash(), "snapshot": -1}
         with made._store.administering() as connection:
@@ -107,7 +108,8 @@ class Deployment:
             taken = select(schema.deployments.c.id).where(schema.deployments.c.name == name)
             if connection.execute(taken).first() is not None:
                 raise NameTaken(f"{name!r} exists already; open() it, or choose another name")
-            number = connection.execute(schema.deployments.insert(), row).inserted_primary_key[0]
+            connection.execute(schema.deployments.insert(), row)
+            number = connection.execute(taken).scalar_one()
             entry = {"deployment": number, **first._asdict()}
             connection.execute(schema.journal.insert(), entry)
         return made
@@ -133,7 +135,7 @@ class Deployment:
             assert entry is not None
             opened = cls(
                 store,
-                Configuration.from_fields(entry.unpack()[0]),
+                Configuration.recorded(*entry.unpack()),
                 _limits(limits),
                 _interval(snapshot_every),
             )
@@ -273,9 +275,7 @@ class Deployment:
         """One decision with its context and its outcome."""
         return self._read(lambda journal, state: records.record(journal, state, decision_id))
 
-    def audit(
-        self, sample: int = 16, progress: Callable[[int, int], None] | None = None
-    ) -> audits.Report:
+    def audit(self, sample: int = 16, progress: Callable[[int, int], None] | None = None) -> Report:
         """Recompute everything with independent code; see :mod:`c4b.deployment.audit`."""
         with self._turn:
             self._ready()

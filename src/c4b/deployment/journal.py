@@ -10,7 +10,8 @@ of all processes, and a writer always sees every entry before its own.
 *Immutability.* Entries are only appended. Nothing in this package updates or deletes one.
 
 *Durability.* An append is on disk when the transaction's commit returns, and not before. A call that
-raised appended nothing, with one exception: a commit whose acknowledgement was lost, which the error says.
+raised appended nothing, with one exception, which the error says: a commit whose acknowledgement got
+lost.
 
 *Chain.* Every entry carries the hash of the entry before it; the deployment's row carries the number and
 the hash of the last one. An entry is used only after its hash has been compared with its successor's
@@ -31,10 +32,11 @@ header | arrays. The header is JSON {"arrays": [[name, shape], ...], "fields": {
 spaces; the arrays follow in that order, float64, row by row. Everything is little-endian. ``at`` is in
 microseconds since 1970 and never decreases.
 
-    created    fields: the configuration
+    created    fields: the configuration; ridges (G,) of the stacked ellipsoids;
+               rule: propose, boldness, thrift, checkpoints
     learned    features (n, d), rewards (n,)
-    decided    candidates (K, d), baseline (d,), details (4, K): UCB, margin, joint and separate bound;
-               numbers: bank before, bank after, certificate, UCB of the executed action, radius
+    decided    candidates (K, d), baseline (d,), details (5, K): UCB, margin, joint and separate
+               bound, score; numbers: bank before and after, certificate, UCB of what is executed, radius
     observed   numbers: reward. about: the decision; by: "caller" or "timeout"
     forgotten  about, by
     executed   features (d,) of what was executed instead; numbers: bank before, bank after
@@ -51,8 +53,8 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import and_, bindparam, func, select, update
 
-from c4b.deployment.entries import DECIDED, Entry
 from c4b.deployment import schema
+from c4b.deployment.entries import DECIDED, Entry
 from c4b.deployment.schema import deployments, journal
 from c4b.deployment.store import Transaction
 from c4b.errors import JournalCorrupt

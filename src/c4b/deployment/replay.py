@@ -1,7 +1,8 @@
 """Entries -> state, bit for bit. The only room that reaches into a ``Policy``.
 
 Decisions are not decided again: the ledger is charged with the margin and the features that were
-recorded, by the kernel that charged it then. Outcomes are absorbed by the kernels that absorbed them then.
+recorded, by the kernel that charged it then. Outcomes are absorbed by the kernel that absorbed them
+then.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ class State:
         """Of the confidence set: centre, radius and what they were computed from."""
         digest = hashlib.sha256()
         for array in self._set:
-            digest.update(array)
+            digest.update(array.data)
         return digest.hexdigest()[:32]
 
     @property
@@ -145,7 +146,8 @@ class State:
 
     def amend(self, seq: int, features: Array | None) -> None:
         """Another action was executed; None for the baseline."""
-        outcome = self.policy._outcomes.open[self.open[seq].round]
+        round_ = self.open[seq].round
+        outcome = self.policy._outcomes.open[round_]
         really = outcome.baseline if features is None else features
         ledgers.amend(
             self.ledger,
@@ -155,6 +157,7 @@ class State:
             really,
             features is None,
             outcome.baseline,
+            round_,
         )
         outcome.executed, outcome.is_baseline = really.copy(), features is None
         self.counts["executed"] += 1

@@ -300,5 +300,5 @@ def _other_request(argument: str, request_id: str | None, earlier: Entry) -> Con
     return ContradictoryRequest(
         argument,
         request_id,
-        f"was used at entry {earlier.seq} ({earlier.kind}) with other data; use a new id for a new request",
+        f"was used at entry {earlier.seq} ({earlier.kind}) with other data; a new request needs a new id",
     )
