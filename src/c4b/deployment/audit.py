@@ -19,9 +19,10 @@ from collections.abc import Callable, Iterator
 
 from sqlalchemy import bindparam, select
 
-from c4b.deployment.auditor import Auditor, Report, Wrong, hash_of
+from c4b.deployment.auditor import Auditor, Wrong, hash_of
 from c4b.deployment.entries import GENESIS, Entry
 from c4b.deployment.journal import Journal
+from c4b.deployment.report import Report
 from c4b.deployment.schema import snapshots
 from c4b.errors import InvalidInput
 

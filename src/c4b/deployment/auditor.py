@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 import struct
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from c4b.deployment.configuration import Configuration
 from c4b.deployment.entries import Entry
 from c4b.deployment.reckoning import JOINT, MARGIN, SCORE, SEPARATE, UCB, Books, ConfidenceSet
 from c4b.deployment.replay import State
+from c4b.deployment.report import Report
 
 TOLERANCE = 1e-6
 """Largest difference between two arithmetics, relative to 1 + the size of the numbers involved."""
@@ -29,48 +30,6 @@ class Wrong(Exception):
     def __init__(self, finding: str, entry: int | None = None) -> None:
         super().__init__(finding)
         self.entry = entry
-
-
-@dataclass(slots=True)
-class Report:
-    """An audit's verdict: ``print`` it, or ask ``clean``."""
-
-    name: str
-    entries: int = 0
-    decisions: int = 0
-    fallbacks: int = 0
-    outcomes: int = 0
-    observations: int = 0
-    precise: int = 0
-    """Decisions recomputed in 50 digits."""
-    snapshots: int = 0
-    replay_differences: int = 0
-    """Fingerprints that the fast path does not reproduce to the last bit on this machine."""
-    largest_error: float = 0.0
-    """Largest relative difference between the recorded numbers and the independent ones."""
-    hash: str = ""
-    finding: str | None = None
-    entry: int | None = None
-    """Number of the first entry that does not hold."""
-
-    @property
-    def clean(self) -> bool:
-        return self.finding is None
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"clean": self.clean, **asdict(self)}
-
-    def __str__(self) -> str:
-        counts = (
-            f"{self.entries} entries, {self.decisions} decisions ({self.fallbacks} fallbacks, "
-            f"{self.precise} in 50 digits), {self.outcomes} outcomes, {self.snapshots} snapshots"
-        )
-        if self.finding is not None:
-            return f"{self.name}: NOT CLEAN. Entry {self.entry} {self.finding}. Before it: {counts}."
-        return (
-            f"{self.name}: clean. {counts}; largest difference {self.largest_error:.1e}; "
-            f"last hash {self.hash[:16]}."
-        )
 
 
 def hash_of(e: Entry) -> bytes:

@@ -2,42 +2,29 @@
 
 from __future__ import annotations
 
-import os
-import threading
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any
 
 from sqlalchemy import select
 
 from c4b import _validate
 from c4b.deployment import audit as audits
 from c4b.deployment import limits as checks
-from c4b.deployment import records, schema, snapshot
-from c4b.deployment.auditor import Report
+from c4b.deployment import records, schema
 from c4b.deployment.configuration import SNAPSHOT_EVERY, Configuration
 from c4b.deployment.entries import CREATED, GENESIS, Entry, pack
-from c4b.deployment.journal import Journal
 from c4b.deployment.limits import Limits
 from c4b.deployment.records import Record, Status
-from c4b.deployment.replay import State
-from c4b.deployment.store import LostBeforeCommit, Store, Transaction
-from c4b.deployment.work import Request, Work, overdue
-from c4b.errors import (
-    C4BError,
-    DeploymentError,
-    InvalidInput,
-    NameTaken,
-    StoreUnavailable,
-    UnknownDeployment,
-)
+from c4b.deployment.report import Report
+from c4b.deployment.session import Session, found, unknown
+from c4b.deployment.store import Store
+from c4b.deployment.work import Request
+from c4b.errors import InvalidInput, NameTaken
 from c4b.evidence.model import LinearModel
 from c4b.policies.composition import Composition
 from c4b.policies.decision import Decision, Explanation
 from c4b.policies.policy import Policy
-
-T = TypeVar("T")
 
 
 class Deployment:
@@ -58,18 +45,10 @@ class Deployment:
     (1, 'homepage-1')
     """
 
-    def __init__(
-        self, store: Store, configuration: Configuration, limits: Limits, snapshot_every: int
-    ) -> None:
-        self._store = store
-        self._configuration = configuration
+    def __init__(self, session: Session, limits: Limits) -> None:
+        """Use ``create`` or ``open``."""
+        self._session = session
         self._limits = limits
-        self._every = snapshot_every
-        self._state: State | None = None
-        self._turn = threading.RLock()
-        self._pid = os.getpid()
-        self._closed = False
-        self._clock: Callable[[], float] = time.time
 
     # -- existence -----------------------------------------------------------------------------
 
@@ -99,11 +78,13 @@ class Deployment:
         checks.deployment_name(name)
         chosen = Policy(policy, model, alpha, reserve, baseline_nonnegative, absorb)
         configuration = Configuration.of(name, chosen, outcome_timeout, timeout_reward)
-        made = cls(Store(url, create=True), configuration, _limits(limits), _interval(snapshot_every))
+        made = cls(
+            Session(Store(url, create=True), configuration, _interval(snapshot_every)), _limits(limits)
+        )
         payload = pack(configuration.fields(), configuration.constants())
-        first = Entry(0, CREATED, None, None, made._now(), payload, GENESIS)
+        first = Entry(0, CREATED, None, None, made._session.now(), payload, GENESIS)
         row = {"name": name, "head": 0, "head_hash": first.hash(), "snapshot": -1}
-        with made._store.administering() as connection:
+        with made._session.store.administering() as connection:
             schema.prepare(connection)
             taken = select(schema.deployments.c.id).where(schema.deployments.c.name == name)
             if connection.execute(taken).first() is not None:
@@ -124,23 +105,17 @@ class Deployment:
     ) -> Deployment:
         """A deployment that exists, where any process left it."""
         checks.deployment_name(name)
-        store = Store(url)
+        store, limits, every = Store(url), _limits(limits), _interval(snapshot_every)
         with store.administering() as connection:
             if not schema.exists(connection):
-                raise _unknown(name)
+                raise unknown(name)
             schema.check(connection)
         with store.reading() as transaction:
-            journal = _found(transaction, name)
-            entry = journal.at(0)
+            entry = found(transaction, name).at(0)
             assert entry is not None
-            opened = cls(
-                store,
-                Configuration.recorded(*entry.unpack()),
-                _limits(limits),
-                _interval(snapshot_every),
-            )
-            opened._state = opened._loaded(journal)
-        return opened
+            session = Session(store, Configuration.recorded(*entry.unpack()), every)
+        session.read(lambda journal, state: None)
+        return cls(session, limits)
 
     @staticmethod
     def names(url: str) -> list[str]:
@@ -158,9 +133,7 @@ class Deployment:
 
     def close(self) -> None:
         """Give the connections back. Nothing is lost without it."""
-        with self._turn:
-            self._closed = True
-            self._store.close()
+        self._session.close()
 
     # -- the protocol --------------------------------------------------------------------------
 
@@ -174,7 +147,7 @@ class Deployment:
         y = _validate.series("rewards", rewards, len(x))
         self._limits.history("features", len(x), dim)
         asked = checks.request_id("request_id", request_id)
-        self._write(lambda work: work.learn(x, y, asked))
+        self._session.write(lambda work: work.learn(x, y, asked))
 
     def decide(
         self,
@@ -189,7 +162,7 @@ class Deployment:
         candidates it is an error. ``context`` is JSON, kept for whoever asks why.
         """
         request = self._request(candidates, baseline, request_id, context, "")
-        return self._write(lambda work: work.decide([request]))[0]
+        return self._session.write(lambda work: work.decide([request]))[0]
 
     def decide_many(
         self,
@@ -205,12 +178,12 @@ class Deployment:
         requests = [
             self._request(*pair, asked[n], told[n], f"rounds[{n}].") for n, pair in enumerate(pairs)
         ]
-        return self._write(lambda work: work.decide(requests)) if requests else []
+        return self._session.write(lambda work: work.decide(requests)) if requests else []
 
     def observe(self, decision_id: str, reward: float) -> None:
         """A decision's reward, in any order, after any delay; repeating the same report is harmless."""
         value = _validate.reward("reward", reward)
-        self._write(lambda work: work.observe([("", decision_id, value)]))
+        self._session.write(lambda work: work.observe([("", decision_id, value)]))
 
     def observe_many(self, outcomes: Mapping[str, float] | Iterable[tuple[str, float]]) -> None:
         """Several (id, reward) pairs, or a mapping, in one commit; all are taken or none."""
@@ -222,72 +195,64 @@ class Deployment:
             for n, (told, reward) in enumerate(pairs)
         ]
         if checked:
-            self._write(lambda work: work.observe(checked))
+            self._session.write(lambda work: work.observe(checked))
 
     def forget(self, decision_id: str) -> None:
         """Declare an outcome lost, which *asserts that the loss is independent of the reward*."""
-        self._write(lambda work: work.forget(decision_id))
+        self._session.write(lambda work: work.forget(decision_id))
 
     def executed(self, decision_id: str, features: object = None) -> None:
         """Another action was executed: charge that one. Features (d,), or None for the baseline."""
         really = None if features is None else _validate.vector("features", features, self.model.dim)
-        self._write(lambda work: work.executed(decision_id, really))
+        self._session.write(lambda work: work.executed(decision_id, really))
 
     def expire(self) -> int:
         """Close outcome windows that are due now instead of at the next call; returns how many."""
-        with self._turn:
-            self._ready()
-            closed = 0
-            while some := self._retried(Work.expire):
-                closed += some
-            return closed
+        return self._session.expire()
 
     # -- questions -----------------------------------------------------------------------------
 
     @property
     def name(self) -> str:
-        return self._configuration.name
+        return self._session.configuration.name
 
     @property
     def model(self) -> LinearModel:
-        return self._configuration.model
+        return self._session.configuration.model
 
     @property
     def configuration(self) -> Configuration:
-        return self._configuration
+        return self._session.configuration
 
     def state(self) -> Status:
         """Where the deployment stands, with what every process has committed."""
-        return self._read(lambda journal, state: records.status(state))
+        return self._session.read(lambda journal, state: records.status(state))
 
     def decisions(self, after: str | int | None = None, limit: int = 100) -> list[Record]:
         """Decisions with their outcomes, oldest first, ``after`` an id (or an entry's number)."""
         count = _validate.count("limit", limit, 1, "must be a whole number of at least 1")
-        return self._read(lambda journal, state: records.decisions(journal, state, after, count))
+        return self._session.read(lambda journal, state: records.decisions(journal, state, after, count))
 
     def explain(self, decision_id: str) -> Explanation:
         """Why: every candidate's score, margin and admissibility, as recorded at the decision."""
-        return self._read(
+        return self._session.read(
             lambda journal, state: records.record(journal, state, decision_id)
         ).decision.explain()
 
     def record(self, decision_id: str) -> Record:
         """One decision with its context and its outcome."""
-        return self._read(lambda journal, state: records.record(journal, state, decision_id))
+        return self._session.read(lambda journal, state: records.record(journal, state, decision_id))
 
     def audit(self, sample: int = 16, progress: Callable[[int, int], None] | None = None) -> Report:
         """Recompute everything with independent code; see :mod:`c4b.deployment.audit`."""
-        with self._turn:
-            self._ready()
-        with self._store.reading() as transaction:  # not in turn: an audit of a long journal takes long
-            return audits.run(_found(transaction, self.name), sample, progress)
-
-    # -- transactions --------------------------------------------------------------------------
+        self._session.ready()
+        with self._session.store.reading() as transaction:  # not in turn: it may take long
+            return audits.run(found(transaction, self.name), sample, progress)
 
     def _request(
         self, candidates: object, baseline: object, asked: object, context: object, place: str
     ) -> Request:
-        dim = self._configuration.model.dim
+        dim = self._session.configuration.model.dim
         pool = _validate.pool(f"{place}candidates", candidates, dim)
         self._limits.pool(f"{place}candidates", len(pool), dim)
         return Request(
@@ -297,83 +262,6 @@ class Deployment:
             self._limits.context(f"{place}context", context),
             place,
         )
-
-    def _write(self, action: Callable[[Work], T]) -> T:
-        """Run ``action`` in one transaction, after closing the outcome windows that are due."""
-        with self._turn:
-            self._ready()
-            if self._state is not None and overdue(self._state, self._now()):
-                self._retried(Work.expire)
-            return self._retried(action)
-
-    def _retried(self, action: Callable[[Work], T]) -> T:
-        """Once more if the connection turned out to be dead before anything was committed."""
-        try:
-            return self._transaction(action)
-        except LostBeforeCommit:
-            return self._transaction(action)
-
-    def _transaction(self, action: Callable[[Work], T]) -> T:
-        try:
-            with self._store.writing() as transaction:
-                journal = _found(transaction, self.name, lock=True)
-                work = Work(self._caught_up(journal), journal, self._now())
-                result = action(work)
-                if work.entries:
-                    journal.append(work.entries, work.state.hash)
-                    if snapshot.due(work.state, journal.head.snapshot, self._every):
-                        snapshot.write(journal, work.state)
-        except C4BError as error:
-            if isinstance(error, DeploymentError):
-                self._state = None  # it may be ahead of the journal: read it again
-            raise
-        except BaseException:
-            self._state = None
-            raise
-        return result
-
-    def _read(self, question: Callable[[Journal, State], T]) -> T:
-        with self._turn:
-            self._ready()
-            try:
-                return self._answer(question)
-            except LostBeforeCommit:
-                return self._answer(question)
-
-    def _answer(self, question: Callable[[Journal, State], T]) -> T:
-        try:
-            with self._store.reading() as transaction:
-                journal = _found(transaction, self.name)
-                return question(journal, self._caught_up(journal))
-        except DeploymentError:
-            self._state = None
-            raise
-
-    def _caught_up(self, journal: Journal) -> State:
-        """The state after the journal's last entry, from what this process has seen of it."""
-        state = self._state
-        if state is None:
-            state = self._loaded(journal)
-        elif state.hash != journal.head.hash:
-            self._state = None  # in case an entry fails to apply
-            state.replay(journal.tail(state.seq, state.hash))
-        self._state = state
-        return state
-
-    def _loaded(self, journal: Journal) -> State:
-        state = snapshot.newest(journal, self._configuration)
-        state.replay(journal.tail(state.seq, state.hash))
-        return state
-
-    def _ready(self) -> None:
-        if self._closed:
-            raise StoreUnavailable(f"this object for {self.name!r} was closed; open the deployment again")
-        if self._pid != os.getpid():
-            self._store.forked()
-            self._pid = os.getpid()
-
-    def _now(self) -> int:
-        return int(self._clock() * 1e6)
 
     def __enter__(self) -> Deployment:
         return self
@@ -387,18 +275,8 @@ class Deployment:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Deployment({self.name!r}, {self._configuration.composition.name!r}, {self._store!r})"
-
-
-def _found(transaction: Transaction, name: str, lock: bool = False) -> Journal:
-    journal = Journal.find(transaction, name, lock)
-    if journal is None:
-        raise _unknown(name)
-    return journal
-
-
-def _unknown(name: str) -> UnknownDeployment:
-    return UnknownDeployment(f"the store holds no deployment {name!r}; create() it, or list the names")
+        policy = self.configuration.composition.name
+        return f"Deployment({self.name!r}, {policy!r}, {self._session.store!r})"
 
 
 def _limits(limits: object) -> Limits:
