@@ -18,7 +18,7 @@ from c4b.deployment.limits import Limits
 from c4b.deployment.records import Record, Status
 from c4b.deployment.report import Report
 from c4b.deployment.session import Session, found, unknown
-from c4b.deployment.store import Store
+from c4b.deployment.store import KnownRequest, Store
 from c4b.deployment.work import Request
 from c4b.errors import InvalidInput, NameTaken
 from c4b.evidence.model import LinearModel
@@ -162,7 +162,10 @@ class Deployment:
         candidates it is an error. ``context`` is JSON, kept for whoever asks why.
         """
         request = self._request(candidates, baseline, request_id, context, "")
-        return self._session.write(lambda work: work.decide([request]))[0]
+        try:
+            return self._session.write(lambda work: work.decide([request], look=False))[0]
+        except KnownRequest:
+            return self._session.write(lambda work: work.decide([request]))[0]
 
     def decide_many(
         self,

@@ -12,7 +12,7 @@ from c4b.deployment import snapshot
 from c4b.deployment.configuration import Configuration
 from c4b.deployment.journal import Journal
 from c4b.deployment.replay import State
-from c4b.deployment.store import LostBeforeCommit, Store, Transaction
+from c4b.deployment.store import KnownRequest, LostBeforeCommit, Store, Transaction
 from c4b.deployment.work import Work, overdue
 from c4b.errors import C4BError, DeploymentError, StoreUnavailable, UnknownDeployment
 
@@ -83,6 +83,7 @@ class Session:
             return attempt(action)
 
     def _transaction(self, action: Callable[[Work], T]) -> T:
+        work: Work | None = None
         try:
             with self.store.writing() as transaction:
                 journal = found(transaction, self.name, lock=True)
@@ -92,6 +93,10 @@ class Session:
                     journal.append(work.entries, work.state.hash)
                     if snapshot.due(work.state, journal.head.snapshot, self._every):
                         snapshot.write(journal, work.state)
+        except KnownRequest:
+            if work is not None:
+                work.take_back()
+            raise
         except C4BError as error:
             if isinstance(error, DeploymentError):
                 self._state = None  # it may be ahead of the journal: read it again

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,10 @@ Compiled = tuple[str, dict[str, Any]]
 
 class LostBeforeCommit(StoreUnavailable):
     """The connection was found dead before anything was committed: trying again is safe."""
+
+
+class KnownRequest(StoreUnavailable):
+    """The journal has an entry for this request id: nothing was written, look it up."""
 
 
 class Transaction:
@@ -95,7 +99,6 @@ class Store:
         self._sqlite = self._engine.dialect.name == "sqlite"
         self._writer: PoolProxiedConnection | None = None
         self._cursor: Any = None
-        self._pipeline = ExitStack()
         self._compiled: dict[Any, Compiled] = {}
 
     @contextmanager
@@ -135,9 +138,6 @@ class Store:
             if self._writer is None:
                 self._writer = self._engine.raw_connection()
                 self._cursor = self._writer.cursor()
-                if not self._sqlite:  # statements whose answer nobody needs travel with the next one
-                    driver: Any = self._writer.dbapi_connection
-                    self._pipeline.enter_context(driver.pipeline())
             if self._sqlite:
                 self._cursor.execute("BEGIN IMMEDIATE")
             yield self._transaction(self._cursor)
@@ -156,10 +156,6 @@ class Store:
 
     def _release(self, broken: bool) -> None:
         writer, self._writer, self._cursor = self._writer, None, None
-        try:
-            self._pipeline.close()
-        except self._errors:
-            broken = True
         _hang_up(writer, broken)
 
     def _meaning(
@@ -173,7 +169,6 @@ class Store:
     def forked(self) -> None:
         """Leave the parent's connections to the parent."""
         self._writer = self._cursor = None
-        self._pipeline.pop_all()
         self._engine.dispose(close=False)
 
     def close(self) -> None:
@@ -258,6 +253,8 @@ def _meaning(cause: BaseException, lost: bool, committing: bool) -> Exception:
     if damaged or state.startswith("XX") or "decode to UTF-8" in said:
         return JournalCorrupt(f"the store is damaged ({said}); restore it from a backup")
     if (code or 0) & 0xFF == sqlite3.SQLITE_CONSTRAINT or state.startswith("23"):
+        if "request" in said:  # the only unique thing of that name
+            return KnownRequest(said)
         return JournalCorrupt(f"the store contradicts its journal ({said}); run an audit")
     if committing and (not state or state.startswith(_UNSURE)):
         return StoreUnavailable(

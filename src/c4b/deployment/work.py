@@ -11,7 +11,7 @@ from c4b._validate import Array
 from c4b.deployment import entries as kinds
 from c4b.deployment.entries import Entry, pack
 from c4b.deployment.journal import Journal
-from c4b.deployment.replay import State
+from c4b.deployment.replay import Mark, State
 from c4b.errors import (
     C4BError,
     ContradictoryOutcome,
@@ -48,6 +48,7 @@ class Work:
         self.journal = journal
         self.at = max(now, state.at)
         self.entries: list[Entry] = []
+        self._mark: Mark | None = None
 
     def _append(
         self,
@@ -90,16 +91,15 @@ class Work:
         arrays = {"features": features, "rewards": rewards}
         self._append(kinds.LEARNED, self._set_now(), arrays, request_id=request_id)
 
-    def decide(self, requests: Sequence[Request]) -> list[Decision]:
-        """All or none; a request id that the journal knows gets the decision it got then."""
-        asked = [r.request_id for r in requests if r.request_id is not None]
-        known: dict[str, Entry] = {}
-        if len(asked) == 1:
-            earlier = self.journal.requested(asked[0])
-            known = {} if earlier is None else {asked[0]: earlier}
-        elif asked:
-            known = self.journal.requested_many(asked)
-        mark, done = self.state.mark(), len(self.entries)
+    def decide(self, requests: Sequence[Request], look: bool = True) -> list[Decision]:
+        """All or none; a request id that the journal knows gets the decision it got then.
+
+        Not to ``look`` saves a journey to the server; the append then fails with ``KnownRequest`` if
+        the journal knows an id after all.
+        """
+        asked = [r.request_id for r in requests if r.request_id is not None] if look else []
+        known = self.journal.requested_many(asked) if asked else {}
+        self._mark = self.state.mark()
         set_now = self._set_now()  # decisions do not change it
         try:
             decisions = []
@@ -113,10 +113,15 @@ class Work:
                 if request.request_id is not None:
                     known[request.request_id] = entry
         except C4BError:
-            self.state.undo(mark)
-            del self.entries[done:]
+            self.take_back()
             raise
         return decisions
+
+    def take_back(self) -> None:
+        """Undo ``decide``."""
+        if self._mark is not None:
+            self.state.undo(self._mark)
+            self.entries.clear()
 
     def _decide(self, request: Request, set_now: dict[str, Any]) -> tuple[Decision, Entry]:
         state = self.state
