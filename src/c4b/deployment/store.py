@@ -184,6 +184,8 @@ def _hang_up(connection: PoolProxiedConnection | None, broken: bool) -> None:
     if connection is None or not connection.is_valid:
         return
     with suppress(Exception):  # it is being given up because something is wrong with it
+        connection.rollback()  # SQLite keeps the lock of a connection that is closed in a transaction
+    with suppress(Exception):
         if broken:
             connection.invalidate()
         else:
