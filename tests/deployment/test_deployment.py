@@ -7,7 +7,6 @@ import time
 
 import numpy as np
 import pytest
-from shop import BASELINE, MODEL, create, in_agreement, outcome, rivals, seen, trade
 
 import c4b
 from c4b import Deployment, Policy
@@ -22,6 +21,7 @@ from c4b.errors import (
     UnknownDecision,
     UnknownDeployment,
 )
+from shop import BASELINE, MODEL, create, in_agreement, outcome, rivals, seen, trade
 
 
 def test_it_decides_exactly_as_a_policy_does(url: str) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from c4b import _validate
 from c4b._validate import Array
-from c4b.errors import SchemaVersion
+from c4b.errors import InvalidInput, SchemaVersion
 from c4b.evidence.model import LinearModel
 from c4b.policies import state_file
 from c4b.policies.composition import Composition
@@ -87,8 +87,13 @@ class Configuration:
             raise SchemaVersion(
                 f"the journal has format {fields.get('format')}, this package reads {FORMAT}"
             )
-        composition, model = told.pop("composition"), told.pop("model")
-        found = cls(composition=Composition(**composition), model=LinearModel(**model), **told)
+        try:
+            composition, model = told.pop("composition"), told.pop("model")
+            found = cls(composition=Composition(**composition), model=LinearModel(**model), **told)
+        except (KeyError, TypeError, InvalidInput) as error:
+            raise SchemaVersion(
+                f"the deployment's configuration is not of this version of reserve-c4b ({error})"
+            ) from error
         if any(not np.array_equal(arrays[key], value) for key, value in found.constants().items()):
             raise SchemaVersion(
                 f"{found.name!r} was created by a version of reserve-c4b in which "

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
@@ -78,21 +79,21 @@ class Deployment:
         checks.deployment_name(name)
         chosen = Policy(policy, model, alpha, reserve, baseline_nonnegative, absorb)
         configuration = Configuration.of(name, chosen, outcome_timeout, timeout_reward)
-        made = cls(
-            Session(Store(url, create=True), configuration, _interval(snapshot_every)), _limits(limits)
-        )
-        payload = pack(configuration.fields(), configuration.constants())
-        first = Entry(0, CREATED, None, None, made._session.now(), payload, GENESIS)
-        row = {"name": name, "head": 0, "head_hash": first.hash(), "snapshot": -1}
-        with made._session.store.administering() as connection:
-            schema.prepare(connection)
-            taken = select(schema.deployments.c.id).where(schema.deployments.c.name == name)
-            if connection.execute(taken).first() is not None:
-                raise NameTaken(f"{name!r} exists already; open() it, or choose another name")
-            connection.execute(schema.deployments.insert(), row)
-            number = connection.execute(taken).scalar_one()
-            entry = {"deployment": number, **first._asdict()}
-            connection.execute(schema.journal.insert(), entry)
+        store = Store(url, create=True)
+        with _closed_on_error(store):
+            made = cls(Session(store, configuration, _interval(snapshot_every)), _limits(limits))
+            payload = pack(configuration.fields(), configuration.constants())
+            first = Entry(0, CREATED, None, None, made._session.now(), payload, GENESIS)
+            row = {"name": name, "head": 0, "head_hash": first.hash(), "snapshot": -1}
+            with store.administering() as connection:
+                schema.prepare(connection)
+                taken = select(schema.deployments.c.id).where(schema.deployments.c.name == name)
+                if connection.execute(taken).first() is not None:
+                    raise NameTaken(f"{name!r} exists already; open() it, or choose another name")
+                connection.execute(schema.deployments.insert(), row)
+                number = connection.execute(taken).scalar_one()
+                entry = {"deployment": number, **first._asdict()}
+                connection.execute(schema.journal.insert(), entry)
         return made
 
     @classmethod
@@ -105,24 +106,26 @@ class Deployment:
     ) -> Deployment:
         """A deployment that exists, where any process left it."""
         checks.deployment_name(name)
-        store, limits, every = Store(url), _limits(limits), _interval(snapshot_every)
-        with store.administering() as connection:
-            if not schema.exists(connection):
-                raise unknown(name)
-            schema.check(connection)
-        with store.reading() as transaction:
-            entry = found(transaction, name).at(0)
-            assert entry is not None
-            session = Session(store, Configuration.recorded(*entry.unpack()), every)
-        session.read(lambda journal, state: None)
-        return cls(session, limits)
+        allowed, every = _limits(limits), _interval(snapshot_every)
+        store = Store(url)
+        with _closed_on_error(store):
+            with store.administering(write=False) as connection:
+                if not schema.exists(connection):
+                    raise unknown(name)
+                schema.check(connection)
+            with store.reading() as transaction:
+                entry = found(transaction, name).at(0)
+                assert entry is not None
+                session = Session(store, Configuration.recorded(*entry.unpack()), every)
+            session.read(lambda journal, state: None)
+        return cls(session, allowed)
 
     @staticmethod
     def names(url: str) -> list[str]:
         """The deployments in a store."""
         store = Store(url)
         try:
-            with store.administering() as connection:
+            with store.administering(write=False) as connection:
                 if not schema.exists(connection):
                     return []
                 schema.check(connection)
@@ -280,6 +283,15 @@ class Deployment:
     def __repr__(self) -> str:
         policy = self.configuration.composition.name
         return f"Deployment({self.name!r}, {policy!r}, {self._session.store!r})"
+
+
+@contextmanager
+def _closed_on_error(store: Store) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        store.close()
+        raise
 
 
 def _limits(limits: object) -> Limits:

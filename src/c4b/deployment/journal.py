@@ -49,12 +49,13 @@ the one that resulted; ``observations`` counts what it had absorbed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 from sqlalchemy import and_, bindparam, func, select, update
 
 from c4b.deployment import schema
-from c4b.deployment.entries import DECIDED, Entry
+from c4b.deployment.entries import DECIDED, GENESIS, Entry
 from c4b.deployment.schema import deployments, journal
 from c4b.deployment.store import Transaction
 from c4b.errors import JournalCorrupt
@@ -105,9 +106,6 @@ _AT = _WITH_NEXT.where(journal.c.seq == bindparam("seq"))
 _REQUESTED = _WITH_NEXT.where(journal.c.request_id == bindparam("request"))
 _REQUESTED_MANY = _WITH_NEXT.where(journal.c.request_id.in_(bindparam("requests", expanding=True)))
 _ABOUT = _WITH_NEXT.where(journal.c.about.in_(bindparam("seqs", expanding=True)))
-_DECIDED = _WITH_NEXT.where(journal.c.kind == DECIDED, journal.c.seq > bindparam("after")).limit(
-    bindparam("count")
-)
 
 
 class Head(NamedTuple):
@@ -209,8 +207,12 @@ class Journal:
             yield from self._checked(self.transaction.all_in(_ABOUT, values))
 
     def decided(self, after: int, count: int) -> list[Entry]:
-        values = {"row": self.head.row, "after": after, "count": count}
-        return self._checked(self.transaction.all(_DECIDED, values))
+        """The next decisions after entry ``after``, from a reading without gaps: none can be hidden."""
+        before = None if after < 0 else self.at(after)
+        if after >= 0 and before is None:
+            return []
+        tail = self.tail(after, GENESIS if before is None else before.hash())
+        return list(islice((entry for entry in tail if entry.kind == DECIDED), count))
 
     def _checked(self, rows: Iterable[Any]) -> list[Entry]:
         entries = []

@@ -15,7 +15,7 @@ from c4b.deployment.entries import Entry
 from c4b.deployment.journal import Journal
 from c4b.deployment.replay import State
 from c4b.deployment.work import decision, decision_id, parsed
-from c4b.errors import UnknownDecision
+from c4b.errors import JournalCorrupt, UnknownDecision
 from c4b.policies.decision import Decision
 
 
@@ -57,7 +57,7 @@ class Record:
     decision: Decision
     at: datetime
     request_id: str | None
-    context: Any
+    context_json: str | None
     candidates: Array
     baseline: Array
     outcome: str
@@ -65,6 +65,11 @@ class Record:
     reward: float | None
     executed: Array | None
     """Features of what was executed instead, if that was reported."""
+
+    @property
+    def context(self) -> Any:
+        """What the caller said, for whoever asks why."""
+        return None if self.context_json is None else json.loads(self.context_json)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain JSON data, with the explanation."""
@@ -108,7 +113,7 @@ def decisions(journal: Journal, state: State, after: str | int | None, count: in
         start = parsed(start, state.configuration.name)
     if isinstance(start, bool) or not isinstance(start, int):
         raise UnknownDecision("after", after, "is no decision of this deployment")
-    return _records(journal, state, journal.decided(start, count))
+    return _records(journal, state, journal.decided(max(start, -1), count))
 
 
 def record(journal: Journal, state: State, told: str) -> Record:
@@ -138,11 +143,15 @@ def _record(state: State, entry: Entry, later: Iterable[Entry]) -> Record:
         elif after.kind == kinds.OBSERVED:
             outcome = "timeout" if told["by"] == "timeout" else "observed"
             reward = float(numbers["numbers"][0])
+    if (outcome != "pending") != _known(state, entry.seq):
+        raise JournalCorrupt(
+            f"the outcome of entry {entry.seq} is not where it was recorded; run an audit"
+        )
     return Record(
         decision(state, entry, fields, arrays),
         moment(entry.at),
         entry.request_id,
-        None if fields["context"] is None else json.loads(fields["context"]),
+        fields["context"],
         arrays["candidates"],
         arrays["baseline"],
         outcome,

@@ -120,7 +120,7 @@ class Session:
         state, self._state = self._state, None  # in case an entry fails to apply
         if state is None:
             state = snapshot.newest(journal, self.configuration)
-        if state.hash != journal.head.hash:
+        if (state.seq, state.hash) != (journal.head.seq, journal.head.hash):
             state.replay(journal.tail(state.seq, state.hash))
         self._state = state
         return state

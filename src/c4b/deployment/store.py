@@ -27,6 +27,7 @@ from c4b.errors import InvalidInput, JournalCorrupt, StoreUnavailable
 
 WAIT = 30
 """Seconds to wait for another writer before giving up."""
+_WRITES = "c4b_writes"
 _UNSURE = ("08", "57", "40003")
 """PostgreSQL's states that leave open whether a commit happened."""
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
@@ -95,18 +96,20 @@ class Store:
             if not Path(path).exists():
                 raise StoreUnavailable(f"{path}: no such file; create a deployment in it first")
         self._engine = _engine(self.url)
-        self._errors = (SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error, OSError)
+        self._errors = (SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error, OSError, UnicodeError)
         self._sqlite = self._engine.dialect.name == "sqlite"
         self._writer: PoolProxiedConnection | None = None
         self._cursor: Any = None
         self._compiled: dict[Any, Compiled] = {}
 
     @contextmanager
-    def administering(self) -> Iterator[Connection]:
+    def administering(self, write: bool = True) -> Iterator[Connection]:
         """A transaction in SQLAlchemy's own terms: to make tables, and to look which there are."""
         try:
-            with self._engine.begin() as connection:
+            with self._engine.connect() as connection:
+                connection.execution_options(**{_WRITES: write}).begin()
                 yield connection
+                connection.commit()
         except self._errors as error:
             raise self._meaning(error, None, committing=False) from error
 
@@ -164,6 +167,8 @@ class Store:
         cause: Any = getattr(error, "orig", None) or error
         driver = None if connection is None else connection.dbapi_connection
         lost = driver is not None and self._engine.dialect.is_disconnect(cause, driver, None)
+        if lost:
+            self._engine.dispose()  # what killed one connection killed the idle ones, too
         return _meaning(cause, lost, committing)
 
     def forked(self) -> None:
@@ -231,7 +236,8 @@ def _prepare_sqlite(connection: Any, _: object) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    connection.exec_driver_sql("BEGIN IMMEDIATE")
+    writes = connection.get_execution_options().get(_WRITES, True)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
 def _prepare_postgresql(connection: Any, _: object) -> None:
@@ -252,7 +258,12 @@ def _meaning(cause: BaseException, lost: bool, committing: bool) -> Exception:
     code = getattr(cause, "sqlite_errorcode", None)
     state = getattr(cause, "sqlstate", None) or ""
     damaged = code is not None and code & 0xFF in _DAMAGED
-    if damaged or state.startswith("XX") or "decode to UTF-8" in said:
+    if (
+        damaged
+        or state in ("XX001", "XX002")
+        or "decode to UTF-8" in said
+        or isinstance(cause, UnicodeError)
+    ):
         return JournalCorrupt(f"the store is damaged ({said}); restore it from a backup")
     if (code or 0) & 0xFF == sqlite3.SQLITE_CONSTRAINT or state.startswith("23"):
         if "request" in said:  # the only unique thing of that name
