@@ -46,8 +46,11 @@ def pools(rng: np.random.Generator, rounds: int, size: int, dim: int) -> list[Ar
     return [np.c_[np.ones(size), 0.15 * rng.normal(size=(size, dim - 1))] for _ in range(rounds)]
 
 
-def policy(dim: int, rng: np.random.Generator, name: str = "refresh") -> c4b.Policy:
-    gate = c4b.Policy(name, c4b.LinearModel(dim=dim, noise=0.3, norm_bound=1.5), reserve=1.0)
+def policy(
+    dim: int, rng: np.random.Generator, name: str = "refresh", confidence: str | None = None
+) -> c4b.Policy:
+    model = c4b.LinearModel(dim=dim, noise=0.3, norm_bound=1.5, confidence=confidence)
+    gate = c4b.Policy(name, model, reserve=1.0)
     history = np.c_[np.ones(4 * dim), rng.normal(size=(4 * dim, dim - 1))]
     gate.learn(history, history[:, 0] + 0.3 * rng.normal(size=4 * dim))
     return gate
@@ -111,6 +114,29 @@ def large(rng: np.random.Generator, size: int, dim: int, quick: bool) -> dict[st
     }
 
 
+def tighter(
+    rng: np.random.Generator, name: str, confidence: str | None, size: int, dim: int, quick: bool
+) -> dict[str, object]:
+    """A round with a tighter set or ledger against the paper's refresh round."""
+    streams = pools(rng, 200 if size < 100 else 3, size, dim)
+    ours, theirs = policy(dim, rng, name, confidence), policy(dim, rng)
+    baseline = np.eye(dim)[0]
+    found = side_by_side(
+        lambda: gated_rounds(ours, streams, baseline),
+        lambda: gated_rounds(theirs, streams, baseline),
+        5 if quick else 21,
+    )
+    return {
+        "what": f"round of {name} with the {ours.model.confidence} set / paper's refresh round",
+        "K": size,
+        "d": dim,
+        "ours_us": round(found["ours"] / len(streams) * 1e6, 1),
+        "reference_us": round(found["reference"] / len(streams) * 1e6, 1),
+        "ratio": round(found["ratio"], 2),
+        **({"limit": 6.0} if name == "refresh" and dim == 5 else {}),
+    }
+
+
 def flat_cost(rng: np.random.Generator, quick: bool) -> dict[str, object]:
     """Time of late rounds against early rounds, and memory over the rounds between."""
     total = 20_000 if quick else 1_000_000
@@ -148,6 +174,14 @@ def main() -> None:
     print(json.dumps(small(rng, quick)), flush=True)
     print(json.dumps(large(rng, 1000, 50, quick)), flush=True)
     print(json.dumps(large(rng, 10_000, 64, quick)), flush=True)
+    for name, confidence, size, dim in (
+        ("refresh", "mixture", 32, 5),
+        ("refresh", "constrained", 32, 5),
+        ("reserve-c4b+", None, 32, 5),
+        ("refresh", "constrained", 1000, 50),
+        ("reserve-c4b+", None, 1000, 50),
+    ):
+        print(json.dumps(tighter(rng, name, confidence, size, dim, quick)), flush=True)
     print(json.dumps(flat_cost(rng, quick)), flush=True)
 
 

@@ -9,11 +9,14 @@ import numpy as np
 import pytest
 
 import c4b
-from oracle import Array, OraclePolicy, OracleSet, StopHere
+from oracle import KEEPING, Array, OraclePolicy, OracleSet, StopHere
 
 METHODS = ("separate", "contrast", "refresh", "revalue", "revalue-f", "linucb")
-GATED = METHODS[:-1]
-CONFIDENCES = ("self-normalized", "mixture")
+GATED = METHODS[:-1]  # the paper's
+ALL_GATED = (*GATED, *KEEPING)
+ALL_METHODS = (*METHODS, *KEEPING)
+CONFIDENCES = ("self-normalized", "mixture")  # one ellipsoid each
+ALL_CONFIDENCES = (*CONFIDENCES, "constrained")
 TOLERANCE = 1e-9
 
 
@@ -41,7 +44,10 @@ class Duel:
         self.policy = c4b.Policy(
             self.name, m, self.alpha, self.reserve, self.baseline_nonnegative, self.absorb
         )
-        oracle_set = OracleSet(m.dim, m.noise, m.norm_bound, m.ridge, m.delta, m.confidence)
+        m = m.resolved(self.policy.composition.confidence)
+        oracle_set = OracleSet(
+            m.dim, m.noise, m.norm_bound, m.ridge, m.delta, m.confidence, m.ridges.tolist()
+        )
         self.oracle = OraclePolicy(
             self.name, oracle_set, self.alpha, self.reserve, self.baseline_nonnegative, self.absorb
         )
@@ -80,6 +86,7 @@ class Duel:
         assert close(decision.details[1], told["margin"])
         assert close(decision.details[2], told["joint"])
         assert close(decision.details[3], told["separate"])
+        assert close(decision.details[4], told["score"])
         played = baseline if decision.action is None else pool[decision.action]
         assert close(decision.ucb, self.oracle.set.upper(played))
         self.ids.append(decision.id)
@@ -117,6 +124,7 @@ class Duel:
         assert close(policy.radius, estimate.radius)
         assert policy.evidence.count == len(oracle.set.rewards)
         assert policy.rounds == oracle.rounds
+        assert not oracle.alarmed or policy.alarm
         waiting = [r for r, entry in sorted(oracle.pending.items()) if entry.reward is None]
         assert list(policy.pending) == [self.ids[r] for r in waiting]
 
@@ -124,8 +132,10 @@ class Duel:
 def assert_unambiguous(told: Any) -> None:
     """Where a margin lies within 1e-9 of 0, or the two best admissible scores of one another, rounding
     may decide the action. Random streams do not come there; one that does fails here, by name."""
-    assert not np.any(np.abs(told["margin"]) <= TOLERANCE), "ambiguous stream: margin near 0"
-    scores = np.sort(told["ucb"][told["margin"] >= 0.0])
+    for least in {0.0, told["least"]}:
+        near = np.abs(told["margin"] - least) <= TOLERANCE
+        assert not np.any(near), "ambiguous stream: margin near what is needed"
+    scores = np.sort(told["score"][told["margin"] >= 0.0])
     assert len(scores) < 2 or scores[-1] - scores[-2] > TOLERANCE, "ambiguous stream: tied scores"
 
 

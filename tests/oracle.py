@@ -15,6 +15,8 @@ from scipy.optimize import minimize, minimize_scalar
 
 Array = NDArray[np.float64]
 
+KEEPING = ("checkpoints", "reserve-c4b+")  # whose ledgers keep many rounds
+
 
 class StopHere(Exception):
     """No action has a margin >= 0 and the baseline is not known to be nonnegative."""
@@ -42,20 +44,23 @@ class OracleSet:
 
     The constrained set is {theta' A theta - 2 b'theta <= level, ||theta|| <= S}: Ville bounds
     ||theta - theta_hat||_V^2 by sigma^2 gamma^2 + ridge ||theta||^2 (theta's own norm, not S), so
-    the ridge cancels. Adding a (||theta||^2 - S^2) <= 0 gives one ellipsoid for each a > 0.
+    the ridge cancels. Adding a (||theta||^2 - S^2) <= 0 gives one ellipsoid for each a > 0. With
+    ``ridges`` the dual is evaluated at those a only, without them at the best a.
     """
 
     def __init__(self, dim: int, noise: float, norm_bound: float, ridge: float, delta: float,
-                 confidence: str = "self-normalized") -> None:  # fmt: skip
+                 confidence: str = "self-normalized", ridges: Sequence[float] = ()) -> None:  # fmt: skip
         if confidence not in ("self-normalized", "mixture", "constrained"):
             raise ValueError(f"unknown confidence {confidence!r}")
         self.dim, self.noise, self.norm_bound = dim, noise, norm_bound
         self.ridge, self.delta, self.confidence = ridge, delta, confidence
+        self.ridges = list(ridges)
         self.features: list[Array] = []
         self.rewards: list[float] = []
         self.log_grid = np.log(ridge) + np.log(10.0) * np.linspace(-9.0, 10.0, 96)  # of log a
         self._cache: Estimate | None = None
         self._empty: bool | None = None
+        self._stack: list[tuple[Array, Array, float]] | None = None
 
     def add(self, x: Array, y: float) -> None:
         """Keep one observation (x, y)."""
@@ -64,7 +69,7 @@ class OracleSet:
             raise ValueError("an observation needs finite features of the right length")
         self.features.append(x)
         self.rewards.append(float(y))
-        self._cache = self._empty = None
+        self._cache = self._empty = self._stack = None
 
     def estimate(self) -> Estimate:
         """(4)-(6) from scratch; kept until the next observation."""
@@ -98,7 +103,7 @@ class OracleSet:
         """L(v) = inf of v'theta over the set: (8), or the dual for the constrained set."""
         v = np.asarray(v, dtype=float)
         if self.confidence == "constrained":
-            return self._dual_lower(v)
+            return self._grid_lower(v) if self.ridges else self._dual_lower(v)
         e = self.estimate()
         form = max(float(v @ np.linalg.solve(e.V, v)), 0.0)
         return float(v @ e.theta_hat - e.radius * np.sqrt(form))
@@ -113,6 +118,34 @@ class OracleSet:
         V_a = e.gram + a * np.eye(self.dim)
         centre = np.asarray(np.linalg.solve(V_a, e.moment), dtype=np.float64)
         return V_a, centre, e.level + float(e.moment @ centre) + a * self.norm_bound**2
+
+    def stack(self) -> list[tuple[Array, Array, float]]:
+        """(V_a^-1, theta_hat_a, r_a^2) at each of the given a; kept until the next observation."""
+        if self._stack is None:
+            ellipsoids = [self.ellipsoid(a) for a in self.ridges]
+            self._stack = [(np.linalg.inv(V), centre, square) for V, centre, square in ellipsoids]
+        return self._stack
+
+    def _grid_lower(self, v: Array) -> float:
+        """The dual at the given a; one with r_a^2 < 0 says nothing but that the set is empty."""
+        return max(
+            float(v @ centre - np.sqrt(square * max(float(v @ inverse @ v), 0.0)))
+            for inverse, centre, square in self.stack()
+            if square >= 0.0
+        )
+
+    def refuted(self) -> bool:
+        """Either alarm, by definition. No theta of norm <= S is left at one of the given a; or
+        e_s = exp{s R / 2 sigma^2} (1 - s)^(n/2), s in {.1, .3, .6}, exceeds 3 / 0.001 for some s, where
+        R = min RSS(theta) + ridge ||theta||^2 - ridge S^2 is at most the truth's residual sum."""
+        if self.confidence == "constrained" and any(square < 0.0 for *_, square in self.stack()):
+            return True
+        X, y = np.array(self.features).reshape(-1, self.dim), np.array(self.rewards)
+        theta = self.estimate().theta_hat
+        fitted = float(np.sum((y - X @ theta) ** 2) + self.ridge * theta @ theta)
+        rest = fitted - self.ridge * self.norm_bound**2
+        logs = [0.5 * (s * rest / self.noise**2 + len(y) * np.log(1.0 - s)) for s in (0.1, 0.3, 0.6)]
+        return bool(max(logs) >= np.log(3.0 / 0.001))
 
     def _minimum(self, function: Callable[[float], float]) -> float:
         """Minimum over a > 0 of a unimodal function of log a: dense grid, bounded refinement."""
@@ -158,11 +191,13 @@ class Pending:
 
 
 class OraclePolicy:
-    """The six methods of the theory sheet's table: Algorithm 1 with (8)-(13)."""
+    """The six methods of the theory sheet's table: Algorithm 1 with (8)-(13); ``checkpoints``, which
+    tests a candidate from every kept round; ``reserve-c4b+``, which also scores by the upper quarter
+    of the interval, saves bank, and plays only the baseline once the model is refuted."""
 
     def __init__(self, name: str, set: OracleSet, alpha: float, reserve: float,
                  baseline_nonnegative: bool = True, absorb: str = "in-order") -> None:  # fmt: skip
-        names = ("separate", "contrast", "refresh", "revalue", "revalue-f", "linucb")
+        names = ("separate", "contrast", "refresh", "revalue", "revalue-f", "linucb", *KEEPING)
         if name not in names or absorb not in ("in-order", "on-arrival"):
             raise ValueError(f"unknown method {name!r} or absorption {absorb!r}")
         self.name, self.set, self.alpha, self.reserve = name, set, alpha, reserve
@@ -174,12 +209,27 @@ class OraclePolicy:
         self.v = np.zeros(set.dim)  # revalue: baselines of those rounds
         self.w = np.zeros(set.dim)  # revalue: baselines of the fallback rounds
         self.rounds = 0
+        self.past = [(reserve, np.zeros(set.dim))]  # (B_s, Z_s) after s rounds, all of them
+        self.alarmed = False
         self.pending: dict[int, Pending] = {}
 
     def learn(self, X: Array, y: Array) -> None:
         """Historical data: they change the set, never the ledger."""
         for row, value in zip(np.asarray(X, dtype=float), np.asarray(y, dtype=float), strict=True):
             self.set.add(row, float(value))
+        self._watch()
+
+    def _watch(self) -> None:
+        self.alarmed = self.alarmed or (self.name == "reserve-c4b+" and self.set.refuted())
+
+    def _checkpoints(self) -> list[tuple[float, Array]]:
+        """Multiples of the smallest power of two that leaves at most 32 of them, 0 included."""
+        if self.name == "refresh":
+            return self.past[:1]
+        stride = 1
+        while self.rounds // stride > 31:
+            stride *= 2
+        return self.past[::stride]
 
     def _credit(self, x: Array) -> float:
         """(11); the plain bound alpha L(x) when nonnegativity is not known."""
@@ -202,7 +252,8 @@ class OraclePolicy:
         carry = self.bank + self.set.lower(contrast)
         if self.name == "contrast":
             return carry
-        return max(carry, self.reserve + self.set.lower(self.prefix + contrast))
+        sums = [(bank, self.prefix - prefix + contrast) for bank, prefix in self._checkpoints()]
+        return max(carry, *(bank + self.set.lower(v) for bank, v in sums))
 
     def _baseline_margin(self, baseline: Array) -> float:
         """G(b): the table's third column; for revalue the value its ledger would then have."""
@@ -211,9 +262,18 @@ class OraclePolicy:
         if self.name in ("revalue", "revalue-f"):
             return self._revalued(self.z, self.v, self.w + baseline)
         carry = self.bank + self._credit(baseline)
-        if self.name != "refresh":
+        if self.name in ("separate", "contrast"):
             return carry
-        return max(carry, self.reserve + self.set.lower(self.prefix + self.alpha * baseline))
+        own = self.alpha * baseline
+        sums = [(bank, self.prefix - prefix + own) for bank, prefix in self._checkpoints()]
+        return max(carry, *(bank + self.set.lower(v) for bank, v in sums))
+
+    def _least(self, baseline: Array) -> float:
+        """Thrift: 0.9 of the bank, or six rounds of baseline credit if that is less."""
+        if self.name != "reserve-c4b+":
+            return 0.0
+        credit = self.alpha * max(self.set.lower(baseline), 0.0)
+        return max(0.0, min(0.9 * self.bank, 6.0 * credit))
 
     def decide(self, candidates: Array, baseline: Array) -> dict[str, Any]:
         """One round of Algorithm 1, up to and including the ledger update."""
@@ -227,18 +287,24 @@ class OraclePolicy:
         baseline_upper = self.set.upper(baseline)
         separate = [self.set.lower(x) - self.c * baseline_upper for x in candidates]  # (9)
 
-        tested = list(range(len(candidates)))
+        score = ucb
+        if self.name == "reserve-c4b+":  # middle of [L, U] plus half a half-width
+            score = [0.75 * self.set.upper(x) + 0.25 * self.set.lower(x) for x in candidates]
+        least = self._least(baseline)
+
+        tested = list(range(len(candidates))) if not self.alarmed else []
         if self.name == "revalue" and tested:
             tested = [int(np.argmax(ucb))]  # propose: only the optimistic candidate
         action: int | None = None
-        for index in tested:
-            if margin[index] >= 0.0 and (action is None or ucb[index] > ucb[action]):
-                action = index
+        for floor in (least, 0.0):
+            for index in tested if action is None else []:
+                if margin[index] >= floor and (action is None or score[index] > score[action]):
+                    action = index
 
         if action is None:
             bank, certificate = self._baseline_margin(baseline), self._credit(baseline)
             must_pass = self.name != "linucb" and not self.baseline_nonnegative
-            if must_pass and not bank >= 0.0:
+            if must_pass and (self.alarmed or not bank >= 0.0):
                 raise StopHere("no action has a margin >= 0")
         else:
             bank = float("nan") if self.name == "linucb" else margin[action]
@@ -248,10 +314,12 @@ class OraclePolicy:
         entry = Pending(None if action is None else candidates[action].copy(), baseline)
         self.rounds, self.bank, self.pending[handle] = handle + 1, bank, entry
         self._book(entry, +1.0)
+        self.past.append((bank, self.prefix.copy()))
         return {
             "action": action, "bank": bank, "certificate": certificate, "round": handle,
             "ucb": np.array(ucb, dtype=float), "margin": np.array(margin, dtype=float),
             "joint": np.array(joint, dtype=float), "separate": np.array(separate, dtype=float),
+            "score": np.array(score, dtype=float), "least": least,
         }  # fmt: skip
 
     def _book(self, entry: Pending, sign: float) -> None:
@@ -273,7 +341,12 @@ class OraclePolicy:
         if self.name in ("revalue", "revalue-f"):
             self.bank = self._revalued(self.z, self.v, self.w)
         elif self.name != "linucb":
-            self.bank = self.bank + self.set.lower(new.played - old.played)
+            difference = new.played - old.played
+            cost = self.set.lower(difference)
+            self.bank = self.bank + cost
+            for s in range(round + 1, len(self.past)):
+                bank, prefix = self.past[s]
+                self.past[s] = (bank + cost, prefix + difference)
         self.pending[round] = new
 
     def observe(self, round: int, reward: float) -> None:
@@ -284,6 +357,7 @@ class OraclePolicy:
         entry.reward = float(reward)
         if self.absorb == "on-arrival":
             self.set.add(entry.played, entry.reward)
+            self._watch()
             del self.pending[round]
         else:
             self._absorb_prefix()
@@ -302,6 +376,7 @@ class OraclePolicy:
             if entry.reward is None:
                 return
             self.set.add(entry.played, entry.reward)
+            self._watch()
             del self.pending[handle]
 
 

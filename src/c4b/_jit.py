@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+from numba import types
+from numba.extending import intrinsic
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -47,6 +49,21 @@ def _cache_folder() -> str:
 
 
 CACHE_FOLDER = _cache_folder()
+
+
+def _typed_fma(_context: Any, a: Any, b: Any, c: Any) -> Any:
+    """a * b + c with one rounding."""
+
+    def generate(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
+        return builder.fma(*arguments)
+
+    return types.float64(types.float64, types.float64, types.float64), generate
+
+
+_make: Any = intrinsic
+fma: Callable[[float, float, float], float] = _make(_typed_fma)
+"""Fused multiply-add for kernels. Written out where it is wanted: if the compiler contracted products and
+sums as it likes, two copies of one kernel could round differently."""
 
 
 def kernel(function: F) -> F:

@@ -16,9 +16,12 @@ POLICIES = ["separate", "contrast", "refresh", "revalue", "revalue-f", "linucb",
 
 
 @pytest.mark.parametrize("confidence", ["self-normalized", "mixture", "constrained"])
+@pytest.mark.parametrize("misspecification", [0.0, 0.001])
 @pytest.mark.parametrize("policy", POLICIES)
-def test_a_clean_verdict_for_every_policy(sqlite_url: str, policy: str, confidence: str) -> None:
-    model = LinearModel(dim=3, noise=0.1, norm_bound=1.0, confidence=confidence)
+def test_a_clean_verdict_for_every_policy(
+    sqlite_url: str, policy: str, confidence: str, misspecification: float
+) -> None:
+    model = LinearModel(3, 0.1, 1.0, confidence=confidence, misspecification=misspecification)
     rng = np.random.default_rng(0)
     with Deployment.create(
         sqlite_url, "shop", model, policy, alpha=0.1, reserve=0.2, snapshot_every=20
@@ -147,13 +150,20 @@ def test_high_precision_agrees_with_the_recomputation() -> None:
 
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(200, 3)) * [1e3, 1.0, 1e-3], rng.normal(size=200)
-    model = {"dim": 3, "noise": 0.1, "norm_bound": 1.0, "delta": 0.05, "confidence": "mixture"}
+    model: dict[str, Any] = {
+        "dim": 3,
+        "noise": 0.1,
+        "norm_bound": 1.0,
+        "delta": 0.05,
+        "confidence": "mixture",
+    }
+    model["misspecification"] = 0.01
     ridges = MODEL.ridges
-    sums, plain = Sums(3), ConfidenceSet(model, ridges)
+    sums, plain = Sums(3), ConfidenceSet(model, ridges, np.array([1e-3, 0.5]))
     sums.add(x, y)
     plain.add(x, y)
     vectors = rng.normal(size=(5, 3))
     for ours, theirs in zip(
-        plain.bounds(vectors), PreciseSet(sums, model, ridges).bounds(vectors), strict=True
+        plain.bounds(vectors), PreciseSet(sums, 200, model, ridges).bounds(vectors), strict=True
     ):
         assert np.allclose(ours, theirs, rtol=1e-9)

@@ -300,3 +300,19 @@ def test_lazy_import() -> None:
     assert c4b.Deployment is Deployment
     with pytest.raises(AttributeError):
         _ = c4b.NoSuchThing  # type: ignore[attr-defined]
+
+
+def test_a_refuted_model_is_recorded_and_latches(url: str) -> None:
+    """Rewards far outside the declared noise: an alarm in the journal, and from then on the baseline."""
+    with create(url, policy="reserve-c4b+", snapshot_every=5) as dep:
+        rng = np.random.default_rng(0)
+        for n in range(30):
+            made = dep.decide(rivals(rng), BASELINE)
+            dep.observe(made.id, 5.0 * (-1) ** n)
+        assert dep.state().alarm is not None
+        assert dep.decide(rivals(rng), BASELINE).is_baseline
+        told = dep.decisions()[-1]
+        assert told.decision.alarm == dep.state().alarm
+        assert "ALARM" in dep.explain(told.decision.id).summary
+        assert in_agreement(dep)
+        assert dep.audit().clean

@@ -10,7 +10,7 @@ from c4b.evidence import statistics
 from c4b.ledger import kernels
 
 MODEL = c4b.LinearModel(2, 0.1, 1.0)
-ACCOUNT = kernels.Account(0.25, 0.5, True, kernels.JOINT)
+ACCOUNT = kernels.Account(0.25, 0.5, True, kernels.JOINT, 0.0)
 
 
 def test_opening_states_reserve_and_nothing_else() -> None:
@@ -49,9 +49,9 @@ def test_amending_back_restores_prefix_and_sums(kind: int) -> None:
     x, b, other = np.array([1.0, 0.5]), np.array([1.0, 0.0]), np.array([0.5, 0.25])
     kernels.charge(ledger, account, 0.5, x, b, False)
     before = flat.copy()
-    kernels.amend(flat, evidence, x, False, other, False, b)
+    kernels.amend(flat, evidence, x, False, other, False, b, 0)
     assert ledger.prefix.tolist() == [-0.25, 0.25]
-    kernels.amend(flat, evidence, other, False, x, False, b)
+    kernels.amend(flat, evidence, other, False, x, False, b, 0)
     np.testing.assert_array_equal(flat[kernels.BANK + 1 :], before[kernels.BANK + 1 :])
     assert flat[kernels.BANK] <= before[kernels.BANK]
 
@@ -62,5 +62,21 @@ def test_amending_to_the_same_action_is_free() -> None:
     x, b = np.array([1.0, 0.5]), np.array([1.0, 0.0])
     kernels.charge(ledger, account, 0.5, x, b, False)
     before = flat.copy()
-    kernels.amend(flat, statistics.empty(MODEL), x, False, x, False, b)
+    kernels.amend(flat, statistics.empty(MODEL), x, False, x, False, b, 0)
     np.testing.assert_array_equal(flat, before)
+
+
+@pytest.mark.parametrize("kind", [kernels.JOINT, kernels.REVALUE])
+def test_amending_charges_the_misspecification_of_what_was_executed(kind: int) -> None:
+    """Baseline decided, candidate executed: every claim that spans the round pays (1 + c) epsilon."""
+    x, b, epsilon = np.array([1.0, 0.5]), np.array([1.0, 0.0]), 0.125
+    account = ACCOUNT._replace(kind=kind, tolerance=epsilon)
+    found = []
+    for decided in (x, b):
+        flat = kernels.opening(account, 2, 4)
+        ledger, _ = kernels.views(flat)
+        kernels.charge(ledger, account, 0.5, decided, b, decided is b)
+        kernels.amend(flat, statistics.empty(MODEL), decided, decided is b, x, False, b, 0)
+        found.append((ledger.kept_bank[0], ledger.tally[kernels.SLACK], ledger.prefix.tolist()))
+    assert found[0] == found[1]
+    assert found[0][:2] == (0.5 - 1.75 * epsilon, 1.75 * epsilon)

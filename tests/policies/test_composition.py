@@ -19,9 +19,9 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_the_six_methods_of_the_paper() -> None:
-    assert c4b.policies.names() == list(METHODS)
+    assert c4b.policies.names()[:6] == list(METHODS)
     assert [name for name in METHODS if not c4b.policies.get(name).gated] == ["linucb"]
-    assert [name for name in METHODS if c4b.policies.get(name).propose] == ["revalue"]
+    assert [name for name in METHODS if c4b.policies.get(name).selection == "propose"] == ["revalue"]
 
 
 @pytest.mark.usefixtures("registry")

@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 import c4b
-from duel import CONFIDENCES, METHODS, Duel, history
+from duel import ALL_CONFIDENCES, ALL_METHODS, Duel, history
 from oracle import random_stream
 
 
 def scramble(name: str, absorb: str, seed: int) -> dict[str, int]:
     """A random mixture of every call, compared after each; returns how often each happened."""
-    rng = np.random.default_rng([seed, METHODS.index(name), len(absorb)])
+    rng = np.random.default_rng([seed, ALL_METHODS.index(name), len(absorb)])
     dim = int(rng.choice([1, 2, 4, 8]))
     theta, stream = random_stream(rng, dim, 60, max_candidates=6)
-    model = c4b.LinearModel(dim, 0.1, 1.0, 0.5, 0.05, CONFIDENCES[seed % 2])
+    model = c4b.LinearModel(dim, 0.1, 1.0, 0.5, 0.05, ALL_CONFIDENCES[seed % 3])
     duel = Duel(name, model, alpha=0.15, reserve=float(rng.choice([0.0, 1.0])), absorb=absorb)
     duel.learn(*history(rng, theta, 20 * dim, 0.1))
     waiting: list[int] = []  # decided, outcome not reported
@@ -53,7 +53,7 @@ def scramble(name: str, absorb: str, seed: int) -> dict[str, int]:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("absorb", ["in-order", "on-arrival"])
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", ALL_METHODS)
 def test_scrambled_calls_equal_the_oracle(name: str, absorb: str, seed: int) -> None:
     counts = scramble(name, absorb, seed)
     assert min(counts.values()) > 0

@@ -21,9 +21,11 @@ def joint_claim(baseline: Array, alpha: float, offset: Array) -> float:
 
 
 @inlined
-def structural(region: Region, baseline: Array, alpha: float, nonnegative: bool) -> float:
-    """(11): alpha max{L(x(b)), 0}; without known nonnegativity, alpha L(x(b))."""
-    bound = lower(region, baseline)
+def structural(
+    region: Region, baseline: Array, alpha: float, nonnegative: bool, tolerance: float
+) -> float:
+    """(11): alpha max{L(x(b)) - tolerance, 0}; without known nonnegativity no max."""
+    bound = lower(region, baseline) - tolerance
     if nonnegative and not bound > 0.0:
         return 0.0
     return alpha * bound

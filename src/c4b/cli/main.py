@@ -60,6 +60,8 @@ def main() -> None:
     except C4BError as error:
         typer.echo(f"c4b: {error}", err=True)
         sys.exit(2)
+    except OSError as error:  # a full disk, a folder that may not be written
+        typer.echo(f"c4b: {error}", err=True)
+        sys.exit(2)
     except KeyboardInterrupt:
-        typer.echo("c4b: interrupted; the same command goes on from here", err=True)
         sys.exit(130)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -15,26 +17,38 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.table import Table
+from rich.text import Text
 
 from c4b.study.run import Progress as Report
 
-console = Console(highlight=False)
+# in a file or a pipe there is no edge to cut a table off at
+console = Console(highlight=False, width=None if sys.stdout.isatty() else 1000)
 _progress = Console(stderr=True)
 
 
+def say(text: str, style: str | None = None) -> None:
+    """One line as it is: no markup, no wrapping, so that paths can be copied."""
+    console.print(text, style=style, markup=False, soft_wrap=True)
+
+
 def table(title: str, heading: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> None:
-    """Print a table; the first ``left`` columns are text, the others numbers."""
-    drawn = Table(title=title or None, title_justify="left", title_style="bold")
+    """Print a table; the first ``left`` columns are text, the others numbers, which never wrap."""
+    drawn = Table(title=Text(title) if title else None, title_justify="left", title_style="bold")
     for n, cell in enumerate(heading):
-        drawn.add_column(cell, justify="left" if n < left else "right")
+        drawn.add_column(
+            Text(cell), justify="left" if n < left else "right", no_wrap=n >= left, overflow="fold"
+        )
     for row in rows:
-        drawn.add_row(*row)
+        drawn.add_row(*map(Text, row))
     console.print(drawn)
 
 
 @contextmanager
 def episodes_bar(what: str) -> Iterator[Report]:
-    """A bar of episodes on stderr, with time left; silent parts are the compiler's first run."""
+    """Episodes done and time left on stderr: a bar, or a line now and then where no bar can be."""
+    if not _progress.is_terminal:
+        yield _Lines(what)
+        return
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -47,3 +61,25 @@ def episodes_bar(what: str) -> Iterator[Report]:
     ) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+class _Lines:
+    """Progress for a log file: the start, the end and every ten seconds between."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.began = self.last = time.monotonic()
+        self.first: int | None = None
+
+    def __call__(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        if self.first is not None and done < total and now - self.last < 10.0:
+            return
+        line = f"{self.what}: {done}/{total} episodes"
+        if self.first is None:
+            self.first = done
+        elif self.first < done < total:
+            left = (now - self.began) * (total - done) / (done - self.first)
+            line += f", about {left:.0f} s left"
+        self.last = now
+        print(line, file=sys.stderr, flush=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shlex
 import sys
 from importlib import resources
@@ -10,9 +11,9 @@ from typing import Annotated
 
 import typer
 
-from c4b.cli.output import console, episodes_bar, table
+from c4b.cli.output import episodes_bar, say, table
 from c4b.errors import InvalidInput
-from c4b.study import artefacts, compare, files, report, results, run
+from c4b.study import artefacts, compare, files, report, results, run, store
 from c4b.study.plan import Study
 from c4b.study.published import is_papers_study
 from c4b.study.statistics import Estimate, student
@@ -76,7 +77,7 @@ def init(
     if path.exists():
         raise InvalidInput("path", str(path), "exists already; choose another name")
     path.write_text((resources.files("c4b.study") / "example.toml").read_text())
-    console.print(f"Wrote {path}. Edit it, then: [bold]c4b study run {path}[/bold]")
+    say(f"Wrote {path}. Edit it, then: c4b study run {shlex.quote(str(path))}")
 
 
 @app.command("report")
@@ -118,13 +119,20 @@ def _run(
 ) -> results.Results:
     changes = {"episodes": episodes, "seed": seed}
     study = study.with_(**{key: value for key, value in changes.items() if value is not None})
-    if run.is_complete(study, out):
-        console.print(f"{out} holds this study already; nothing to simulate.")
+    if store.is_complete(study, out):
+        say(f"{out} holds this study already; nothing to simulate.")
         found = results.read(out)
     else:
         command = shlex.join(["c4b", *sys.argv[1:]])
-        with episodes_bar(study.name) as progress:
-            found = run.run(study, out, jobs=jobs, cluster=cluster, progress=progress, command=command)
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # its failures are told in one line
+        try:
+            with episodes_bar(study.name) as progress:
+                found = run.run(
+                    study, out, jobs=jobs, cluster=cluster, progress=progress, command=command
+                )
+        except KeyboardInterrupt as interrupt:
+            typer.echo("c4b: interrupted; the same command goes on from here", err=True)
+            raise typer.Exit(130) from interrupt
     artefacts.write(found)
     return found
 
@@ -144,7 +152,7 @@ def _overview(found: results.Results) -> None:
 
 def _close(found: results.Results) -> None:
     good, line = report.verdict(found)
-    console.print(f"Report: {found.folder / 'report.html'}")
-    console.print(line, style="bold green" if good else "bold red")
+    say(f"Report: {found.folder / 'report.html'}")
+    say(line, style="bold green" if good else "bold red")
     if is_papers_study(found) and not good:
         raise typer.Exit(1)

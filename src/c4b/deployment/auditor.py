@@ -94,7 +94,7 @@ class Auditor:
         self.fields, self.rule, self.ridges = fields, arrays["rule"], arrays["ridges"]
         self.model = fields["model"]
         self.report.name = fields["name"]
-        self.set = ConfidenceSet(self.model, self.ridges)
+        self.set = ConfidenceSet(self.model, self.ridges, arrays["alarms"])
         self.books = Books(fields, self.rule, self.set)
         self.cases: dict[int, Case] = {}
         self.order: dict[int, int] = {}  # round -> number of its entry, open ones
@@ -177,7 +177,7 @@ class Auditor:
         for row, what in ((UCB, "UCB"), (MARGIN, "margin"), (JOINT, "joint"), (SEPARATE, "separate")):
             self._near(f"{what} of candidates", told[row], found[row], scale)
         self._near("radius", radius, self.set.factors()[2][0], 1.0)
-        chosen = self._choice(told, before)
+        chosen = self._choice(told, baseline, fields["alarm"])
         if action != chosen:
             raise Wrong(f"executes {_called(action)}, its own numbers choose {_called(chosen)}")
         if action is None:
@@ -185,7 +185,7 @@ class Auditor:
             self._near("bank", bank, margin, scale)
             if books.gated and not self.fields["baseline_nonnegative"] and not bank >= 0.0:
                 raise Wrong(f"falls back with bank {bank!r} on a baseline that may be negative")
-            self._near("certificate", certificate, books.credit(baseline), scale)
+            self._near("certificate", certificate, books.credit(baseline, books.tolerance), scale)
         else:
             if books.gated and not (told[MARGIN, action] >= 0.0 and _same(bank, told[MARGIN, action])):
                 raise Wrong(f"executes candidate {action} with margin {told[MARGIN, action]!r}")
@@ -201,12 +201,17 @@ class Auditor:
         self.report.decisions += 1
         self.report.fallbacks += action is None
 
-    def _choice(self, told: Array, bank: float) -> int | None:
+    def _choice(self, told: Array, baseline: Array, alarm: str | None) -> int | None:
         """The candidate that the rule takes, given the recorded margins and scores."""
-        propose, thrift = bool(self.rule[0]), float(self.rule[2])
+        propose, thrift, latches = bool(self.rule[0]), float(self.rule[2]), bool(self.rule[3])
+        if self.set.alarmed != (alarm is not None) and self.set.closest > TOLERANCE:
+            raise Wrong(f"says {alarm!r} of the model, the data say otherwise")
+        if latches and alarm is not None:
+            return None
         scores = np.where(told[SCORE] < np.inf, told[SCORE], -np.inf)
         scores = np.where(np.isnan(scores), -np.inf, scores)
-        levels = [thrift * bank, 0.0] if thrift > 0.0 and thrift * bank > 0.0 else [0.0]
+        least = self.books.least(thrift, baseline)
+        levels = [least, 0.0] if least > 0.0 else [0.0]
         for least in levels:
             fit = np.ones(len(scores), bool) if propose else told[MARGIN] >= least
             fit &= scores > -np.inf
@@ -227,7 +232,7 @@ class Auditor:
         from c4b.deployment.precise import PreciseSet  # noqa: PLC0415
 
         books = copy.copy(self.books)
-        books.region = exact = PreciseSet(self.sums, self.model, self.ridges)
+        books.region = exact = PreciseSet(self.sums, self.set.count, self.model, self.ridges)
         self._near("radius (50 digits)", radius, exact.radius, 1.0)
         if books.gated:
             found = books.baseline_margin(baseline)

@@ -10,10 +10,12 @@ import numpy as np
 from c4b import _validate
 from c4b._validate import Array
 from c4b.errors import InvalidInput, SchemaVersion
+from c4b.evidence import statistics
 from c4b.evidence.model import LinearModel
 from c4b.policies import state_file
 from c4b.policies.composition import Composition
 from c4b.policies.policy import Policy
+from c4b.policies.round import CUSHION
 
 FORMAT = 1
 SNAPSHOT_EVERY = 1000
@@ -70,9 +72,11 @@ class Configuration:
     def constants(self) -> dict[str, Array]:
         """What the journal's numbers depend on besides the configuration, to be recorded with it."""
         composition = self.composition
+        rule = [*composition.rule, composition.checkpoints, CUSHION]
         return {
             "ridges": self.model.ridges,
-            "rule": np.array([*composition.rule, composition.checkpoints], dtype=np.float64),
+            "rule": np.array(rule, dtype=np.float64),
+            "alarms": np.array([statistics.ALARM_LEVEL, *statistics.BETS]),
         }
 
     def fields(self) -> dict[str, Any]:

@@ -33,14 +33,15 @@ spaces; the arrays follow in that order, float64, row by row. Everything is litt
 microseconds since 1970 and never decreases.
 
     created    fields: the configuration; ridges (G,) of the stacked ellipsoids;
-               rule: propose, boldness, thrift, checkpoints
+               rule: propose, boldness, thrift, latches, checkpoints, cushion;
+               alarms: level, bets
     learned    features (n, d), rewards (n,)
     decided    candidates (K, d), baseline (d,), details (5, K): UCB, margin, joint and separate
                bound, score; numbers: bank before and after, certificate, UCB of what is executed, radius
     observed   numbers: reward. about: the decision; by: "caller" or "timeout"
     forgotten  about, by
     executed   features (d,) of what was executed instead; numbers: bank before, bank after
-    alarm      reason
+    alarm      reason, source: "model" or "ledger"
 
 ``set`` fingerprints the confidence set: in ``decided`` and ``executed`` the one that was used, elsewhere
 the one that resulted; ``observations`` counts what it had absorbed.

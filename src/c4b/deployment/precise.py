@@ -75,7 +75,7 @@ class Sums:
 class PreciseSet:
     """(4) to (7) at one moment. Answers like ``reckoning.ConfidenceSet``, rounded at the very end."""
 
-    def __init__(self, sums: Sums, model: dict[str, Any], ridges: Array) -> None:
+    def __init__(self, sums: Sums, count: int, model: dict[str, Any], ridges: Array) -> None:
         self.parts: list[tuple[Any, Any, Any]] = []
         with mpmath.workdps(DIGITS):
             gram, moment, dim = sums.gram.exact(), sums.moment.exact(), model["dim"]
@@ -96,7 +96,8 @@ class PreciseSet:
                     if square < 0:
                         continue  # no number, no bound
                     radius = mpmath.sqrt(square)
-                self.parts.append((inverse, centre, radius))
+                extra = mpmath.mpf(model["misspecification"]) * mpmath.sqrt(count)
+                self.parts.append((inverse, centre, radius + extra))
 
     @property
     def radius(self) -> float:

@@ -8,7 +8,6 @@ then.
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -66,7 +65,8 @@ class State:
         self.open: dict[int, Open] = {}  # by number of the decision's entry, oldest first
         self.seq_of: dict[int, int] = {}  # round -> that number, for open rounds
         self.counts = dict.fromkeys(COUNTS, 0)
-        self.alarm: str | None = None
+        self.alarm: str | None = None  # the last one
+        self.model_alarm: str | None = None
         region, data, _ = statistics.views(self.policy.evidence.flat)
         self._set = (region.estimate, region.radius, data.moment, data.tally)
         self.tally = data.tally
@@ -91,11 +91,6 @@ class State:
         for array in self._set:
             digest.update(array.data)
         return digest.hexdigest()[:32]
-
-    @property
-    def sound(self) -> bool:
-        """Whether the confidence set is made of numbers."""
-        return math.isfinite(self._set[0].sum() + self._set[1].sum())
 
     def pending(self, seq: int) -> Pending | None:
         """What is known of an open decision; None when it is closed or no decision."""
@@ -213,6 +208,8 @@ def _executed(state: State, entry: Entry, fields: dict[str, Any], arrays: dict[s
 
 def _alarm(state: State, entry: Entry, fields: dict[str, Any], arrays: dict[str, Array]) -> None:
     state.alarm = fields["reason"]
+    if fields["source"] == "model":
+        state.model_alarm = state.alarm
     state.counts["alarm"] += 1
 
 
@@ -237,11 +234,15 @@ def same_bits(one: State, other: State) -> bool:
     a, b = one.policy._arrays(), other.policy._arrays()
     skipped = ("outcomes.recent_round", "outcomes.recent_reward")  # the journal remembers instead
     return (
-        (one.seq, one.hash, one.at, one.open, one.counts, one.alarm, one.policy._rounds)
-        == (other.seq, other.hash, other.at, other.open, other.counts, other.alarm, other.policy._rounds)
+        _plain(one) == _plain(other)
         and one.policy._outcomes.next == other.policy._outcomes.next
         and all(np.array_equal(_bits(a[k]), _bits(b[k])) for k in a if k not in skipped)
     )
+
+
+def _plain(state: State) -> tuple[Any, ...]:
+    counts = state.counts, state.alarm, state.model_alarm, state.policy._rounds
+    return state.seq, state.hash, state.at, state.open, *counts
 
 
 def _bits(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -82,7 +82,7 @@ def encode(state: State) -> bytes:
         "at": state.at,
         "open": [(seq, *entry) for seq, entry in state.open.items()],
         "counts": state.counts,
-        "alarm": state.alarm,
+        "alarm": [state.alarm, state.model_alarm],
         "arrays": [(key, a.dtype.str, a.shape) for key, a in arrays.items()],
     }
     text = json.dumps(header).encode()
@@ -104,5 +104,6 @@ def decode(content: bytes, configuration: Configuration) -> State:
     state.seq, state.hash, state.at = header["seq"], bytes.fromhex(header["hash"]), header["at"]
     state.open = {seq: Open(round_, at) for seq, round_, at in header["open"]}
     state.seq_of = {entry.round: seq for seq, entry in state.open.items()}
-    state.counts, state.alarm = header["counts"], header["alarm"]
+    state.counts = header["counts"]
+    state.alarm, state.model_alarm = header["alarm"]
     return state

@@ -27,7 +27,6 @@ CALLER, TIMEOUT = "caller", "timeout"
 EXPIRED_AT_ONCE = 1000
 """Outcome windows closed in one transaction."""
 NEGATIVE_BANK = "the bank is negative: what was executed instead is not covered by it"
-BROKEN_SET = "the confidence set is no longer finite: nothing can be certified from here on"
 
 
 class Request(NamedTuple):
@@ -90,6 +89,7 @@ class Work:
         self.state.counts["learned"] += len(rewards)
         arrays = {"features": features, "rewards": rewards}
         self._append(kinds.LEARNED, self._set_now(), arrays, request_id=request_id)
+        self._watch()
 
     def decide(self, requests: Sequence[Request], look: bool = True) -> list[Decision]:
         """All or none; a request id that the journal knows gets the decision it got then.
@@ -128,7 +128,7 @@ class Work:
         candidates, baseline = request.candidates, request.baseline
         made = state.policy._decide(candidates, baseline, request.place)
         state.enter(state.seq + 1, self.at, made.action is None)
-        fields = {"action": made.action, "context": request.context, **set_now}
+        fields = {"action": made.action, "context": request.context, "alarm": made.alarm, **set_now}
         numbers = np.array([made.bank_before, made.bank, made.certificate, made.ucb, made.radius])
         arrays = {
             "candidates": candidates,
@@ -223,7 +223,7 @@ class Work:
         arrays = {"features": wanted, "numbers": np.array([before, self.state.bank])}
         self._append(kinds.EXECUTED, fields, arrays, seq)
         if before >= 0.0 > self.state.bank:
-            self._alarm(NEGATIVE_BANK)
+            self._alarm(NEGATIVE_BANK, "ledger")
 
     # -- by itself -----------------------------------------------------------------------------
 
@@ -241,14 +241,16 @@ class Work:
         return EXPIRED_AT_ONCE
 
     def _watch(self) -> None:
-        """A set that broke certifies nothing; say so once."""
-        if not self.state.sound and self.state.alarm != BROKEN_SET:
-            self._alarm(BROKEN_SET)
+        """Record what has come to speak against the model; see ``Policy.alarm``."""
+        alarm = self.state.policy.alarm
+        if alarm is not None and alarm != self.state.model_alarm:
+            self.state.model_alarm = alarm
+            self._alarm(alarm, "model")
 
-    def _alarm(self, reason: str) -> None:
+    def _alarm(self, reason: str, source: str) -> None:
         self.state.alarm = reason
         self.state.counts["alarm"] += 1
-        self._append(kinds.ALARM, {"reason": reason}, {})
+        self._append(kinds.ALARM, {"reason": reason, "source": source}, {})
 
     # -- ids -----------------------------------------------------------------------------------
 
@@ -297,6 +299,7 @@ def decision(state: State, entry: Entry, fields: dict[str, Any], arrays: dict[st
         radius,
         before,
         state.configuration.composition.name,
+        fields["alarm"],
         arrays["details"],
     )
 

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from c4b._jit import allocating, inlined, kernel
+from c4b._jit import allocating, fma, inlined, kernel
 from c4b._validate import Array
 from c4b.evidence.statistics import Data, Region
 
@@ -150,9 +150,10 @@ def pool_squares(region: Region, g: int, pool: Array, forms: Array) -> None:
             v0, v1 = 2.0 * inverse[g, i, j], 2.0 * inverse[g, i, j + 1]
             v2, v3 = 2.0 * inverse[g, i, j + 2], 2.0 * inverse[g, i, j + 3]
             for k in range(size):
-                forms[CROSS, k] += (v0 * pool[j, k] + v1 * pool[j + 1, k]) + (
-                    v2 * pool[j + 2, k] + v3 * pool[j + 3, k]
-                )
+                total = fma(v0, pool[j, k], forms[CROSS, k])
+                total = fma(v1, pool[j + 1, k], total)
+                total = fma(v2, pool[j + 2, k], total)
+                forms[CROSS, k] = fma(v3, pool[j + 3, k], total)
         for j in range(fours, i):
             v0 = 2.0 * inverse[g, i, j]
             for k in range(size):

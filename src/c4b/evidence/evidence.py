@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from c4b import _validate
@@ -9,6 +11,11 @@ from c4b._validate import Array
 from c4b.errors import InvalidInput
 from c4b.evidence import bounds, statistics
 from c4b.evidence.model import LinearModel
+
+ALARMS = {
+    statistics.EMPTY_SET: "no theta within the norm bound explains the data",
+    statistics.RESIDUALS: "residuals are too large for the declared noise around any linear mean",
+}
 
 
 class Evidence:
@@ -36,7 +43,7 @@ class Evidence:
         y = _validate.series("rewards", rewards, len(x))
         before = self.flat.copy()
         statistics.absorb_many(self.flat, x, y)
-        if not np.all(np.isfinite(self.flat)):
+        if not np.all(np.isfinite(self._numbers())):
             self.flat[:] = before
             raise InvalidInput(
                 "features",
@@ -44,6 +51,13 @@ class Evidence:
                 "too badly scaled for 64-bit arithmetic; bring features to comparable units "
                 "(for example divide each by its standard deviation)",
             )
+
+    def _numbers(self) -> Array:
+        """All that must be finite: an empty set has no radius, which is an alarm, not bad scaling."""
+        region, data, _ = statistics.views(self.flat)
+        if data.tally[statistics.ALARM] != statistics.EMPTY_SET:
+            return self.flat
+        return np.delete(self.flat, self._radius_at + np.arange(1, len(region.radius)))
 
     def lower(self, v: object) -> float:
         """Smallest value of ``v @ theta`` that the set allows."""
@@ -68,6 +82,16 @@ class Evidence:
     def radius(self) -> float:
         """beta (6) or its mixture form."""
         return self.flat.item(self._radius_at)
+
+    @property
+    def alarm(self) -> str | None:
+        """What speaks against the model, or None; see ``statistics.watch`` for how often it is wrong."""
+        code = self.flat.item(-statistics.TALLY + statistics.ALARM)
+        if code:
+            return ALARMS[code]
+        if math.isnan(self.flat.item(statistics.HEADING)):
+            return "the data are too badly scaled for 64-bit arithmetic; nothing can be certified"
+        return None
 
     @property
     def count(self) -> int:

@@ -31,6 +31,7 @@ class Terms(NamedTuple):
     norm_bound: float  # S
     log_term: float  # 2 log(1/delta)
     self_normalized: bool  # the paper's radius (6); otherwise the mixture radius
+    misspecification: float  # epsilon
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,9 @@ class LinearModel:
     confidence: ``"self-normalized"`` is the paper's radius (6); ``"mixture"`` is never larger, under
         the same assumptions; ``"constrained"`` also uses ``||theta|| <= norm_bound``, and is smaller
         still. None leaves the choice to the policy; the paper's policies choose the paper's.
+    misspecification: epsilon >= 0, how far any mean may be from linear. The set grows by
+        ``epsilon sqrt(n)`` and the ledger pays for it each round; 0, the default, is the paper's model.
+        With epsilon > 0 the constrained set keeps only the ellipsoid that this argument covers.
 
     >>> LinearModel(dim=5, noise=0.3, norm_bound=1.5).delta
     0.05
@@ -62,9 +66,10 @@ class LinearModel:
     ridge: float = 0.1
     delta: float = 0.05
     confidence: str | None = None
+    misspecification: float = 0.0
 
     def __post_init__(self) -> None:
-        check = {
+        check: dict[str, object] = {
             "dim": _validate.count("dim", self.dim, 1, "must be a whole number of at least 1"),
             "noise": _validate.positive(
                 "noise",
@@ -85,11 +90,16 @@ class LinearModel:
             if self.confidence is None
             else _validate.name("confidence", self.confidence, CONFIDENCES),
         }
+        check["misspecification"] = _validate.nonnegative(
+            "misspecification",
+            self.misspecification,
+            "must be a number >= 0: how far a mean reward may be from linear, in units of reward",
+        )
         for field, value in check.items():
             object.__setattr__(self, field, value)
 
     def resolved(self, preferred: str | None = None) -> LinearModel:
-        """The same model with its confidence choice made: its own, else ``preferred``, else the paper's."""
+        """The same model with its confidence chosen: its own, else ``preferred``, else the paper's."""
         return replace(self, confidence=self.confidence or preferred or DEFAULT_CONFIDENCE)
 
     @property
@@ -99,11 +109,12 @@ class LinearModel:
             self.norm_bound,
             -2.0 * math.log(self.delta),
             (self.confidence or DEFAULT_CONFIDENCE) == "self-normalized",
+            self.misspecification,
         )
 
     @property
     def ridges(self) -> Array:
         """Regularisers of the stacked ellipsoids; the first is always ``ridge`` itself."""
-        if self.confidence == "constrained":
+        if self.confidence == "constrained" and self.misspecification == 0.0:
             return np.concatenate([[self.ridge], self.ridge * CONSTRAINED_GRID])
         return np.array([self.ridge])

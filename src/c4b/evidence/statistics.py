@@ -22,11 +22,22 @@ LEAST_PIVOT = 1e-12
 """Share of a diagonal entry below which a Cholesky pivot is mostly rounding: beyond a condition of
 about 1e12 the centre's rounding error is no longer small against the width, so nothing is certified."""
 
-LOG_DET, COUNT, SINCE_FACTORED = 0, 1, 2
+LOG_DET, COUNT, SINCE_FACTORED, SQUARES_SUM, ALARM = 0, 1, 2, 3, 4
+TALLY = 5
+"""Entries of ``Data.tally``: log(det V / lambda^d), observations, updates since factored, sum Y^2, and
+the alarm that has latched, if any."""
+
+EMPTY_SET, RESIDUALS = 1.0, 2.0
+"""Alarms: the set is empty, false with probability at most delta (it is the event that the guarantee
+leaves out anyway); residuals are too large for the declared noise, false with at most ALARM_LEVEL."""
+ALARM_LEVEL = 1e-3
+"""An alarm latches for good and Gaussian noise of exactly sigma uses the level up, so it is small."""
+BETS = (0.1, 0.3, 0.6)
+"""Values of s in the e-process on residuals; see ``watch``."""
 
 
-HEADING = 6
-"""Numbers before the arrays in a flat vector: G, d, sigma, S, 2 log(1/delta), self-normalized?"""
+HEADING = 7
+"""Numbers before the arrays in a flat vector: G, d, then the terms."""
 
 
 class Region(NamedTuple):
@@ -43,7 +54,7 @@ class Data(NamedTuple):
     ridges: Array  # (G,) regularisers a_g; a_0 = lambda
     gram: Array  # (d, d) A = sum x x^T
     moment: Array  # (d,) sum x Y
-    tally: Array  # (3,) log(det V / lambda^d), observations, updates since factored
+    tally: Array  # (TALLY,)
 
 
 def empty(model: LinearModel) -> Array:
@@ -54,7 +65,7 @@ def empty(model: LinearModel) -> Array:
     """
     ridges, dim = model.ridges, model.dim
     stack = len(ridges)
-    flat = np.zeros(HEADING + stack * (2 + dim + dim * dim) + dim * dim + dim + 3)
+    flat = np.zeros(HEADING + stack * (2 + dim + dim * dim) + dim * dim + dim + TALLY)
     flat[:HEADING] = (stack, dim, *model.terms)
     region, data, _ = views(flat)
     data.ridges[:] = ridges
@@ -79,8 +90,8 @@ def views(flat: Array) -> tuple[Region, Data, Terms]:
     e = d + dim * dim
     f = e + dim
     region = Region(flat[HEADING:a].reshape(stack, dim, dim), flat[a:b].reshape(stack, dim), flat[b:c])
-    data = Data(flat[c:d], flat[d:e].reshape(dim, dim), flat[e:f], flat[f : f + 3])
-    return region, data, Terms(flat[2], flat[3], flat[4], flat[5] == 1.0)
+    data = Data(flat[c:d], flat[d:e].reshape(dim, dim), flat[e:f], flat[f : f + TALLY])
+    return region, data, Terms(flat[2], flat[3], flat[4], flat[5] == 1.0, flat[6])
 
 
 opened = inlined(views)
@@ -109,14 +120,34 @@ def recentre(region: Region, data: Data, terms: Terms) -> None:
             explained_first = explained
         ridge = data.ridges[g]
         if terms.self_normalized:
-            region.radius[g] = (
-                terms.noise * math.sqrt(gamma_squared) + math.sqrt(ridge) * terms.norm_bound
-            )
+            radius = terms.noise * math.sqrt(gamma_squared) + math.sqrt(ridge) * terms.norm_bound
         else:
             gain = explained - explained_first  # exactly 0 for g = 0
-            region.radius[g] = math.sqrt(
-                terms.noise**2 * gamma_squared + ridge * terms.norm_bound**2 + gain
-            )
+            square = terms.noise**2 * gamma_squared + ridge * terms.norm_bound**2 + gain
+            if square < 0.0:
+                data.tally[ALARM] = EMPTY_SET
+            radius = math.sqrt(square)
+        region.radius[g] = radius + terms.misspecification * math.sqrt(data.tally[COUNT])
+    watch(data, terms, explained_first)
+
+
+@inlined
+def watch(data: Data, terms: Terms, explained: float) -> None:
+    """Latch an alarm when residuals are too large for sigma-sub-Gaussian noise around any linear mean.
+
+    E exp(s eta^2 / 2 sigma^2) <= 1/sqrt(1 - s), so exp{s RSS(theta*)/2 sigma^2 + (n/2) log(1 - s)} is a
+    supermartingale, and RSS(theta*) >= sum Y^2 - m V^-1 m - lambda S^2 with m = sum x Y. The largest of
+    three such e-values over 3 is at most their mean, so it ever exceeds 1/ALARM_LEVEL with probability
+    at most ALARM_LEVEL.
+    A mean within epsilon of linear adds at most s epsilon^2 / (1 - s) to s times a squared residual.
+    """
+    variance = terms.noise**2
+    residual = data.tally[SQUARES_SUM] - explained - data.ridges[0] * terms.norm_bound**2
+    for s in BETS:
+        allowed = terms.misspecification**2 / (variance * (1.0 - s)) * s
+        growth = s * residual / variance + data.tally[COUNT] * (math.log(1.0 - s) - allowed)
+        if growth >= 2.0 * math.log(3.0 / ALARM_LEVEL) and data.tally[ALARM] == 0.0:
+            data.tally[ALARM] = RESIDUALS
 
 
 @kernel
@@ -148,6 +179,7 @@ def add(region: Region, data: Data, x: Array, y: float) -> None:
         for j in range(dim):
             data.gram[i, j] += x[i] * x[j]
     data.tally[COUNT] += 1.0
+    data.tally[SQUARES_SUM] += y * y
     data.tally[SINCE_FACTORED] += 1.0
     if stale:
         factor(region, data)

@@ -37,10 +37,12 @@ class Account(NamedTuple):
     reserve: float  # R0
     nonnegative: bool  # baseline means are known to be >= 0
     kind: int  # JOINT, SEPARATE, REVALUE or UNGATED
+    tolerance: float  # epsilon: how far a mean may be from linear
 
 
-ROUNDS, KEPT, STRIDE = 0, 1, 2
-"""Entries of ``Ledger.tally``."""
+ROUNDS, KEPT, STRIDE, SLACK = 0, 1, 2, 3
+"""Entries of ``Ledger.tally``: rounds charged, checkpoints kept, rounds between two of them, and what
+declared misspecification has cost so far."""
 
 
 class Ledger(NamedTuple):
@@ -49,13 +51,13 @@ class Ledger(NamedTuple):
     bank: Array  # (1,) B
     prefix: Array  # (d,) Z = sum of executed contrasts' features
     sums: Array  # (3, d) see PLAYED, DISPLACED, FALLBACK
-    tally: Array  # (3,) rounds charged, checkpoints kept, rounds between two of them
+    tally: Array  # (4,)
     kept_bank: Array  # (M,) B_s
     kept_prefix: Array  # (M, d) Z_s
     kept_round: Array  # (M,) s
 
 
-HEADING = 6
+HEADING = 7
 """Numbers before the arrays in a flat vector: M, d, then the account."""
 BANK = HEADING
 """Where the bank lies in a flat vector."""
@@ -63,11 +65,11 @@ BANK = HEADING
 
 def opening(account: Account, dim: int, checkpoints: int) -> Array:
     """Before the first round, as one flat vector: B = R0, Z = 0, kept as the first checkpoint."""
-    flat = np.zeros(HEADING + 4 + 4 * dim + checkpoints * (2 + dim))
+    flat = np.zeros(HEADING + 5 + 4 * dim + checkpoints * (2 + dim))
     flat[:HEADING] = (checkpoints, dim, *account)
     ledger, _ = views(flat)
     ledger.bank[0] = np.nan if account.kind == UNGATED else account.reserve
-    ledger.tally[:] = (0, min(checkpoints, 1), 1)
+    ledger.tally[:] = (0, min(checkpoints, 1), 1, 0)
     ledger.kept_bank[:] = account.reserve
     return flat
 
@@ -78,7 +80,7 @@ def views(flat: Array) -> tuple[Ledger, Account]:
     a = HEADING + 1
     b = a + dim
     c = b + 3 * dim
-    d = c + 3
+    d = c + 4
     e = d + room
     f = e + room * dim
     ledger = Ledger(
@@ -90,7 +92,7 @@ def views(flat: Array) -> tuple[Ledger, Account]:
         flat[e:f].reshape(room, dim),
         flat[f : f + room],
     )
-    return ledger, Account(flat[2], flat[3], flat[4] == 1.0, int(flat[5]))
+    return ledger, Account(flat[2], flat[3], flat[4] == 1.0, int(flat[5]), flat[6])
 
 
 opened = inlined(views)
@@ -125,8 +127,8 @@ def pool_margins(
         for i in range(dim):
             offset[i] = ledger.sums[DISPLACED, i] + baseline[i]
         owed = (1.0 - alpha) * upper(region, offset)
-        earned = structural(region, ledger.sums[FALLBACK], alpha, account.nonnegative)
-        base = account.reserve + earned - owed
+        earned = structural(region, ledger.sums[FALLBACK], alpha, account.nonnegative, 0.0)
+        base = account.reserve + earned - owed - ledger.tally[SLACK]
         raise_to_lower(region, forms, pool, base, ledger.sums[PLAYED], row, out)
     else:
         bank = ledger.bank[0]
@@ -137,6 +139,20 @@ def pool_margins(
             for i in range(dim):
                 offset[i] += ledger.prefix[i] - ledger.kept_prefix[m, i]
             raise_to_lower(region, forms, pool, base, offset, row, out)
+    if account.tolerance > 0.0:
+        for k in range(size):
+            out[row, k] -= _round_slack(account, False)
+
+
+@inlined
+def _round_slack(account: Account, is_baseline: bool) -> float:
+    """What misspecification can cost a round: epsilon (1 + c) for a candidate, epsilon alpha else.
+
+    The contrast of a candidate has two means in it, with weights 1 and c; the baseline's has one.
+    """
+    if is_baseline:
+        return account.alpha * account.tolerance
+    return (2.0 - account.alpha) * account.tolerance
 
 
 @kernel
@@ -151,14 +167,18 @@ def baseline_margin(
     if account.kind == REVALUE:
         for i in range(dim):
             scratch[i] = ledger.sums[FALLBACK, i] + baseline[i]
-        earned = structural(region, scratch, alpha, account.nonnegative)
-        owed = (1.0 - alpha) * upper(region, ledger.sums[DISPLACED])
-        return account.reserve + lower(region, ledger.sums[PLAYED]) + earned - owed
-    best: float = ledger.bank[0] + structural(region, baseline, alpha, account.nonnegative)
+        earned = structural(region, scratch, alpha, account.nonnegative, 0.0)
+        owed = (1.0 - alpha) * upper(region, ledger.sums[DISPLACED]) + ledger.tally[SLACK]
+        slack = _round_slack(account, True)
+        total: float = account.reserve + lower(region, ledger.sums[PLAYED]) + earned - owed - slack
+        return total
+    best: float = ledger.bank[0] + structural(
+        region, baseline, alpha, account.nonnegative, account.tolerance
+    )
     for m in range(int(ledger.tally[KEPT])):
         for i in range(dim):
             scratch[i] = ledger.prefix[i] - ledger.kept_prefix[m, i] + alpha * baseline[i]
-        value = ledger.kept_bank[m] + lower(region, scratch)
+        value = ledger.kept_bank[m] + lower(region, scratch) - _round_slack(account, True)
         best = max(best, value)
     return best
 
@@ -177,6 +197,11 @@ def charge(
         ledger.bank[0] = margin
     _enter(ledger, account, executed, baseline, is_baseline, 1.0)
     ledger.tally[ROUNDS] += 1.0
+    if account.tolerance > 0.0:
+        slack = _round_slack(account, is_baseline)
+        ledger.tally[SLACK] += slack
+        for m in range(int(ledger.tally[KEPT])):
+            ledger.kept_bank[m] -= slack  # every claim about later rounds pays for this one
     if len(ledger.kept_bank) > 1:
         _checkpoint(ledger)
 
@@ -247,13 +272,19 @@ def amend(
     region, _, _ = opened_evidence(evidence_flat)
     difference = executed - decided
     if account.kind in (JOINT, SEPARATE):
-        cost = lower(region, difference)
+        cost = lower(region, difference) - 2.0 * account.tolerance
         ledger.bank[0] += cost
         for m in range(int(ledger.tally[KEPT])):
             if ledger.kept_round[m] > round_:
                 ledger.kept_bank[m] += cost
                 for i in range(len(difference)):
                     ledger.kept_prefix[m, i] += difference[i]
+    if account.tolerance > 0.0:  # what that round cost every claim that spans it
+        more = _round_slack(account, executed_is_baseline) - _round_slack(account, decided_is_baseline)
+        ledger.tally[SLACK] += more
+        for m in range(int(ledger.tally[KEPT])):
+            if ledger.kept_round[m] <= round_:
+                ledger.kept_bank[m] -= more
     _enter(ledger, account, decided, baseline, decided_is_baseline, -1.0)
     _enter(ledger, account, executed, baseline, executed_is_baseline, 1.0)
     if account.kind == REVALUE:  # its bank is not carried: revalue the corrected sums

@@ -17,9 +17,10 @@ CERTIFICATES = ("joint", "separate")
 LEDGERS = {"carry": 0, "refresh": 1, "checkpoints": 32, "revalue": 0, "none": 0}
 """Ledger name -> room for checkpoints, earlier rounds remembered besides the last one."""
 SELECTIONS = {"filter": 0.0, "thrifty": 0.9, "propose": 0.0}
-"""Selection name -> thrift. ``filter``: the best-scored admissible candidate. ``thrifty``: the same, but
-among those that leave 0.9 of the bank, where there are any: what is not spent on one bold play keeps
-the gate open for the next. ``propose``: only the best-scored candidate is tested."""
+"""Selection name -> thrift. ``filter``: the best-scored admissible candidate. ``thrifty``: the same, but,
+where there are such, among those that leave 0.9 of the bank or six rounds of baseline credit: what is
+not spent on one bold play keeps the gate open for the next. ``propose``: only the best-scored
+candidate is tested."""
 SCORES = {"ucb": 1.0, "blend": 0.5, "mean": 0.0}
 """Score name -> boldness b: the score is the middle of the reward's interval plus b half-widths."""
 
@@ -39,7 +40,8 @@ class Composition:
 
     >>> Composition("cautious", "joint", "refresh", "propose", "refresh, but only the top proposal")
     Composition(name='cautious', certificate='joint', ledger='refresh', selection='propose', \
-summary='refresh, but only the top proposal', score='ucb', confidence=None)
+summary='refresh, but only the top proposal', score='ucb', confidence=None, \
+latches=False)
     """
 
     name: str
@@ -50,6 +52,8 @@ summary='refresh, but only the top proposal', score='ucb', confidence=None)
     score: str = "ucb"
     confidence: str | None = None
     """The set it is made for, used when the model leaves its own choice open."""
+    latches: bool = False
+    """Whether an alarm against the model latches the baseline."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
@@ -77,13 +81,20 @@ summary='refresh, but only the top proposal', score='ucb', confidence=None)
         return LEDGERS[self.ledger]
 
     @property
-    def rule(self) -> tuple[bool, float, float]:
-        """(propose, boldness, thrift), as kernels read them."""
-        return self.selection == "propose", SCORES[self.score], SELECTIONS[self.selection]
+    def rule(self) -> tuple[bool, float, float, bool]:
+        """(propose, boldness, thrift, latches), as kernels read them."""
+        propose = self.selection == "propose"
+        return propose, SCORES[self.score], SELECTIONS[self.selection], self.latches
 
-    def account(self, alpha: float, reserve: float, baseline_nonnegative: bool) -> ledgers.Account:
+    def account(
+        self,
+        alpha: float,
+        reserve: float,
+        baseline_nonnegative: bool = True,
+        misspecification: float = 0.0,
+    ) -> ledgers.Account:
         kind = _ACCOUNTING[self.certificate, self.ledger]
-        return ledgers.Account(alpha, reserve, baseline_nonnegative, kind)
+        return ledgers.Account(alpha, reserve, baseline_nonnegative, kind, misspecification)
 
 
 _REGISTRY: dict[str, Composition] = {}
@@ -124,6 +135,7 @@ for _entry in (
         "recommended: constrained set, checkpoints, thrifty choice",
         score="blend",
         confidence="constrained",
+        latches=True,
     ),
 ):
     register(_entry)

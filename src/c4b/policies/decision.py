@@ -24,6 +24,8 @@ class Decision(NamedTuple):
     """Radius of the confidence set that was used."""
     bank_before: float
     policy: str
+    alarm: str | None
+    """What speaks against the model at this moment; earlier certificates are void then."""
     details: Array
     """(5, K): UCB, margin, joint and separate certificate and score of every candidate."""
 
@@ -88,6 +90,11 @@ class Explanation:
     def summary(self) -> str:
         """One sentence."""
         decision, total = self.decision, len(self.candidates)
+        if decision.alarm:
+            return f"ALARM: {decision.alarm}; certificates are void. {self._reason(decision, total)}"
+        return self._reason(decision, total)
+
+    def _reason(self, decision: Decision, total: int) -> str:
         if math.isnan(decision.bank):
             return f"{decision.policy} has no gate: highest UCB of {total} candidates; nothing certified."
         fit = sum(c.admissible for c in self.candidates)
@@ -96,6 +103,8 @@ class Explanation:
                 f"Candidate {decision.action} was played: admissible ({fit} of {total} were), "
                 f"bank {decision.bank_before:.4f} -> {decision.bank:.4f}."
             )
+        if decision.alarm:
+            return f"The baseline was played; bank {decision.bank:.4f}."
         if not total:
             return f"The baseline was played: there were no candidates; bank {decision.bank:.4f}."
         if fit:
@@ -125,6 +134,7 @@ class Explanation:
             "certificate": plain(decision.certificate),
             "ucb": plain(decision.ucb),
             "radius": plain(decision.radius),
+            "alarm": decision.alarm,
             "summary": self.summary,
             "candidates": [
                 {field: plain(value) for field, value in candidate._asdict().items()}

@@ -82,7 +82,9 @@ class Policy:
         )
         self.baseline_nonnegative = _validate.boolean("baseline_nonnegative", baseline_nonnegative)
         self.absorb = _validate.name("absorb", absorb, ABSORB)
-        account = self.composition.account(self.alpha, self.reserve, self.baseline_nonnegative)
+        account = self.composition.account(
+            self.alpha, self.reserve, self.baseline_nonnegative, model.misspecification
+        )
         self._ledger = ledgers.opening(account, model.dim, self.composition.checkpoints)
         self._rule = self.composition.rule
         self._outcomes = Outcomes(in_order=self.absorb == "in-order")
@@ -154,6 +156,11 @@ class Policy:
             remedy = "must hold finite numbers only"
             raise InvalidInput(f"{place}candidates[{row}]", candidates[row], remedy)
         if action == NO_SAFE_ACTION:
+            if self.composition.latches and self.alarm:
+                raise NoSafeAction(
+                    f"round {self._rounds}: the model is refuted ({self.alarm}) and the baseline is "
+                    "not known to be nonnegative; review the model before going on"
+                )
             raise NoSafeAction(
                 f"round {self._rounds}: no candidate and not even the baseline is certified (baseline "
                 f"margin {bank:.4g} < 0); allow a reserve, add history, or declare "
@@ -171,6 +178,7 @@ class Policy:
             self.evidence.radius,
             before,
             self.composition.name,
+            self.alarm,
             details,
         )
 
@@ -322,6 +330,11 @@ class Policy:
     def radius(self) -> float:
         """Radius beta of the confidence set."""
         return self.evidence.radius
+
+    @property
+    def alarm(self) -> str | None:
+        """What speaks against the model, or None. A policy that latches then plays the baseline only."""
+        return self.evidence.alarm
 
     @property
     def rounds(self) -> int:

@@ -11,7 +11,7 @@ from c4b.certificates.kernels import (
     structural,
 )
 from c4b.evidence.bounds import SQUARES, lower, new_forms, pool_forms, pool_lower, pool_upper, upper
-from c4b.evidence.statistics import Region
+from c4b.evidence.statistics import ALARM, Region
 from c4b.evidence.statistics import opened as opened_evidence
 from c4b.ledger.kernels import (
     JOINT,
@@ -31,6 +31,8 @@ NO_SAFE_ACTION, NOT_FINITE = -2, -3
 UCB, MARGIN, JOINT_BOUND, SEPARATE_BOUND, SCORE = 0, 1, 2, 3, 4
 ROWS = 5
 """Rows of ``details`` (ROWS, K), what is known of every candidate."""
+CUSHION = 6.0
+"""A thrifty choice keeps no more than this many rounds of certified baseline credit in the bank."""
 BLOCK = 256
 """Candidates assessed at a time, so that everything about them stays in cache."""
 TILE = 32
@@ -93,7 +95,7 @@ def proposal(details: Array) -> int:
 
 @inlined
 def best_from(details: Array, least: float) -> int:
-    """Highest finite score among margins >= ``least``, lowest index on ties; BASELINE if there is none."""
+    """Highest finite score among margins >= ``least``, lowest index on ties, or BASELINE."""
     best, top = BASELINE, -np.inf
     for k in range(details.shape[1]):
         if details[MARGIN, k] >= least and details[SCORE, k] > top and details[SCORE, k] < np.inf:
@@ -123,6 +125,7 @@ def settle(
     account: Account,
     propose: bool,
     thrift: float,
+    alarmed: bool,
     candidates: Array,
     baseline: Array,
     details: Array,
@@ -132,10 +135,14 @@ def settle(
 
     Returns (action, BASELINE or NO_SAFE_ACTION; its margin) and writes the features of what is
     executed. Without known nonnegativity a baseline whose margin is below 0 stops the policy; then
-    nothing is charged.
+    nothing is charged. ``alarmed``: the model is refuted, so no certificate counts and only a baseline
+    that is known to be nonnegative is played.
     """
-    least = thrift * ledger.bank[0] if thrift > 0.0 else 0.0
-    action = choose(details, propose, least)
+    least = 0.0
+    if thrift > 0.0:
+        credit = structural(region, baseline, account.alpha, True, account.tolerance)
+        least = min(thrift * ledger.bank[0], CUSHION * credit)
+    action = BASELINE if alarmed else choose(details, propose, least)
     while action != BASELINE and not _usable(candidates, action):
         details[UCB, action] = np.inf  # absorbing it could overflow: never admitted
         details[SCORE, action] = np.inf
@@ -145,7 +152,8 @@ def settle(
         margin = baseline_margin(ledger, account, region, baseline, executed)
         for i in range(len(executed)):
             executed[i] = baseline[i]
-        if account.kind != UNGATED and not account.nonnegative and not margin >= 0.0:
+        unsafe = not account.nonnegative and (alarmed or not margin >= 0.0)
+        if account.kind != UNGATED and unsafe:
             return NO_SAFE_ACTION, margin
     else:
         margin = details[MARGIN, action] if account.kind != UNGATED else np.nan
@@ -170,7 +178,7 @@ def executed_bounds(
     The one that the account's kind needed is in ``details`` already.
     """
     if action == BASELINE:
-        bound = structural(region, baseline, account.alpha, account.nonnegative)
+        bound = structural(region, baseline, account.alpha, account.nonnegative, account.tolerance)
         return bound, bound
     if account.kind == SEPARATE:
         separate = details[SEPARATE_BOUND, action]
@@ -191,6 +199,7 @@ def decide(
     propose: bool,
     boldness: float,
     thrift: float,
+    latches: bool,
     candidates: Array,
     baseline: Array,
 ) -> tuple[int, float, float, float, Array, Array]:
@@ -200,7 +209,8 @@ def decide(
     (4, K), executed features (d,)). With the code NOT_FINITE the margin is the offending candidate,
     or BASELINE.
     """
-    region, _, _ = opened_evidence(evidence_flat)
+    region, data, _ = opened_evidence(evidence_flat)
+    alarmed = latches and data.tally[ALARM] != 0.0
     ledger, account = opened_ledger(ledger_flat)
     size, dim = candidates.shape
     details = np.empty((ROWS, size))
@@ -219,10 +229,10 @@ def decide(
         if bad >= 0:
             return NOT_FINITE, float(start + bad), np.nan, np.nan, details, executed
     action, margin = settle(
-        region, ledger, account, propose, thrift, candidates, baseline, details, executed
+        region, ledger, account, propose, thrift, alarmed, candidates, baseline, details, executed
     )
     if action < 0:
-        bound = structural(region, baseline, account.alpha, account.nonnegative)
+        bound = structural(region, baseline, account.alpha, account.nonnegative, account.tolerance)
         return action, margin, upper(region, baseline), bound, details, executed
     bound = details[SEPARATE_BOUND if account.kind == SEPARATE else JOINT_BOUND, action]
     return action, margin, details[UCB, action], bound, details, executed

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+import inspect
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,29 +19,71 @@ from c4b.study import draws
 from c4b.study.plan import Setting
 
 
-@lru_cache(maxsize=8)
 def read_table(path: str, dim: int) -> Array:
     """A pool of candidates, shape (N, dim), from a CSV (with a heading), Parquet or NPY file."""
+    state = _file(path).stat()
+    return _read_table(path, dim, state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=8)
+def _read_table(path: str, dim: int, *_state: int) -> Array:
+    """Read once for all episodes, and again when the file has changed."""
     file = Path(path)
-    if not file.is_file():
-        raise InvalidInput("source", path, "there is no such file; give its path from the study file")
     try:
         if file.suffix == ".npy":
             content: Any = np.load(file, allow_pickle=False)
         elif file.suffix == ".csv":
-            content = pl.read_csv(file).to_numpy()
+            content = _read_csv(file)
         elif file.suffix == ".parquet":
-            content = pl.read_parquet(file).to_numpy()
+            content = pl.read_parquet(file, glob=False).to_numpy()
         else:
             raise InvalidInput("source", path, "must end in .csv, .parquet or .npy")
-    except (ValueError, OSError, pl.exceptions.PolarsError) as error:
+    except (ValueError, OSError, EOFError, pl.exceptions.PolarsError) as error:
         if isinstance(error, InvalidInput):
             raise
-        raise InvalidInput("source", path, f"cannot be read: {error}") from error
-    table = _validate.table(f"source {path}", content, dim)
+        raise InvalidInput("source", path, f"cannot be read: {_first_line(error)}") from error
+    try:
+        table = _validate.table("source", content, dim)
+    except InvalidInput as error:
+        raise InvalidInput(
+            "source", path, f"must hold one candidate a row, {dim} finite numbers each; {_what(content)}"
+        ) from error
     if not len(table):
         raise InvalidInput("source", path, "holds no rows")
     return table
+
+
+def _file(path: str) -> Path:
+    if not Path(path).is_file():
+        raise InvalidInput("source", path, "there is no such file; give its path from the study file")
+    return Path(path)
+
+
+def _read_csv(file: Path) -> Any:
+    table = pl.read_csv(file, glob=False)
+    if all(_is_number(name) for name in table.columns):
+        raise InvalidInput("source", str(file), "its first line must be a heading, not numbers")
+    return table.to_numpy()
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _what(content: Any) -> str:
+    if content.ndim != 2:
+        return f"it has {content.ndim} axes"
+    if content.dtype.kind not in "buif":
+        return "some of it is not numbers"
+    return f"it has {content.shape[1]} columns" if np.isfinite(content).all() else "some is not finite"
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0]
 
 
 @lru_cache(maxsize=8)
@@ -48,13 +92,24 @@ def load_function(source: str) -> draws.Generator:
     module, _, function = source.partition(":")
     try:
         found: draws.Generator = getattr(importlib.import_module(module), function)
-    except (ImportError, AttributeError, ValueError) as error:
+    except Exception as error:  # the user's module may fail in any way
         raise InvalidInput(
-            "source", source, f"cannot be imported as module:function ({error})"
+            "source", source, f"cannot be imported as module:function ({_first_line(error)})"
         ) from error
     if not callable(found):
         raise InvalidInput("source", source, "is not a function")
     return found
+
+
+def content(generator: str, source: str) -> bytes:
+    """Names what a source holds, so that results of an edited one are not taken for its own."""
+    if generator == "file":
+        return hashlib.sha256(_file(source).read_bytes()).digest()
+    if generator == "python":
+        module = inspect.getmodule(load_function(source))
+        file = getattr(module, "__file__", None)
+        return hashlib.sha256(Path(file).read_bytes()).digest() if file else b""
+    return b""
 
 
 def check(setting: Setting) -> None:
@@ -73,7 +128,16 @@ def check(setting: Setting) -> None:
 def _from_function(setting: Setting, rng: np.random.Generator, rounds: int) -> Array:
     assert setting.source is not None
     shape = (rounds, setting.count, setting.dim)
-    features = np.asarray(load_function(setting.source)(rng, *shape), dtype=np.float64)
+    function = load_function(setting.source)
+    try:
+        features = np.asarray(function(rng, *shape), dtype=np.float64)
+    except Exception as error:  # the user's function may fail in any way
+        raise InvalidInput(
+            "source",
+            setting.source,
+            "called as f(rng, rounds, count, dim) it raised "
+            f"{type(error).__name__}: {_first_line(error)}",
+        ) from error
     if features.shape != shape or not np.all(np.abs(features) <= _validate.LARGEST):
         raise InvalidInput(
             "source",

@@ -49,7 +49,6 @@ def differences(first: Results, second: Results) -> list[Difference]:
 
 def _alike(first: Results, s: int, second: Results, o: int) -> bool:
     """Equal in every field that either study sweeps."""
-    fields = {*first.study.swept, *second.study.swept} & ({*first.study.swept} | {*second.study.swept})
-    shared = [f for f in fields if f in first.study.swept and f in second.study.swept] or list(fields)
+    fields = {*first.study.swept, *second.study.swept}
     a, b = first.study.settings[s], second.study.settings[o]
-    return all(getattr(a, f) == getattr(b, f) for f in shared)
+    return all(getattr(a, f) == getattr(b, f) for f in fields)

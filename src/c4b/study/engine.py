@@ -10,7 +10,7 @@ import numpy as np
 from c4b._jit import kernel
 from c4b._validate import Array, Counts
 from c4b.evidence.bounds import contains
-from c4b.evidence.statistics import add, recentre
+from c4b.evidence.statistics import ALARM, add, recentre
 from c4b.evidence.statistics import opened as opened_evidence
 from c4b.ledger.kernels import UNGATED
 from c4b.ledger.kernels import opened as opened_ledger
@@ -83,6 +83,7 @@ def run_episode(
     propose: bool,
     boldness: float,
     thrift: float,
+    latches: bool,
     wait: int,
     scene: Scene,
     work: Workspace,
@@ -117,13 +118,14 @@ def run_episode(
     for t in range(rounds):
         covered &= contains(region, data, theta)
         pool = pools[t]
+        alarmed = latches and data.tally[ALARM] != 0.0
         score(region, pool, forms, boldness, details)
         certify(region, ledger, account, pool, baseline, forms, scratch, details, False)
         if t < wait:
             for k in range(size):
                 details[MARGIN, k] = -np.inf
         action, margin = settle(
-            region, ledger, account, propose, thrift, pool.T, baseline, details, executed
+            region, ledger, account, propose, thrift, alarmed, pool.T, baseline, details, executed
         )
         fell_back = action == BASELINE
         mean = baseline_mean if fell_back else means[t, action]

@@ -27,6 +27,10 @@ _STYLES = [
 ]
 
 
+MOST_LINES = 150
+"""Settings in one picture; the report's table holds them all."""
+
+
 def draw(results: Results, folder: Path) -> list[Path]:
     """All figures that the study's own shape allows; returns the PNG files."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -130,7 +134,7 @@ def reserve_sensitivity(results: Results, like: int) -> Figure:
 
 def reward_ratio(results: Results) -> Figure:
     """Every setting on one line, every method a mark: the whole study at a glance."""
-    settings = range(len(results.study.settings))
+    settings = range(min(len(results.study.settings), MOST_LINES))
     figure = _new(6.4, max(2.4, 0.24 * len(settings) + 1.2))
     axes = figure.subplots()
     for n, method in enumerate(results.study.methods):
@@ -140,6 +144,8 @@ def reward_ratio(results: Results) -> Figure:
     axes.axvline(1.0, color="black", linewidth=0.8)
     axes.set_yticks(list(settings), [results.describe(s) for s in settings], fontsize=7)
     axes.invert_yaxis()
+    if len(settings) < len(results.study.settings):
+        axes.set_title(f"the first {MOST_LINES} of {len(results.study.settings)} settings", fontsize=9)
     axes.set_xlabel("mean reward / baseline mean")
     axes.grid(alpha=0.25)
     figure.legend(fontsize=8, ncols=min(3, len(results.study.methods)), loc="outside lower center")

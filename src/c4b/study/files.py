@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import tomllib
 from importlib import resources
 from pathlib import Path
@@ -24,12 +25,14 @@ SECTIONS: dict[str, dict[str, str]] = {
         "norm_bound": "norm_bound",
         "confidence": "confidence",
         "assumed_sigma": "assumed_sigma",
+        "misspecification": "misspecification",
         "reserve": "reserve",
     },
     "deployment": {"rounds": "rounds"},
 }
 """Section -> key in the file -> field of ``Setting``."""
 TOP = ("name", "title", "episodes", "seed", "methods")
+WHOLE = ("count", "rounds", "history_size")
 VECTORS = ("theta", "baseline")
 METHOD_KEYS = ("label", "policy", "confidence", "after_forced_phase")
 
@@ -65,8 +68,9 @@ def parse(text: str, where: str, folder: Path) -> Study:
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise StudyFileError(where, "not TOML", str(error)) from error
+        raise StudyFileError(where, "not TOML", f"mend the syntax: {error}") from error
     _known(where, "", document, (*TOP, *SECTIONS))
+    name = _text(where, "name", document.get("name", Path(where).stem))
     axes = _axes(where, document, folder)
     swept = [field for field, values in axes.items() if len(values) > 1]
     settings = []
@@ -80,8 +84,8 @@ def parse(text: str, where: str, folder: Path) -> Study:
         settings.append(setting)
     try:
         return Study(
-            str(document.get("name", Path(where).stem)),
-            str(document.get("title", document.get("name", Path(where).stem))),
+            name,
+            _text(where, "title", document.get("title", name)),
             tuple(_methods(where, document.get("methods"))),
             tuple(settings),
             tuple(swept),
@@ -112,17 +116,29 @@ def _axes(where: str, document: dict[str, Any], folder: Path) -> dict[str, list[
             if not values:
                 raise StudyFileError(f"{where}: {section}.{key}", value, "give at least one value")
             if field == "source":
-                generator = document.get("candidates", {}).get("generator")
-                values = [str(folder / str(v)) if generator == "file" else str(v) for v in values]
+                values = [_source(f"{where}: {section}.{key}", v, content, folder) for v in values]
             for v in values:
                 if values.count(v) > 1:
                     raise StudyFileError(f"{where}: {section}.{key}", v, "appears twice in the sweep")
-            axes[field] = [float(v) if isinstance(v, int) and _is_real(field) else v for v in values]
+            axes[field] = [float(v) if type(v) is int and field not in WHOLE else v for v in values]
     return axes
 
 
-def _is_real(field: str) -> bool:
-    return field not in ("count", "rounds", "history_size")
+def _source(place: str, value: Any, section: dict[str, Any], folder: Path) -> str:
+    """Paths start at the study file; modules beside it can be imported."""
+    if not isinstance(value, str) or not value:
+        raise StudyFileError(place, value, "must be the path of a file or 'module:function'")
+    if section.get("generator") in ("file", ["file"]):
+        return str((folder / value).resolve())
+    if str(folder.resolve()) not in sys.path:
+        sys.path.append(str(folder.resolve()))
+    return value
+
+
+def _text(where: str, key: str, value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise StudyFileError(f"{where}: {key}", value, "must be a text, in quotes")
+    return value
 
 
 def _vector(where: str, key: str, value: Any) -> tuple[float, ...]:
@@ -146,12 +162,12 @@ def _methods(where: str, value: Any) -> list[Method]:
                 f"{where}: methods", entry, 'must be a name or {policy = "…", label = "…"}'
             )
         _known(where, "methods", entry, METHOD_KEYS)
-        label = entry.get("label", entry["policy"])
+        label = _text(where, "methods.label", entry.get("label", entry["policy"]))
         try:
             late = _validate.boolean("after_forced_phase", entry.get("after_forced_phase", False))
-            methods.append(Method(str(label), entry["policy"], entry.get("confidence"), late))
+            methods.append(Method(label, entry["policy"], entry.get("confidence"), late))
         except InvalidInput as error:
-            raise _named(where, error) from error
+            raise _named(where, error, {key: f"methods.{key}" for key in METHOD_KEYS}) from error
     return methods
 
 
@@ -162,18 +178,18 @@ def _known(where: str, section: str, content: dict[str, Any], keys: Any) -> None
             raise StudyFileError(place, value, "unknown key; known are " + ", ".join(keys))
 
 
-def _named(where: str, error: InvalidInput) -> StudyFileError:
+_SPELLED = {
+    field: f"{section}.{key}" for section, keys in SECTIONS.items() for key, field in keys.items()
+}
+
+
+def _named(where: str, error: InvalidInput, spelled: dict[str, str] = _SPELLED) -> StudyFileError:
     """The same complaint with the file and, where there is one, the key as the file spells it."""
-    argument = error.argument
-    for section, keys in SECTIONS.items():
-        for key, field in keys.items():
-            if argument == field or argument.startswith(f"{field}["):
-                argument = f"{section}.{key}{argument[len(field) :]}"
-                break
-        else:
-            continue
-        break
-    named = StudyFileError(f"{where}: {argument}", None, error.remedy)
+    if isinstance(error, StudyFileError):
+        return error
+    field, bracket, index = error.argument.partition("[")
+    argument = f"{where}: {spelled.get(field, field)}{bracket}{index}"
+    named = StudyFileError(argument, None, error.remedy)
     named.shown = error.shown
-    named.args = (f"{where}: {argument} = {error.shown}: {error.remedy}",)
+    named.args = (f"{argument} = {error.shown}: {error.remedy}",)
     return named

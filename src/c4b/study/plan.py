@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import json
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -42,6 +40,7 @@ class Setting:
     norm_bound: float = 1.5
     confidence: str | None = None
     assumed_sigma: float | None = None
+    misspecification: float = 0.0
     noise: str = "gaussian"
     generator: str = "sphere"
     source: str | None = None
@@ -62,6 +61,8 @@ class Setting:
         _validate.count("rounds", self.rounds, 1, "must be a whole number of at least 1")
         _validate.nonnegative("rho", self.rho, "must be a number >= 0")
         _validate.positive("sigma", self.sigma, "must be a positive number")
+        if self.assumed_sigma is not None:
+            _validate.positive("assumed_sigma", self.assumed_sigma, "must be a positive number")
         _validate.nonnegative("reserve", self.reserve, "must be a number >= 0")
         _validate.fraction("alpha", self.alpha, "must lie strictly between 0 and 1")
         needs_source = self.generator in ("file", "python")
@@ -98,16 +99,18 @@ class Setting:
     def forced_rounds(self) -> int:
         """Rounds that any gate certified over the whole set must give to the baseline.
 
-        Baseline-only data say nothing about directions orthogonal to x(b). Until reserve and baseline
-        credit cover a theta opposite to u, candidate (1, rho u) cannot be certified, even with the
-        baseline's mean m known: R0 + (n + 1) alpha m >= rho sqrt(S^2 - m^2). 0 where the history or
-        the generator says more than that.
+        Baseline-only data say nothing about directions orthogonal to x(b) = (s, 0, ..., 0). Until reserve
+        and baseline credit cover a theta opposite to u, candidate (1, rho u) cannot be certified, even
+        with the baseline's mean m known: R0 + n alpha m + (1/s - c) m >= rho sqrt(S^2 - (m/s)^2). 0 where
+        history, generator or baseline say more than that.
         """
-        if self.history != "baseline" or self.generator != "sphere":
+        rest = self.baseline[1:]
+        if self.history != "baseline" or self.generator != "sphere" or any(rest):
             return 0
-        mean = self.baseline_mean
-        worst = self.rho * math.sqrt(max(self.norm_bound**2 - mean**2, 0.0))
-        return max(0, math.ceil((worst - self.reserve) / (self.alpha * mean) - 1.0 - 1e-12))
+        mean, first = self.baseline_mean, self.theta[0]
+        worst = self.rho * math.sqrt(max(self.norm_bound**2 - first**2, 0.0))
+        gain = first - (1.0 - self.alpha) * mean  # what a candidate with u orthogonal to theta adds
+        return max(0, math.ceil((worst - self.reserve - gain) / (self.alpha * mean) - 1e-12))
 
     def model(self, confidence: str) -> LinearModel:
         """What the learner assumes."""
@@ -118,6 +121,7 @@ class Setting:
             ridge=self.ridge,
             delta=self.delta,
             confidence=confidence,
+            misspecification=self.misspecification,
         )
 
     def vectors(self) -> tuple[Array, Array]:
@@ -162,6 +166,8 @@ class Study:
     seed: int
 
     def __post_init__(self) -> None:
+        if not self.name.strip() or {*self.name} & {*"/\\\0"} or self.name in (".", ".."):
+            raise InvalidInput("name", self.name, "must be usable as the name of a folder")
         _validate.count("episodes", self.episodes, 2, "must be a whole number of at least 2")
         _validate.count("seed", self.seed, 0, "must be a whole number of at least 0")
         if self.seed >= 2**63:
@@ -203,8 +209,3 @@ class Study:
             data["episodes"],
             data["seed"],
         )
-
-    def draws_identity(self) -> str:
-        """Names everything but the number of episodes: what finished chunks may be reused for."""
-        told = {**self.to_dict(), "episodes": None, "title": None}
-        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]

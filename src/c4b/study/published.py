@@ -42,8 +42,7 @@ def is_papers_study(results: Results) -> bool:
     from c4b.study.files import load  # noqa: PLC0415 (files import candidates, which import plan)
 
     paper = load("paper")
-    labels = {method.label for method in results.study.methods}
-    return results.study.settings == paper.settings and set(METHODS) <= labels
+    return results.study.settings == paper.settings and {*paper.methods} <= {*results.study.methods}
 
 
 def central(results: Results, history: str) -> int:
@@ -140,11 +139,11 @@ def _scored(
 
 
 def to_json(comparisons: list[Comparison]) -> dict[str, Any]:
-    """The content of ``comparison.json``."""
+    """The content of ``comparison.json``; an infinite z, which JSON cannot hold, becomes null."""
     scores = [abs(c.z) for c in comparisons]
     return {
-        "numbers": [c._asdict() for c in comparisons],
-        "max_abs_z": max(scores),
+        "numbers": [{**c._asdict(), "z": c.z if math.isfinite(c.z) else None} for c in comparisons],
+        "max_abs_z": max(scores) if math.isfinite(max(scores)) else None,
         "within_3": sum(score <= 3.0 for score in scores),
         "count": len(comparisons),
     }

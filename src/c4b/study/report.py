@@ -14,15 +14,20 @@ from c4b.study.statistics import student
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8881; --good: #1a7f37; --bad: #c62828; }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
-.scroll { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: .25rem .7rem; border-bottom: 1px solid var(--line); text-align: right; }
+.scroll { overflow-x: auto; font-size: .93em; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+th, td { padding: .25rem .55rem; border-bottom: 1px solid var(--line); }
+th, td { text-align: right; } td { white-space: nowrap; } th { vertical-align: bottom; }
 th:first-child, td:first-child { text-align: left; } thead th { border-bottom-width: 2px; }
 figure { margin: 1rem 0; } figure img { max-width: 100%; background: white; }
 figcaption, .note { color: color-mix(in srgb, currentColor 70%, transparent); font-size: .9em; }
 .verdict { padding: .6rem .9rem; background: var(--soft); border-left: 4px solid var(--good); }
-.verdict.bad { border-color: var(--bad); } code { font-size: .92em; }
+.verdict.bad { border-color: var(--bad); } summary { margin-top: .6rem; cursor: pointer; }
+@media (max-width: 40rem) { td:first-child { white-space: normal; min-width: 8rem; } }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .3rem 1rem; }
+dt { font-weight: 600; } dd { margin: 0; overflow-wrap: anywhere; }
 """
 _CAPTIONS = {
     "cumulative_fallback": "Share of rounds so far in which the baseline was played; bars are 95 % "
@@ -46,12 +51,12 @@ def verdict(results: Results) -> tuple[bool, str]:
     if not published.is_papers_study(results):
         good = not any(row.on_covered for row in rows)
         return good, f"{safe}."
-    told = published.to_json(published.compare(results))
-    fits = told["max_abs_z"] <= published.ACCEPTED
+    scores = [abs(c.z) for c in published.compare(results)]
+    fits = max(scores) <= published.ACCEPTED
     start = "REPRODUCED" if fits and not violations and not uncovered else "NOT REPRODUCED"
     return start == "REPRODUCED", (
-        f"{start}: largest |z| is {told['max_abs_z']:.2f} over {told['count']} published numbers "
-        f"({told['within_3']} within 3); {safe}."
+        f"{start}: largest |z| is {max(scores):.2f} over {len(scores)} published numbers "
+        f"({sum(score <= 3.0 for score in scores)} within 3); {safe}."
     )
 
 
@@ -213,4 +218,5 @@ def _what_was_run(results: Results) -> str:
         ("machine", f"{run['machine']}, Python {run['python']}"),
         ("versions", ", ".join(f"{name} {version}" for name, version in run["versions"].items())),
     ]
-    return "<h2>What was run</h2>" + _table(["", ""], facts)
+    told = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts)
+    return f"<h2>What was run</h2><dl>{told}</dl>"

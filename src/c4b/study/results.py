@@ -7,6 +7,7 @@ round). Everything else in it can be made again from these three.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,8 @@ from c4b.study.statistics import student_from_sums
 
 ROW_GROUP = 65_536
 """Rows of a Parquet row group; fixed, so that the file's bytes depend on nothing but its rows."""
+KEPT_BYTES = 4_000_000
+"""Columns up to this size stay in memory once they were read."""
 FLAGS = ("violation", "covered")
 
 
@@ -69,7 +72,7 @@ def chunk_frame(study: Study, chunk: Chunk) -> pl.DataFrame:
 def write_results(frames: list[Path], target: Path) -> None:
     """Concatenate chunk files, in order, without holding them in memory."""
     draft = target.with_suffix(".part")
-    pl.scan_parquet(frames).sink_parquet(
+    pl.scan_parquet(frames, glob=False).sink_parquet(
         draft, row_group_size=ROW_GROUP, maintain_order=True, compression="zstd"
     )
     draft.replace(target)
@@ -90,23 +93,46 @@ def write_trajectories(study: Study, total: Counts, squares: Counts, target: Pat
                         "method": [method.label] * setting.rounds,
                         "round": rounds,
                         "fallback_count": mean[s, m, : setting.rounds],
+                        "fallback_sum": total[s, m, : setting.rounds],
+                        "fallback_square_sum": squares[s, m, : setting.rounds],
                         "fallback_share": mean[s, m, : setting.rounds] / rounds,
                         "half_width_95": half[s, m, : setting.rounds] / rounds,
                     }
                 )
             )
-    pl.concat(parts).write_parquet(target, compression="zstd")
+    draft = target.with_suffix(".part")
+    pl.concat(parts).write_parquet(draft, compression="zstd")
+    draft.replace(target)
+
+
+def trajectory_sums(found: Results) -> tuple[Counts, Counts]:
+    """Sums and sums of squares of cumulative fallback counts, each (S, M, T), as they were written."""
+    study = found.study
+    sums = np.zeros((2, len(study.settings), len(study.methods), study.rounds), dtype=np.int64)
+    at = 0
+    for s, setting in enumerate(study.settings):
+        for m in range(len(study.methods)):
+            part = found.trajectories.slice(at, setting.rounds)
+            at += setting.rounds
+            sums[0, s, m, : setting.rounds] = part["fallback_sum"].to_numpy()
+            sums[1, s, m, : setting.rounds] = part["fallback_square_sum"].to_numpy()
+    return sums[0], sums[1]
 
 
 @dataclass(frozen=True)
 class Results:
-    """A finished study, read back."""
+    """A finished study, read back; rows are read when they are asked for."""
 
     folder: Path
     study: Study
     run: dict[str, Any]
-    frame: pl.DataFrame
     trajectories: pl.DataFrame
+    _columns: dict[str, Array] = dataclasses.field(default_factory=dict, repr=False)
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """All rows; large for many episodes."""
+        return pl.read_parquet(self.folder / "results.parquet", glob=False)
 
     def find(self, **fields: Any) -> int:
         """Number of the one setting with these values."""
@@ -121,10 +147,21 @@ class Results:
 
     def values(self, setting: int, method: str, metric: str) -> Array:
         """One metric by episode, shape (episodes,)."""
-        rows = self.frame.filter((pl.col("setting") == setting) & (pl.col("method") == method))
-        if rows.is_empty():
+        labels = [known.label for known in self.study.methods]
+        if method not in labels or not 0 <= setting < len(self.study.settings):
             raise NoResults(f"{self.folder}: no rows for setting {setting}, method {method!r}")
-        return rows[metric].cast(pl.Float64).to_numpy()
+        return self._column(metric)[:, setting, labels.index(method)]
+
+    def _column(self, metric: str) -> Array:
+        """(episodes, settings, methods), the order of the rows."""
+        if metric in self._columns:
+            return self._columns[metric]
+        read = pl.read_parquet(self.folder / "results.parquet", columns=[metric], glob=False)
+        shape = (self.study.episodes, len(self.study.settings), len(self.study.methods))
+        column: Array = read[metric].cast(pl.Float64).to_numpy().reshape(shape)
+        if column.nbytes <= KEPT_BYTES:  # a very long study is read again rather than kept
+            self._columns[metric] = column
+        return column
 
     def describe(self, setting: int) -> str:
         fields = columns(self.study)
@@ -139,13 +176,13 @@ def read(folder: str | Path) -> Results:
         if not (folder / name).is_file():
             raise NoResults(f"{folder}: {name} is missing; run `c4b study run` with --out {folder}")
     try:
-        told = json.loads((folder / "study.json").read_text())
-        return Results(
-            folder,
-            Study.from_dict(told["study"]),
-            told["run"],
-            pl.read_parquet(folder / "results.parquet"),
-            pl.read_parquet(folder / "trajectories.parquet"),
-        )
-    except (ValueError, KeyError, TypeError, pl.exceptions.PolarsError) as error:
+        told = json.loads((folder / "study.json").read_text(encoding="utf-8"))
+        study = Study.from_dict(told["study"])
+        rows = pl.scan_parquet(folder / "results.parquet", glob=False).select(pl.len()).collect().item()
+        trajectories = pl.read_parquet(folder / "trajectories.parquet", glob=False)
+        found = Results(folder, study, told["run"], trajectories)
+    except (C4BError, OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError) as error:
         raise NoResults(f"{folder}: cannot be read ({error}); run the study again") from error
+    if rows != study.episodes * len(study.settings) * len(study.methods):
+        raise NoResults(f"{folder}: results.parquet does not belong to study.json; run the study again")
+    return found

@@ -76,7 +76,9 @@ def _prepared(study: Study) -> list[list[_Run]]:
             confidence = method.confidence_in(setting)
             which = known.setdefault(confidence, len(known))
             composition = method.composition
-            account = composition.account(setting.alpha, setting.reserve, True)
+            account = composition.account(
+                setting.alpha, setting.reserve, misspecification=setting.misspecification
+            )
             ledger = ledgers.opening(account, setting.dim, composition.checkpoints)
             empty = statistics.empty(setting.model(confidence))
             work = workspace(empty, ledger, setting.dim, setting.count)

@@ -78,13 +78,18 @@ def overview(results: Results) -> str:
     return _tabular("l" * len(fields) + "r" * len(labels), heading, rows)
 
 
+_SPECIAL = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        **{character: "\\" + character for character in "&%$#_{}"},
+    }
+)
+
+
 def _escape(text: str) -> str:
-    return (
-        text.replace("\\", r"\textbackslash{}")
-        .replace("_", r"\_")
-        .replace("&", r"\&")
-        .replace("%", r"\%")
-    )
+    return text.translate(_SPECIAL)
 
 
 def _tabular(columns: str, heading: str, rows: list[str]) -> str:

@@ -1,0 +1,137 @@
+"""What a user types, what comes back, and with which exit code."""
+
+import html
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from c4b.study import published
+from small import TOML, Call, study_file
+
+COMMANDS = [[], ["reproduce"], ["policies"], ["study"],
+            *(["study", name] for name in ("run", "init", "report", "compare"))]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_has_help(c4b: Call, command: list[str]) -> None:
+    assert c4b(*command, "--help").code == 0
+    assert f"Usage: {' '.join(['c4b', *command])}" in " ".join(c4b.out.split())
+    assert not c4b.err
+
+
+def test_the_version(c4b: Call) -> None:
+    assert c4b("--version").code == 0
+    assert c4b.out.startswith("reserve-c4b ")
+
+
+def test_policies_are_listed_in_full(c4b: Call) -> None:
+    assert c4b("policies").code == 0
+    for name in published.METHODS:
+        assert name in c4b.out
+    assert "no gate: highest UCB, certifies nothing" in c4b.out  # not cut off
+
+
+def test_run_prints_a_table_and_a_verdict(c4b: Call, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert c4b("study", "run", study_file(tmp_path), "--out", out).code == 0
+    assert "history=baseline, reserve=0.5" in c4b.out
+    assert f"Report: {out / 'report.html'}\n" in c4b.out
+    assert c4b.out.endswith("violations and 0 coverage failures in 48 gated episodes.\n")
+    assert c4b.err == "small: 0/6 episodes\nsmall: 6/6 episodes\n"
+    made = {path.name for path in out.iterdir()}
+    assert made == {"results.parquet", "trajectories.parquet", "study.json", "report.html", "tables",
+                    "figures"}  # fmt: skip
+    told = json.loads((out / "study.json").read_text())["run"]
+    assert told["command"].startswith("c4b study run ")
+    assert html.escape(told["command"]) in (out / "report.html").read_text()
+
+
+def test_the_default_folder_is_named_after_the_study(
+    c4b: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert c4b("study", "run", study_file(tmp_path)).code == 0
+    assert (tmp_path / "results" / "small" / "report.html").is_file()
+
+
+def test_a_finished_study_is_not_run_again(c4b: Call, tmp_path: Path) -> None:
+    call = ("study", "run", study_file(tmp_path), "--out", tmp_path / "out")
+    c4b(*call)
+    before = (tmp_path / "out" / "results.parquet").stat()
+    assert c4b(*call).code == 0
+    assert "nothing to simulate" in c4b.out
+    after = (tmp_path / "out" / "results.parquet").stat()
+    assert (after.st_mtime_ns, after.st_ino) == (before.st_mtime_ns, before.st_ino)
+
+
+def test_options_override_the_file(c4b: Call, tmp_path: Path) -> None:
+    path = study_file(tmp_path)
+    assert (
+        c4b("study", "run", path, "--out", tmp_path / "o", "--episodes", 3, "--seed", 9, "--jobs", 1).code
+        == 0
+    )
+    told = json.loads((tmp_path / "o" / "study.json").read_text())
+    assert (told["study"]["episodes"], told["study"]["seed"], told["run"]["workers"]) == (3, 9, 1)
+
+
+def test_report_rebuilds_everything_from_the_results(c4b: Call, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    c4b("study", "run", study_file(tmp_path), "--out", out)
+    before = {p.relative_to(out): p.read_bytes() for p in out.rglob("*") if p.is_file()}
+    for name in ("tables", "figures"):
+        shutil.rmtree(out / name)
+    (out / "report.html").unlink()
+    (tmp_path / "study.toml").unlink()
+    assert c4b("study", "report", out).code == 0
+    after = {p.relative_to(out): p.read_bytes() for p in out.rglob("*") if p.is_file()}
+    assert before == after
+
+
+def test_init_writes_an_example_that_runs(
+    c4b: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert c4b("study", "init").code == 0
+    assert c4b("study", "run", "study.toml", "--episodes", 2).code == 0
+    assert "refresh, mixture" in c4b.out
+    text = Path("study.toml").read_text()
+    assert c4b("study", "init").code == 2
+    assert "exists already" in c4b.err
+    assert Path("study.toml").read_text() == text
+
+
+def test_compare_prints_paired_differences(c4b: Call, tmp_path: Path) -> None:
+    c4b("study", "run", study_file(tmp_path), "--out", tmp_path / "a")
+    other = study_file(tmp_path, TOML.replace("sigma = 0.2", "sigma = 0.1"), "other.toml")
+    c4b("study", "run", other, "--out", tmp_path / "b")
+    assert c4b("study", "compare", tmp_path / "a", tmp_path / "b").code == 0
+    assert c4b.out.count("history=diverse, reserve=0.0") == 3
+    assert "difference [95 % interval]" in c4b.out
+    assert c4b("study", "compare", tmp_path / "a", tmp_path / "a").code == 0
+    assert "+0.0000 [+0.0000, +0.0000]" in c4b.out
+
+
+def test_reproduce_ends_with_table_and_verdict(
+    c4b: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Eight episodes, with an acceptance that fits them and with one that nothing fits."""
+    call = ("reproduce", "--episodes", 8, "--out", tmp_path / "out")
+    monkeypatch.setattr(published, "ACCEPTED", 1000.0)
+    assert c4b(*call).code == 0
+    assert "(1.0606)" in c4b.out
+    last = c4b.out.splitlines()[-1]
+    assert last.startswith("REPRODUCED: largest |z| is ")
+    assert "over 87 published numbers" in last
+    assert (tmp_path / "out" / "comparison.json").is_file()
+    monkeypatch.setattr(published, "ACCEPTED", 0.0)
+    assert c4b(*call).code == 1
+    assert c4b.out.splitlines()[-1].startswith("NOT REPRODUCED")
+
+
+def test_labels_are_printed_as_they_are(c4b: Call, tmp_path: Path) -> None:
+    text = TOML.replace('"contrast"', '{policy = "contrast", label = "mine [bold]x[/bold]"}')
+    assert c4b("study", "run", study_file(tmp_path, text), "--out", tmp_path / "[red]out").code == 0
+    assert "mine [bold]x[/bold]" in c4b.out
+    assert "[red]out" in c4b.out

@@ -1,0 +1,85 @@
+"""Real processes: Ctrl-C, SIGKILL, and the same command again."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from c4b.study import files
+from c4b.study.run import run
+from small import start, study_file
+
+LONG = """
+name = "long"
+episodes = {episodes}
+seed = 7
+methods = ["refresh", "linucb"]
+[candidates]
+rho = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8]
+[deployment]
+rounds = 60
+"""
+EPISODES = 1600  # chunks of 256, some tenths of a second each
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    folder = tmp_path_factory.mktemp("expected")
+    path = study_file(folder, LONG.format(episodes=EPISODES))
+    return (run(files.load(path), folder / "out").folder / "results.parquet").read_bytes()
+
+
+def stopped_half_way(path: Path, out: Path, how: signal.Signals) -> tuple[int, str]:
+    """Send the signal once the first chunk is on disk; returns exit code and stderr."""
+    process = start("study", "run", path, "--out", out, "--jobs", 1)
+    patience = time.monotonic() + 120.0
+    while not list(out.glob("chunks/*/*.npz")):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < patience
+        time.sleep(0.01)
+    process.send_signal(how)
+    _, err = process.communicate(timeout=60)
+    return process.returncode, err
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_the_same_command_goes_on(tmp_path: Path, expected: bytes, how: signal.Signals) -> None:
+    path, out = study_file(tmp_path, LONG.format(episodes=EPISODES)), tmp_path / "out"
+    code, err = stopped_half_way(path, out, how)
+    assert not (out / "results.parquet").exists()
+    if how == signal.SIGINT:
+        assert code == 130
+        assert err.endswith("c4b: interrupted; the same command goes on from here\n")
+        assert "Traceback" not in err
+    else:
+        assert code == -signal.SIGKILL
+    kept = sum(
+        stop - begin for begin, stop in (map(int, p.stem.split("-")) for p in out.glob("chunks/*/*.npz"))
+    )
+    assert 0 < kept < EPISODES
+
+    again = start("study", "run", path, "--out", out)
+    _, err = again.communicate(timeout=120)
+    assert again.returncode == 0
+    assert err.startswith(f"long: {kept}/{EPISODES} episodes\n")  # not from zero
+    assert json.loads((out / "study.json").read_text())["run"]["episodes_resumed"] == kept
+    assert (out / "results.parquet").read_bytes() == expected
+
+
+def test_an_error_in_a_process_is_one_line(tmp_path: Path) -> None:
+    process = start("study", "run", tmp_path / "none.toml")
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("c4b: study = ")
+
+
+def test_a_reader_that_goes_away_is_no_traceback() -> None:
+    with start("policies") as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.stderr is not None
+        assert "Traceback" not in process.stderr.read()

@@ -1,0 +1,80 @@
+"""Whatever goes wrong: exit code 2, one line that says what to do, nothing written, no traceback."""
+
+from pathlib import Path
+
+import pytest
+
+from small import TOML, Call, study_file
+
+
+def failed(c4b: Call, *arguments: object) -> str:
+    c4b(*arguments)
+    assert c4b.code == 2
+    assert c4b.err.startswith("c4b: ")
+    assert c4b.err.count("\n") == 1
+    assert not c4b.out
+    return c4b.err
+
+
+def test_a_bad_study_file(c4b: Call, tmp_path: Path) -> None:
+    path = study_file(tmp_path, TOML.replace("rho = 0.4", "rho = -0.4"))
+    told = failed(c4b, "study", "run", path, "--out", tmp_path / "out")
+    assert told == f"c4b: {path}: candidates.rho = -0.4: must be a number >= 0\n"
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("option", [("--episodes", 0), ("--seed", -1), ("--jobs", 0), ("--episodes", 1)])
+def test_impossible_options(c4b: Call, tmp_path: Path, option: tuple[str, int]) -> None:
+    told = failed(c4b, "study", "run", study_file(tmp_path), "--out", tmp_path / "out", *option)
+    assert f"{option[0][2:]} = {option[1]}: " in told
+    assert not (tmp_path / "out").exists()
+
+
+def test_options_that_are_no_numbers(c4b: Call, tmp_path: Path) -> None:
+    assert c4b("reproduce", "--episodes", "many", "--out", tmp_path / "out").code == 2
+    assert "--episodes" in c4b.err
+    assert "Traceback" not in c4b.err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("under", ["", "deeper"])
+def test_a_folder_that_cannot_be_written(c4b: Call, tmp_path: Path, under: str) -> None:
+    (tmp_path / "file").write_text("mine")
+    told = failed(c4b, "study", "run", study_file(tmp_path), "--out", tmp_path / "file" / under)
+    assert "cannot be written" in told
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_folder_of_the_system(c4b: Call, tmp_path: Path) -> None:
+    told = failed(c4b, "study", "run", study_file(tmp_path), "--out", "/proc/c4b")
+    assert "out = '/proc/c4b': cannot be written" in told
+
+
+def test_init_into_a_folder_that_is_not_there(c4b: Call, tmp_path: Path) -> None:
+    assert "No such file or directory" in failed(c4b, "study", "init", tmp_path / "no" / "study.toml")
+
+
+def test_a_folder_of_another_study(c4b: Call, tmp_path: Path) -> None:
+    c4b("study", "run", study_file(tmp_path), "--out", tmp_path / "out")
+    told = failed(c4b, "study", "run", tmp_path / "study.toml", "--out", tmp_path / "out", "--seed", 8)
+    assert "holds another study (small, 6 episodes, seed 7)" in told
+
+
+@pytest.mark.parametrize("command", ["report", "compare"])
+def test_a_folder_without_results(c4b: Call, tmp_path: Path, command: str) -> None:
+    folders = [tmp_path] if command == "report" else [tmp_path, tmp_path]
+    assert "study.json is missing" in failed(c4b, "study", command, *folders)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["results.parquet", "trajectories.parquet", "study.json"])
+def test_damaged_results(c4b: Call, tmp_path: Path, name: str) -> None:
+    c4b("study", "run", study_file(tmp_path), "--out", tmp_path / "out")
+    path = tmp_path / "out" / name
+    path.write_bytes(path.read_bytes()[:100])
+    assert "cannot be read" in failed(c4b, "study", "report", tmp_path / "out")
+
+
+def test_no_such_command(c4b: Call) -> None:
+    assert c4b("studdy").code == 2
+    assert "Traceback" not in c4b.err

@@ -1,0 +1,122 @@
+"""Scores and selection order the admissible; they never decide what is admissible."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import c4b
+from c4b.policies.composition import SCORES, SELECTIONS
+from c4b.policies.round import MARGIN, ROWS, SCORE, choose
+from duel import history
+from oracle import random_stream
+
+
+def pick(scores: list[float], margins: list[float], least: float, propose: bool = False) -> int:
+    details = np.zeros((ROWS, len(scores)))
+    details[SCORE], details[MARGIN] = scores, margins
+    return int(choose(details, propose, least))
+
+
+def test_the_best_scored_of_those_that_leave_enough() -> None:
+    assert pick([3.0, 2.0, 1.0], [0.1, 0.5, 0.9], least=0.5) == 1
+    assert pick([3.0, 2.0, 1.0], [0.1, 0.4, 0.9], least=0.5) == 2
+
+
+def test_where_none_leaves_enough_the_best_admissible() -> None:
+    assert pick([3.0, 2.0, 1.0], [-0.1, 0.2, 0.3], least=0.5) == 1
+
+
+def test_ties_go_to_the_lowest_index() -> None:
+    assert pick([1.0, 2.0, 2.0], [1.0, 1.0, 1.0], least=0.5) == 1
+
+
+@pytest.mark.parametrize("least", [-1.0, 0.0, 0.5])
+@pytest.mark.parametrize("propose", [False, True])
+def test_nothing_below_zero_is_ever_chosen(least: float, propose: bool) -> None:
+    assert pick([3.0, 2.0], [-1e-12, -1.0], least, propose) == -1
+    assert pick([3.0, 2.0], [np.nan, -np.inf], least, propose) == -1
+    assert pick([np.inf, np.nan], [1.0, 1.0], least, propose) == -1  # no finite score, no choice
+
+
+def test_a_proposal_is_tested_alone() -> None:
+    assert pick([3.0, 2.0], [-0.1, 1.0], 0.0, propose=True) == -1
+    assert pick([3.0, 2.0], [0.1, 1.0], 0.5, propose=True) == 0
+
+
+def policy(selection: str, score: str, reserve: float = 0.0) -> c4b.Policy:
+    """d = 2, ridge 1; 99 rows of (1, 0) with reward 1, 15 of (0, 1) with reward 0.
+
+    V = diag(100, 16): the first axis is known to beta/10, the second to beta/4; the centre is (.99, 0).
+    """
+    parts = c4b.Composition("made up", "joint", "refresh", selection, "for a test", score=score)
+    made = c4b.Policy(parts, c4b.LinearModel(2, 0.1, 1.0, ridge=1.0), alpha=0.1, reserve=reserve)
+    made.learn([[1.0, 0.0]] * 99 + [[0.0, 1.0]] * 15, [1.0] * 99 + [0.0] * 15)
+    return made
+
+
+BOLD, SURE = [1.1, 0.8], [1.12, 0.0]  # wide and promising; well known and good
+BASELINE = [1.0, 0.0]
+
+
+def test_the_score_moves_from_the_top_to_the_middle_of_the_interval() -> None:
+    found = {score: policy("filter", score, 1.0).decide([BOLD, SURE], BASELINE) for score in SCORES}
+    assert {score: decision.action for score, decision in found.items()} == {
+        "ucb": 0, "blend": 0, "mean": 1,
+    }  # fmt: skip
+    for score, decision in found.items():
+        evidence = policy("filter", score).evidence
+        for k, x in enumerate((BOLD, SURE)):
+            low, high = evidence.lower(x), evidence.upper(x)
+            expected = 0.5 * (low + high) + SCORES[score] * 0.5 * (high - low)
+            assert decision.details[SCORE, k] == pytest.approx(expected, rel=1e-12)
+
+
+def test_thrift_keeps_nine_tenths_of_the_bank_or_six_rounds_of_credit() -> None:
+    """beta = 1 + .1 sqrt(log(1600) + 2 log 20) = 1.365: credit = .1 (.99 - .1365) = .0854 a round.
+
+    BOLD's certificate is .2 * .99 - 1.365 sqrt(.04/100 + .64/16) = -.0764, so it leaves R0 - .0764;
+    SURE's is .22 * .99 - 1.365 * .022 = .1878.
+    """
+    for reserve, expected in ((0.08, 1), (0.50, 1), (0.58, 1), (0.60, 0), (1.0, 0)):
+        made = policy("thrifty", "ucb", reserve)
+        credit = 0.1 * made.evidence.lower(BASELINE)
+        assert credit == pytest.approx(0.0854, abs=1e-4)
+        decision = made.decide([BOLD, SURE], BASELINE)
+        left = float(decision.details[MARGIN, 0])
+        assert left == pytest.approx(reserve - 0.0764, abs=1e-4)
+        assert (left >= min(0.9 * reserve, 6.0 * credit)) == (expected == 0)
+        assert decision.action == expected
+        assert policy("filter", "ucb", reserve).decide([BOLD, SURE], BASELINE).action == 0
+        assert made.decide([BOLD], BASELINE).action == 0  # nothing thriftier: still better than none
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(1, 5),
+    st.sampled_from(list(itertools.product(SELECTIONS, SCORES, ("carry", "refresh", "checkpoints")))),
+)
+def test_whatever_is_chosen_has_a_margin(seed: int, dim: int, parts: tuple[str, str, str]) -> None:
+    """And margins do not depend on score or selection: the first round's equal those of ucb, filter."""
+    selection, score, ledger = parts
+    rng = np.random.default_rng(seed)
+    theta, stream = random_stream(rng, dim, 12, max_candidates=6)
+    data, model = history(rng, theta, 8 * dim, 0.1), c4b.LinearModel(dim, 0.1, 1.0)
+    made, plain = (
+        c4b.Policy(c4b.Composition("x", "joint", ledger, which, "", score=by), model, 0.2, 0.1)
+        for which, by in ((selection, score), ("filter", "ucb"))
+    )
+    made.learn(*data)
+    plain.learn(*data)
+    first = plain.decide(*stream[0])
+    for t, (pool, baseline) in enumerate(stream):
+        decision = made.decide(pool, baseline)
+        if t == 0:
+            np.testing.assert_array_equal(decision.details[MARGIN], first.details[MARGIN])
+        if decision.action is not None:
+            assert decision.details[MARGIN, decision.action] == decision.bank
+        assert decision.bank >= 0.0
+        executed = baseline if decision.action is None else pool[decision.action]
+        made.observe(decision.id, float(executed @ theta + 0.1 * rng.normal()))

@@ -1,0 +1,74 @@
+"""Paired differences between two folders."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from c4b.study.compare import differences
+from c4b.study.results import NoResults, Results
+from c4b.study.run import run
+from small import small_study
+
+STUDY = small_study(("contrast", "refresh"), episodes=20)
+
+
+def changed(results: Results, folder: Path, episodes: int = 20, **fields: object) -> Results:
+    settings = tuple(replace(s, **fields) for s in results.study.settings)  # type: ignore[arg-type]
+    return run(results.study.with_(settings=settings, episodes=episodes), folder)
+
+
+def test_differences_are_paired_by_episode(tmp_path: Path) -> None:
+    first = run(STUDY, tmp_path / "a")
+    second = changed(first, tmp_path / "b", reserve=1.0)
+    rows = differences(first, second)
+    assert [(d.setting, d.method) for d in rows] == [
+        (f"history={history}", method)
+        for history in ("diverse", "baseline")
+        for method in ("contrast", "refresh")
+    ]
+    a, b = (r.values(1, "contrast", "reward_ratio") for r in (first, second))
+    known = stats.ttest_rel(a, b).confidence_interval(0.95)
+    found = rows[2].reward_ratio
+    assert (found.low, found.high) == pytest.approx((known.low, known.high), rel=1e-9)
+    assert found.mean == pytest.approx(np.mean(a - b))
+    falls = [100.0 * r.values(1, "contrast", "fallback").mean() for r in (first, second)]
+    assert rows[2].fallback.mean == pytest.approx(falls[0] - falls[1])
+
+
+def test_a_folder_equals_itself(tmp_path: Path) -> None:
+    first = run(STUDY, tmp_path)
+    for d in differences(first, first):
+        assert (d.reward_ratio.mean, d.reward_ratio.low, d.reward_ratio.high) == (0.0, 0.0, 0.0)
+
+
+def test_only_common_episodes_are_paired(tmp_path: Path) -> None:
+    first = run(STUDY, tmp_path / "a")
+    second = changed(first, tmp_path / "b", episodes=9)
+    for d in differences(first, second):
+        assert (d.reward_ratio.n, d.reward_ratio.mean) == (9, 0.0)
+
+
+def test_settings_are_matched_in_everything_that_either_sweeps(tmp_path: Path) -> None:
+    """A sweeps history and sigma, B history only: A's other sigma has no partner."""
+    more = tuple(replace(s, sigma=sigma) for sigma in (0.1, 0.2) for s in STUDY.settings)
+    wide = run(STUDY.with_(settings=more, swept=("sigma", "history")), tmp_path / "wide")
+    narrow = run(STUDY, tmp_path / "narrow")
+    rows = differences(wide, narrow)
+    assert {d.setting for d in rows} == {"sigma=0.2, history=diverse", "sigma=0.2, history=baseline"}
+    assert all(d.reward_ratio.mean == 0.0 for d in rows)
+
+
+def test_different_seeds_cannot_be_paired(tmp_path: Path) -> None:
+    first, second = (run(STUDY.with_(seed=s), tmp_path / str(s)) for s in (7, 8))
+    with pytest.raises(NoResults, match="cannot be paired; run one again"):
+        differences(first, second)
+
+
+def test_nothing_in_common(tmp_path: Path) -> None:
+    first = run(STUDY.with_(methods=STUDY.methods[:1]), tmp_path / "a")
+    second = run(STUDY.with_(methods=STUDY.methods[1:]), tmp_path / "b")
+    with pytest.raises(NoResults, match="no setting and method in common"):
+        differences(first, second)

@@ -1,0 +1,24 @@
+"""Coverage at scale, reduced: ``benchmarks/coverage.py`` is the same with 100 000 episodes a method."""
+
+import importlib.util
+from pathlib import Path
+
+from c4b.study.statistics import binomial_upper
+
+_SCRIPT = Path(__file__).parents[2] / "benchmarks" / "coverage.py"
+
+
+def test_misses_are_rare_and_violations_only_among_them() -> None:
+    spec = importlib.util.spec_from_file_location("coverage_at_scale", _SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    rows = list(module.coverage(episodes=300, seed=11, jobs=2))
+    assert len(rows) == 3 * (4 + 1)
+    for row in rows:
+        assert row["on_covered"] == 0
+        assert row["min_slack"] >= 0.0
+        if row["history"] == "all":
+            assert row["episodes"] == 1200
+            assert binomial_upper(row["misses"], row["episodes"], 0.99) <= row["delta"]
