@@ -206,7 +206,7 @@ class Books:
         self._enter(executed[0], baseline, executed[1], 1.0)
         if self.ledger == "revalue":  # as if a baseline of no features were played
             return self.baseline_margin(np.zeros_like(baseline))
-        return self.bank + cost
+        return float(self.bank + cost)
 
     def _enter(self, executed: Array, baseline: Array, is_baseline: bool, sign: float) -> None:
         self.prefix = self.prefix + sign * (executed - (1.0 - self.alpha) * baseline)
