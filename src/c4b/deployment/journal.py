@@ -139,11 +139,13 @@ class Journal:
         """Add entries that continue the chain and end it with ``hash_``; the caller holds the lock."""
         row, last = self.head.row, entries[-1].seq
         move = {"row": row, "last": last, "last_hash": hash_}
-        if len(entries) == 1 and self.transaction.dialect.name == "postgresql":
-            values = {"deployment": row, **entries[0]._asdict(), **move}
-            self.transaction.run(_MOVE_AND_INSERT, values)
-        else:
+        if len(entries) > 1:
             self.transaction.run_many(_INSERT, [{"deployment": row, **e._asdict()} for e in entries])
+            self.transaction.run(_MOVE, move)
+        elif self.transaction.dialect.name == "postgresql":
+            self.transaction.run(_MOVE_AND_INSERT, {"deployment": row, **entries[0]._asdict(), **move})
+        else:
+            self.transaction.run(_INSERT, {"deployment": row, **entries[0]._asdict()})
             self.transaction.run(_MOVE, move)
         self.head = self.head._replace(seq=last, hash=hash_)
 

@@ -70,6 +70,7 @@ class State:
         region, data, _ = statistics.views(self.policy.evidence.flat)
         self._set = (region.estimate, region.radius, data.moment, data.tally)
         self.tally = data.tally
+        self._fingerprint: str | None = None  # until the set changes
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -87,10 +88,10 @@ class State:
 
     def fingerprint(self) -> str:
         """Of the confidence set: centre, radius and what they were computed from."""
-        digest = hashlib.sha256()
-        for array in self._set:
-            digest.update(array.data)
-        return digest.hexdigest()[:32]
+        if self._fingerprint is None:
+            content = b"".join([array.tobytes() for array in self._set])
+            self._fingerprint = hashlib.sha256(content).hexdigest()[:32]
+        return self._fingerprint
 
     def pending(self, seq: int) -> Pending | None:
         """What is known of an open decision; None when it is closed or no decision."""
@@ -113,6 +114,12 @@ class State:
         for entry in entries:
             self.apply(entry)
 
+    def learn(self, features: Array, rewards: Array) -> None:
+        """History; raises, having changed nothing, when it cannot be absorbed."""
+        self.policy.learn(features, rewards)
+        self._fingerprint = None
+        self.counts["learned"] += len(rewards)
+
     def enter(self, seq: int, at: int, fallback: bool) -> None:
         """A decision was made: the policy's last round is the journal's entry ``seq``."""
         round_ = self.policy._rounds - 1
@@ -130,6 +137,7 @@ class State:
         else:
             outcome.reward = reward
         self.policy._absorb(round_)
+        self._fingerprint = None
         self.counts["forgotten" if reward is None else "observed"] += 1
         waiting = self.policy._outcomes.open
         if round_ not in waiting:  # closed, and with it perhaps later rounds that waited for it
@@ -180,8 +188,7 @@ def _created(state: State, entry: Entry, fields: dict[str, Any], arrays: dict[st
 
 
 def _learned(state: State, entry: Entry, fields: dict[str, Any], arrays: dict[str, Array]) -> None:
-    statistics.absorb_many(state.policy.evidence.flat, arrays["features"], arrays["rewards"])
-    state.counts["learned"] += len(arrays["rewards"])
+    state.learn(arrays["features"], arrays["rewards"])
 
 
 def _decided(state: State, entry: Entry, fields: dict[str, Any], arrays: dict[str, Array]) -> None:

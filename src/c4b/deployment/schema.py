@@ -51,6 +51,7 @@ journal = Table(
     Column("at", BigInteger, nullable=False),  # microseconds since 1970, never decreasing
     Column("payload", LargeBinary, nullable=False),
     Column("previous", LargeBinary(32), nullable=False),  # hash of the entry before
+    sqlite_with_rowid=False,  # entries lie in the order in which they are read, and one index less
 )
 Index(
     "c4b_journal_request",

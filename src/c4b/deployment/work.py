@@ -85,8 +85,7 @@ class Work:
             )
         if not len(rewards):
             return
-        self.state.policy.learn(features, rewards)
-        self.state.counts["learned"] += len(rewards)
+        self.state.learn(features, rewards)
         arrays = {"features": features, "rewards": rewards}
         self._append(kinds.LEARNED, self._set_now(), arrays, request_id=request_id)
         self._watch()
