@@ -59,7 +59,10 @@ class Limits:
         """``value`` as JSON text, if it is plain JSON that survives the journey, of acceptable size."""
         if value is None:
             return None
-        remedy = "must be plain JSON: dict with text keys, list, text, finite number, bool or None, at most 100 deep"
+        remedy = (
+            "must be plain JSON: dict with text keys, list, text, finite number, bool or None, "
+            f"at most {_DEPTH} deep"
+        )
         if not _plain(value, 0):
             raise InvalidInput(argument, value, remedy)
         try:
