@@ -27,6 +27,7 @@ test: check  ## every check and every test
 bench: $(READY)  ## speed, as ratios measured side by side
 	$(BIN)/python benchmarks/online.py
 	$(BIN)/python benchmarks/study.py
+	$(BIN)/python benchmarks/deployment.py
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -5,17 +5,23 @@ stated probability, above a set fraction of the incumbent's. Start with :class:`
 :class:`Policy`.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from c4b import errors, policies
 from c4b.certificates import decoupling_penalty, joint_certificate, separate_certificate
 from c4b.evidence import Evidence, LinearModel
 from c4b.ledger import minimum_reserve
 from c4b.policies import Composition, Decision, Explanation, Policy
 
+if TYPE_CHECKING:
+    from c4b.deployment import Deployment
+
 __version__ = "0.1.0"
 
 __all__ = [
     "Composition",
     "Decision",
+    "Deployment",
     "Evidence",
     "Explanation",
     "LinearModel",
@@ -27,3 +33,12 @@ __all__ = [
     "policies",
     "separate_certificate",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """``Deployment`` only when it is asked for: it needs the extra ``deploy``."""
+    if name == "Deployment":
+        from c4b.deployment import Deployment  # noqa: PLC0415
+
+        return Deployment
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

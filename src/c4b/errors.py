@@ -65,3 +65,35 @@ class CorruptState(StateFileError):
 
 class NewerState(StateFileError):
     """The file was written by a newer version of this package."""
+
+
+class DeploymentError(C4BError):
+    """Base of what only a deployment can raise."""
+
+
+class UnknownDeployment(DeploymentError):
+    """The store holds no deployment of this name."""
+
+
+class NameTaken(DeploymentError):
+    """The store holds a deployment of this name already."""
+
+
+class ContradictoryRequest(InvalidInput):
+    """A request id that was used before, for something else."""
+
+
+class PayloadTooLarge(InvalidInput):
+    """More bytes, rows or characters than the deployment's limits allow."""
+
+
+class StoreUnavailable(DeploymentError):
+    """The store cannot be reached, is locked, full or read-only; the message says what is known."""
+
+
+class JournalCorrupt(DeploymentError):
+    """The journal contradicts itself: nothing is answered from it. Run an audit; restore a backup."""
+
+
+class SchemaVersion(DeploymentError):
+    """The store was written by another version of this package."""

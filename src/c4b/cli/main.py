@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 from typing import Annotated
 
 import typer
@@ -23,6 +24,10 @@ app = typer.Typer(
 )
 app.command("reproduce")(study.reproduce)
 app.add_typer(study.app, name="study")
+if find_spec("sqlalchemy") is not None:  # the extra ``deploy`` is installed
+    from c4b.cli import deploy
+
+    app.add_typer(deploy.app, name="deploy")
 
 
 @app.command("policies")

@@ -1,0 +1,210 @@
+"""Speed of durable deployments, as ratios measured side by side in one run. Prints JSON lines.
+
+    python benchmarks/deployment.py [--quick] [--folder DIR]
+
+The reference is what the promise itself costs: two bare commits, through the same driver, of the bytes
+that a decision and an outcome append, in a table of their own in the same file or server. Both sides
+take turns in small portions, because fsync on a shared machine changes from second to second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sqlite3
+import statistics
+import sys
+import tempfile
+import time
+import uuid
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psycopg
+
+from c4b import Deployment, LinearModel
+from c4b.deployment.journal import Journal
+from c4b.deployment.store import Store
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+DIM, SIZE = 10, 20
+MODEL = LinearModel(dim=DIM, noise=0.1, norm_bound=1.0)
+BASELINE = np.full(DIM, 0.3)
+
+
+def pools(rng: np.random.Generator, rounds: int) -> list[Any]:
+    return [BASELINE + 0.1 * rng.normal(size=(SIZE, DIM)) for _ in range(rounds)]
+
+
+def seconds(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def bare_sqlite(url: str) -> Callable[[bytes], None]:
+    connection = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=FULL")
+    connection.execute("CREATE TABLE IF NOT EXISTS bare (id INTEGER PRIMARY KEY, content BLOB)")
+
+    def commit(content: bytes) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("INSERT INTO bare (content) VALUES (?)", (content,))
+        connection.execute("COMMIT")
+
+    return commit
+
+
+def bare_postgresql(url: str) -> Callable[[bytes], None]:
+    connection = psycopg.connect(url)
+    connection.execute("CREATE TABLE IF NOT EXISTS bare (id bigserial PRIMARY KEY, content bytea)")
+    connection.commit()
+    cursor = connection.cursor()
+
+    def commit(content: bytes) -> None:
+        cursor.execute("INSERT INTO bare (content) VALUES (%s)", (content,))
+        connection.commit()
+
+    return commit
+
+
+def row_bytes(url: str, name: str, seq: int) -> bytes:
+    """As many bytes as one entry's row holds."""
+    store = Store(url)
+    with store.reading() as transaction:
+        journal = Journal.find(transaction, name)
+        assert journal is not None
+        entry = journal.at(seq)
+        assert entry is not None
+    store.close()
+    return entry.payload + entry.previous + bytes(24 + len(entry.kind) + len(entry.request_id or ""))
+
+
+def single(url: str, bare: Callable[[bytes], None], repetitions: int, portion: int) -> dict[str, Any]:
+    """decide + observe against two bare commits; decide_many of 256 against single decisions."""
+    rng, name = np.random.default_rng(0), f"bench-{uuid.uuid4().hex[:8]}"
+    dep = Deployment.create(url, name, MODEL, reserve=1.0)
+    candidates = pools(rng, 64)
+    count = 0
+
+    def round_() -> str:
+        nonlocal count
+        count += 1
+        made = dep.decide(
+            candidates[count % 64], BASELINE, request_id=f"request-{count}", context={"user": count}
+        )
+        return made.id
+
+    first = round_()
+    dep.observe(first, 0.5)
+    decided, observed = row_bytes(url, name, 1), row_bytes(url, name, 2)
+
+    def ours() -> None:
+        for _ in range(portion):
+            dep.observe(round_(), 0.5)
+
+    def theirs() -> None:
+        for _ in range(portion):
+            bare(decided)
+            bare(observed)
+
+    ours(), theirs()
+    pairs = [(seconds(ours), seconds(theirs)) for _ in range(repetitions)]
+
+    def many() -> None:
+        nonlocal count
+        rounds = [(candidates[n % 64], BASELINE) for n in range(256)]
+        ids = [f"request-{count + n}" for n in range(1, 257)]
+        made = dep.decide_many(rounds, request_ids=ids, contexts=[{"user": n} for n in range(256)])
+        count += 256
+        last.extend(made)
+
+    def singles() -> None:
+        last.extend([round_() for _ in range(portion)])
+
+    last: list[Any] = []
+    many(), singles()
+    batches = [(seconds(many) / 256, seconds(singles) / portion) for _ in range(max(3, repetitions // 4))]
+    dep.close()
+    return {
+        "decide+observe, us": 1e6 * statistics.median(a for a, _ in pairs) / portion,
+        "two bare commits, us": 1e6 * statistics.median(b for _, b in pairs) / portion,
+        "share of the bare rate (target >= 0.5)": statistics.median(b / a for a, b in pairs),
+        "bytes": [len(decided), len(observed)],
+        "decide in a batch of 256, us": 1e6 * statistics.median(a for a, _ in batches),
+        "decide_many against single (target >= 5)": statistics.median(b / a for a, b in batches),
+    }
+
+
+def filled(url: str, name: str, entries: int) -> None:
+    rng = np.random.default_rng(1)
+    candidates = pools(rng, 64)
+    with Deployment.create(url, name, MODEL, reserve=1.0) as dep:
+        for start in range(0, entries // 2, 1000):
+            size = min(1000, entries // 2 - start)
+            made = dep.decide_many([(candidates[n % 64][:2], BASELINE) for n in range(size)])
+            dep.observe_many([(each.id, 0.5) for each in made])
+
+
+def opening(folder: Path, entries: int, repetitions: int) -> dict[str, Any]:
+    """open + first decision: a long journal against one of 100 entries, in the same kind of file."""
+    urls = {}
+    for size in (100, entries):
+        urls[size] = f"sqlite:///{folder}/open-{size}.db"
+        filled(urls[size], "long", size)
+
+    def first(size: int) -> Callable[[], None]:
+        def work() -> None:
+            with Deployment.open(urls[size], "long") as dep:
+                dep.decide([BASELINE], BASELINE)
+
+        return work
+
+    first(100)(), first(entries)()
+    pairs = [(seconds(first(entries)), seconds(first(100))) for _ in range(repetitions)]
+    return {
+        "entries": entries,
+        "open + first decision, ms": 1e3 * statistics.median(a for a, _ in pairs),
+        "the same with 100 entries, ms": 1e3 * statistics.median(b for _, b in pairs),
+        "difference, ms (target < 300)": 1e3 * statistics.median(a - b for a, b in pairs),
+    }
+
+
+@contextmanager
+def postgresql() -> Iterator[str]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from servers import Server  # noqa: PLC0415
+    with tempfile.TemporaryDirectory(prefix="c4b-pg-", ignore_cleanup_errors=True) as folder:
+        server = Server(Path(folder) / "data")
+        try:
+            yield server.url()
+        finally:
+            server.stop("immediate")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions, 20 000 entries")
+    parser.add_argument("--folder", type=Path, default=None, help="where files are written")
+    options = parser.parse_args()
+    repetitions, portion = (10, 10) if options.quick else (40, 20)
+    with tempfile.TemporaryDirectory(dir=options.folder, prefix="c4b-bench-") as name:
+        folder = Path(name)
+        url = f"sqlite:///{folder}/bench.db"
+        print(json.dumps({"store": "sqlite", **single(url, bare_sqlite(url), repetitions, portion)}))
+        with postgresql() as url:
+            report = single(url, bare_postgresql(url), repetitions, portion)
+            print(json.dumps({"store": "postgresql", **report}))
+        size = 20_000 if options.quick else 1_000_000
+        print(json.dumps({"store": "sqlite", **opening(folder, size, max(3, repetitions // 4))}))
+
+
+if __name__ == "__main__":
+    main()

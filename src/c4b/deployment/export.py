@@ -1,0 +1,130 @@
+"""A deployment's decisions as a table (Parquet) and as a picture. Needs the extra ``study``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from c4b.deployment.deployment import Deployment
+from c4b.deployment.entries import DECIDED, FORGOTTEN, GENESIS, OBSERVED
+from c4b.deployment.journal import Journal
+from c4b.deployment.records import Record
+from c4b.deployment.replay import State
+
+if TYPE_CHECKING:
+    import polars
+
+PAGE = 1000
+
+
+def records(deployment: Deployment) -> Iterator[Record]:
+    """All decisions, oldest first, a page at a time."""
+    after: str | None = None
+    while page := deployment.decisions(after=after, limit=PAGE):
+        yield from page
+        after = page[-1].decision.id
+
+
+def table(deployment: Deployment) -> polars.DataFrame:
+    """One row a decision: what was chosen, certified and observed."""
+    import polars as pl  # noqa: PLC0415
+
+    schema: dict[str, Any] = {
+        "id": pl.String,
+        "at": pl.Datetime("us", "UTC"),
+        "request_id": pl.String,
+        "context": pl.String,
+        "candidates": pl.Int64,
+        "action": pl.Int64,
+        "bank_before": pl.Float64,
+        "bank": pl.Float64,
+        "certificate": pl.Float64,
+        "ucb": pl.Float64,
+        "radius": pl.Float64,
+        "outcome": pl.String,
+        "reward": pl.Float64,
+        "executed_otherwise": pl.Boolean,
+        "features": pl.List(pl.Float64),
+        "baseline": pl.List(pl.Float64),
+    }
+    return pl.DataFrame([_row(record) for record in records(deployment)], schema=schema)
+
+
+def _row(record: Record) -> dict[str, Any]:
+    made = record.decision
+    decided = record.baseline if made.action is None else record.candidates[made.action]
+    return {
+        "id": made.id,
+        "at": record.at,
+        "request_id": record.request_id,
+        "context": record.context_json,
+        "candidates": len(record.candidates),
+        "action": made.action,
+        "bank_before": made.bank_before,
+        "bank": made.bank,
+        "certificate": made.certificate,
+        "ucb": made.ucb,
+        "radius": made.radius,
+        "outcome": record.outcome,
+        "reward": record.reward,
+        "executed_otherwise": record.executed is not None,
+        "features": (decided if record.executed is None else record.executed).tolist(),
+        "baseline": record.baseline.tolist(),
+    }
+
+
+def write(deployment: Deployment, path: str | os.PathLike[str]) -> int:
+    """Write the table to a Parquet file; returns the number of rows."""
+    frame = table(deployment)
+    draft = Path(f"{os.fspath(path)}.tmp")
+    frame.write_parquet(draft)
+    draft.replace(path)
+    return frame.height
+
+
+def course(deployment: Deployment) -> tuple[list[float], list[bool], list[int]]:
+    """Bank, fallback or not, and outcomes pending, after each decision."""
+
+    def read(journal: Journal, _: State) -> tuple[list[float], list[bool], list[int]]:
+        banks: list[float] = []
+        fallbacks: list[bool] = []
+        pending: list[int] = []
+        waiting = 0
+        for entry in journal.tail(-1, GENESIS):
+            waiting += (entry.kind == DECIDED) - (entry.kind in (OBSERVED, FORGOTTEN))
+            if entry.kind == DECIDED:
+                fields, arrays = entry.unpack()
+                banks.append(float(arrays["numbers"][1]))
+                fallbacks.append(fields["action"] is None)
+                pending.append(waiting)
+        return banks, fallbacks, pending
+
+    return deployment._session.read(read)
+
+
+def plot(deployment: Deployment, path: str | os.PathLike[str]) -> None:
+    """Bank, share of fallbacks and pending outcomes over the decisions; PNG, PDF or SVG by ``path``."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    banks, fallbacks, pending = course(deployment)
+    figure = Figure(figsize=(7.0, 6.0), layout="constrained")
+    FigureCanvasAgg(figure)
+    rounds = range(1, len(banks) + 1)
+    shares = [sum(fallbacks[max(0, n - 100) : n]) / min(n, 100) for n in rounds]
+    panels: Any = figure.subplots(3, 1, sharex=True)
+    for panel, values, label in (
+        (panels[0], banks, "certified bank"),
+        (panels[1], shares, "fallback, last 100"),
+        (panels[2], pending, "outcomes still pending"),
+    ):
+        panel.plot(rounds, values, linewidth=1.0)
+        panel.set_ylabel(label)
+        panel.grid(alpha=0.3)
+    panels[0].axhline(0.0, color="0.5", linewidth=0.8)
+    panels[1].set_ylim(-0.05, 1.05)
+    panels[2].set_xlabel("decision")
+    panels[0].set_title(f"{deployment.name} ({deployment.configuration.composition.name})")
+    figure.savefig(path, dpi=150)

@@ -1,0 +1,250 @@
+"""The journal: what was decided, learned and reported, in order, for good.
+
+Contract, for every store
+-------------------------
+*Order.* A deployment has one journal: entries numbered 0, 1, 2, ... without a gap. Writers are
+serialised by a lock (SQLite: the database's write lock; PostgreSQL: the lock of the deployment's row),
+taken before the head is read and held until the commit. So the entries are a serial order of all calls
+of all processes, and a writer always sees every entry before its own.
+
+*Immutability.* Entries are only appended. Nothing in this package updates or deletes one.
+
+*Durability.* An append is on disk when the transaction's commit returns, and not before. A call that
+raised appended nothing, with one exception, which the error says: a commit whose acknowledgement got
+lost.
+
+*Chain.* Every entry carries the hash of the entry before it; the deployment's row carries the number and
+the hash of the last one. An entry is used only after its hash has been compared with its successor's
+copy, or with the row's: a changed, missing, moved or inserted entry raises ``JournalCorrupt`` in whoever
+reads it. Only someone who rewrites every later entry and the row goes unnoticed; keep ``state().hash``
+elsewhere to notice that, too.
+
+*Completeness.* With the entries before it an entry suffices to recompute itself.
+
+*Ownership.* Readers receive copies. *Threads and processes:* a ``Journal`` lives inside one transaction
+and belongs to whoever opened that; any number of processes may have one.
+
+Format 1
+--------
+hash = sha256(seq, about or -1, at: int64 each | length of kind: uint32 | kind | length of r: uint32 | r |
+previous hash | payload); r = "=" + request id, or empty without one. payload = length of header: uint32 |
+header | arrays. The header is JSON {"arrays": [[name, shape], ...], "fields": {...}}, keys sorted, no
+spaces; the arrays follow in that order, float64, row by row. Everything is little-endian. ``at`` is in
+microseconds since 1970 and never decreases.
+
+    created    fields: the configuration; ridges (G,) of the stacked ellipsoids;
+               rule: propose, boldness, thrift, latches, checkpoints, cushion;
+               alarms: level, bets
+    learned    features (n, d), rewards (n,)
+    decided    candidates (K, d), baseline (d,), details (5, K): UCB, margin, joint and separate
+               bound, score; numbers: bank before and after, certificate, UCB of what is executed, radius
+    observed   numbers: reward. about: the decision; by: "caller" or "timeout"
+    forgotten  about, by
+    executed   features (d,) of what was executed instead; numbers: bank before, bank after
+    alarm      reason, source: "model" or "ledger"
+
+``set`` fingerprints the confidence set: in ``decided`` and ``executed`` the one that was used, elsewhere
+the one that resulted; ``observations`` counts what it had absorbed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+from sqlalchemy import and_, bindparam, func, select, update
+
+from c4b.deployment import schema
+from c4b.deployment.entries import DECIDED, GENESIS, Entry
+from c4b.deployment.schema import deployments, journal
+from c4b.deployment.store import Transaction
+from c4b.errors import JournalCorrupt
+
+PAGE = 1000
+"""Entries read at a time."""
+
+_INSERT = journal.insert()
+_HEAD = select(
+    deployments.c.id,
+    deployments.c.head,
+    deployments.c.head_hash,
+    deployments.c.snapshot,
+    select(func.max(schema.version.c.version)).scalar_subquery(),
+).where(deployments.c.name == bindparam("name"))
+_LOCK = _HEAD.with_for_update()
+_MOVE = (
+    update(deployments)
+    .where(deployments.c.id == bindparam("row"))
+    .values(head=bindparam("last"), head_hash=bindparam("last_hash"))
+)
+_MOVE_AND_INSERT = _INSERT.add_cte(_MOVE.cte("moved"))
+"""Both in one journey to the server, where the store's SQL can say that."""
+_MARK = update(deployments).where(deployments.c.id == bindparam("row")).values(snapshot=bindparam("seq"))
+_COLUMNS = [journal.c[name] for name in Entry._fields]
+_AFTER = (
+    select(*_COLUMNS)
+    .where(journal.c.deployment == bindparam("row"), journal.c.seq > bindparam("after"))
+    .order_by(journal.c.seq)
+    .limit(bindparam("count"))
+)
+_successor = journal.alias("successor")
+_WITH_NEXT = (
+    select(*_COLUMNS, _successor.c.previous.label("told"))
+    .select_from(
+        journal.outerjoin(
+            _successor,
+            and_(
+                _successor.c.deployment == journal.c.deployment,
+                _successor.c.seq == journal.c.seq + 1,
+            ),
+        )
+    )
+    .where(journal.c.deployment == bindparam("row"))
+    .order_by(journal.c.seq)
+)
+_AT = _WITH_NEXT.where(journal.c.seq == bindparam("seq"))
+_REQUESTED = _WITH_NEXT.where(journal.c.request_id == bindparam("request"))
+_REQUESTED_MANY = _WITH_NEXT.where(journal.c.request_id.in_(bindparam("requests", expanding=True)))
+_ABOUT = _WITH_NEXT.where(journal.c.about.in_(bindparam("seqs", expanding=True)))
+
+
+class Head(NamedTuple):
+    """Where a journal ends."""
+
+    row: int
+    seq: int
+    hash: bytes
+    snapshot: int
+
+
+class Journal:
+    """One deployment's journal inside one transaction; ``lock=True`` to append."""
+
+    def __init__(self, transaction: Transaction, head: Head) -> None:
+        self.transaction = transaction
+        self.head = head
+
+    @classmethod
+    def find(cls, transaction: Transaction, name: str, lock: bool = False) -> Journal | None:
+        found = transaction.one(_LOCK if lock else _HEAD, {"name": name})
+        if found is None:
+            return None
+        *head, version = found
+        if version != schema.VERSION:  # somebody migrated it while this process was running
+            schema.refuse(version)
+        return cls(transaction, Head(*head))
+
+    def append(self, entries: Sequence[Entry], hash_: bytes) -> None:
+        """Add entries that continue the chain and end it with ``hash_``; the caller holds the lock."""
+        row, last = self.head.row, entries[-1].seq
+        move = {"row": row, "last": last, "last_hash": hash_}
+        if len(entries) > 1:
+            self.transaction.run_many(_INSERT, [{"deployment": row, **e._asdict()} for e in entries])
+            self.transaction.run(_MOVE, move)
+        elif self.transaction.dialect.name == "postgresql":
+            self.transaction.run(_MOVE_AND_INSERT, {"deployment": row, **entries[0]._asdict(), **move})
+        else:
+            self.transaction.run(_INSERT, {"deployment": row, **entries[0]._asdict()})
+            self.transaction.run(_MOVE, move)
+        self.head = self.head._replace(seq=last, hash=hash_)
+
+    def mark_snapshot(self, seq: int) -> None:
+        self.transaction.run(_MARK, {"row": self.head.row, "seq": seq})
+
+    def tail(self, seq: int, hash_: bytes) -> Iterator[Entry]:
+        """Entries after number ``seq``, whose hash is ``hash_``; each is checked before it is given."""
+        if seq > self.head.seq or (seq == self.head.seq and hash_ != self.head.hash):
+            raise JournalCorrupt(
+                f"the journal ends at entry {self.head.seq}, but entry {seq} was seen to follow a "
+                "different past; was an old backup restored? Open the deployment again"
+            )
+        waiting: Entry | None = None
+        while seq < self.head.seq:
+            page = self._page(seq, min(PAGE, self.head.seq - seq))
+            for entry in page:
+                if entry.seq != seq + 1:
+                    raise _missing(seq + 1)
+                if entry.previous != hash_:
+                    raise _altered(seq)
+                if waiting is not None:
+                    yield waiting
+                waiting, seq, hash_ = entry, entry.seq, _hash(entry)
+            if not page:
+                raise _missing(seq + 1)
+        if waiting is not None:
+            if hash_ != self.head.hash:
+                raise _altered(seq)
+            yield waiting
+
+    def _page(self, after: int, count: int) -> list[Entry]:
+        values = {"row": self.head.row, "after": after, "count": count}
+        return [Entry(*row) for row in self.transaction.all(_AFTER, values)]
+
+    def at(self, seq: int) -> Entry | None:
+        if not 0 <= seq <= self.head.seq:
+            return None
+        found = self._checked(self.transaction.all(_AT, {"row": self.head.row, "seq": seq}))
+        if not found:
+            raise _missing(seq)
+        return found[0]
+
+    def requested(self, request_id: str) -> Entry | None:
+        values = {"row": self.head.row, "request": request_id}
+        found = self._checked(self.transaction.all(_REQUESTED, values))
+        return found[0] if found else None
+
+    def requested_many(self, request_ids: Sequence[str]) -> dict[str, Entry]:
+        found: dict[str, Entry] = {}
+        for start in range(0, len(request_ids), PAGE):
+            part = list(request_ids[start : start + PAGE])
+            values = {"row": self.head.row, "requests": part}
+            for entry in self._checked(self.transaction.all_in(_REQUESTED_MANY, values)):
+                found[str(entry.request_id)] = entry
+        return found
+
+    def about(self, seqs: Sequence[int]) -> Iterator[Entry]:
+        """Entries about these decisions: outcomes, losses, other executions."""
+        for start in range(0, len(seqs), PAGE):
+            values = {"row": self.head.row, "seqs": list(seqs[start : start + PAGE])}
+            yield from self._checked(self.transaction.all_in(_ABOUT, values))
+
+    def decided(self, after: int, count: int) -> list[Entry]:
+        """The next decisions after entry ``after``, from a reading without gaps: none can be hidden."""
+        before = None if after < 0 else self.at(after)
+        if after >= 0 and before is None:
+            return []
+        tail = self.tail(after, GENESIS if before is None else before.hash())
+        return list(islice((entry for entry in tail if entry.kind == DECIDED), count))
+
+    def _checked(self, rows: Iterable[Any]) -> list[Entry]:
+        entries = []
+        for *fields, told in rows:
+            entry = Entry(*fields)
+            if entry.seq == self.head.seq:
+                told = self.head.hash  # noqa: PLW2901 (the row vouches for the last entry)
+            if told is None and entry.seq < self.head.seq:
+                raise _missing(entry.seq + 1)
+            if entry.seq > self.head.seq:
+                continue  # committed after this transaction read the head
+            if _hash(entry) != told:
+                raise _altered(entry.seq)
+            entries.append(entry)
+        return entries
+
+
+def _hash(entry: Entry) -> bytes:
+    try:
+        return entry.hash()
+    except Exception as error:  # a damaged row can hold any type
+        raise _altered(entry.seq) from error
+
+
+def _missing(seq: int) -> JournalCorrupt:
+    return JournalCorrupt(f"entry {seq} is missing from the journal; restore it from a backup")
+
+
+def _altered(seq: int) -> JournalCorrupt:
+    return JournalCorrupt(
+        f"entry {seq} is not the one that its successor was appended to; restore it from a backup"
+    )

@@ -1,0 +1,108 @@
+"""What a deployment accepts: sizes, names, contexts. Checked before anything is written."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, fields
+from typing import cast
+
+from c4b import _validate
+from c4b.errors import InvalidInput, PayloadTooLarge
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_DEPTH = 100
+"""Deepest nesting of a context: it has to be read back, from anywhere in a stack."""
+_LEAVES = (str, int, float, bool, type(None))
+_dump = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+REQUEST_ID = 200
+"""Longest request id, in characters: as wide as its column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Sizes above which input is refused with ``PayloadTooLarge``; they belong to one opening.
+
+    >>> Limits(candidates=64).candidates
+    64
+    """
+
+    candidates: int = 10_000
+    """Candidates in one decision."""
+    context_bytes: int = 16_384
+    """Bytes of one decision's context as JSON."""
+    payload_bytes: int = 16_777_216
+    """Bytes of one journal entry: features of a decision, or rows of one ``learn``."""
+    batch: int = 10_000
+    """Decisions or outcomes in one ``decide_many`` or ``observe_many``."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            _validate.count(field.name, value, 1, "must be a whole number of at least 1")
+
+    def history(self, argument: str, rows: int, dim: int) -> None:
+        """Refuse more rows than one entry holds."""
+        self._at_most(
+            argument, 8 * rows * (dim + 1), self.payload_bytes, "bytes in one learn(); split it"
+        )
+
+    def pool(self, argument: str, size: int, dim: int) -> None:
+        """Refuse ``size`` candidates of ``dim`` features before anything is computed."""
+        self._at_most(argument, size, self.candidates, "candidates")
+        self._at_most(argument, 8 * size * (dim + 4), self.payload_bytes, "bytes in one entry")
+
+    def several(self, argument: str, size: int) -> None:
+        self._at_most(argument, size, self.batch, "in one call; split it")
+
+    def context(self, argument: str, value: object) -> str | None:
+        """``value`` as JSON text, if it is plain JSON that survives the journey, of acceptable size."""
+        if value is None:
+            return None
+        remedy = (
+            "must be plain JSON: dict with text keys, list, text, finite number, bool or None, "
+            f"at most {_DEPTH} deep"
+        )
+        if not _plain(value, 0):
+            raise InvalidInput(argument, value, remedy)
+        try:
+            text = _dump(value)
+        except ValueError as error:  # NaN, infinite
+            raise InvalidInput(argument, value, remedy) from error
+        self._at_most(argument, len(text), self.context_bytes, "bytes of JSON")
+        return text
+
+    def _at_most(self, argument: str, size: int, limit: int, what: str) -> None:
+        if size > limit:
+            raise PayloadTooLarge(argument, size, f"at most {limit} {what}; the limits are configuration")
+
+
+def _plain(value: object, depth: int) -> bool:
+    """Whether JSON gives exactly this back."""
+    kind = type(value)
+    if kind in _LEAVES:
+        return True
+    if depth >= _DEPTH:
+        return False
+    if kind is dict:
+        items = cast(dict[object, object], value).items()
+        return all(type(key) is str and _plain(item, depth + 1) for key, item in items)
+    return kind is list and all(_plain(item, depth + 1) for item in cast(list[object], value))
+
+
+def deployment_name(name: object) -> str:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        remedy = "must be 1 to 100 letters, digits, '.', '_' or '-', not starting with a sign"
+        raise InvalidInput("name", name, remedy)
+    return name
+
+
+def request_id(argument: str, value: object) -> str | None:
+    if value is None:
+        return None
+    remedy = f"must be a text of 1 to {REQUEST_ID} printable characters"
+    if not isinstance(value, str) or not value or not value.isprintable():
+        raise InvalidInput(argument, value, remedy)
+    if len(value) > REQUEST_ID:
+        raise PayloadTooLarge(argument, value, remedy)
+    return value

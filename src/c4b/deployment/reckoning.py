@@ -1,0 +1,217 @@
+"""The equations once more, for the audit: NumPy, from the sums, sharing no code with the kernels.
+
+Nothing is updated incrementally but sums: every set is factorised afresh. Equation numbers as elsewhere.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from c4b._validate import Array
+
+UCB, MARGIN, JOINT, SEPARATE, SCORE = range(5)
+"""Rows of a decision's details, as the journal's format has them."""
+
+
+class ConfidenceSet:
+    """(4) to (7): ellipsoids around V_g^-1 sum xY with V_g = sum xx' + a_g I."""
+
+    def __init__(self, model: dict[str, Any], ridges: Array, alarms: Array) -> None:
+        self.model = model
+        self.ridges = ridges
+        self.level, self.bets = float(alarms[0]), alarms[1:]
+        self.alarmed = False
+        self.closest = np.inf
+        """How near an alarm's threshold came to being met or missed, relative to its terms."""
+        self.squares = 0.0
+        self.gram = np.zeros((model["dim"], model["dim"]))
+        self.moment = np.zeros(model["dim"])
+        self.count = 0
+        self._factors: tuple[Array, Array, Array] | None = None
+
+    def add(self, features: Array, rewards: Array) -> None:
+        """Rows (n, d) with rewards (n,)."""
+        self.gram += features.T @ features
+        self.moment += features.T @ rewards
+        self.squares += float(rewards @ rewards)
+        self.count += len(rewards)
+        self._factors = None
+        self._watch()
+
+    def factors(self) -> tuple[Array, Array, Array]:
+        """(inverse Cholesky factors (G, d, d), centres (G, d), radii (G,))."""
+        if self._factors is None:
+            model, dim = self.model, len(self.moment)
+            shapes = self.gram + self.ridges[:, None, None] * np.eye(dim)
+            try:
+                roots = np.linalg.cholesky(shapes)
+            except np.linalg.LinAlgError:
+                roots = np.full_like(shapes, np.nan)
+            inverses = np.linalg.inv(roots)
+            whitened = inverses @ self.moment  # (G, d)
+            centres = np.einsum("gij,gi->gj", inverses, whitened)
+            log_det = 2.0 * np.sum(np.log(np.diagonal(roots[0]))) - dim * np.log(self.ridges[0])
+            spread = model["noise"] ** 2 * (log_det - 2.0 * np.log(model["delta"]))
+            bound, extra = model["norm_bound"], model["misspecification"] * np.sqrt(self.count)
+            if model["confidence"] == "self-normalized":
+                radii = np.sqrt(spread) + np.sqrt(self.ridges) * bound
+            else:
+                explained = np.sum(whitened**2, axis=1)
+                with np.errstate(invalid="ignore"):
+                    radii = np.sqrt(spread + self.ridges * bound**2 + explained - explained[0])
+            self._factors = inverses, centres, radii + extra
+        return self._factors
+
+    def _watch(self) -> None:
+        """Latch an alarm: an empty set, or residuals too large for the noise around any linear mean."""
+        model, (_, centres, radii) = self.model, self.factors()
+        variance, tolerance = model["noise"] ** 2, model["misspecification"] ** 2
+        rest = self.squares - self.moment @ centres[0] - self.ridges[0] * model["norm_bound"] ** 2
+        allowed = self.bets * tolerance / (variance * (1.0 - self.bets))
+        growth = self.bets * rest / variance + self.count * (np.log1p(-self.bets) - allowed)
+        gap = growth - 2.0 * np.log(3.0 / self.level)
+        self.closest = float(np.min(np.abs(gap)) / (1.0 + self.squares / variance))
+        empty = bool(np.isnan(radii).any()) and not np.isnan(centres).any()
+        self.alarmed = self.alarmed or empty or bool(np.any(gap >= 0.0))
+
+    def bounds(self, vectors: Array) -> tuple[Array, Array]:
+        """(L, U) of v @ theta for vectors (n, d), shape (n,) each; no number: no bound."""
+        inverses, centres, radii = self.factors()
+        norms = np.sqrt(np.sum(np.einsum("gij,nj->gni", inverses, vectors) ** 2, axis=2))
+        middles = centres @ vectors.T
+        widths = radii[:, None] * norms
+        low = np.fmax.reduce(middles - widths, axis=0, initial=-np.inf)
+        high = np.fmin.reduce(middles + widths, axis=0, initial=np.inf)
+        return low, high
+
+
+class Region(Protocol):
+    """What the books ask of a set."""
+
+    def bounds(self, vectors: Array) -> tuple[Array, Array]: ...
+
+
+class Books:
+    """The ledger: bank, prefix, revalued sums, checkpoints."""
+
+    def __init__(self, fields: dict[str, Any], rule: Array, region: Region) -> None:
+        self.region = region
+        self.certificate = fields["composition"]["certificate"]
+        self.ledger = fields["composition"]["ledger"]
+        self.alpha, self.reserve = float(fields["alpha"]), float(fields["reserve"])
+        self.nonnegative = fields["baseline_nonnegative"]
+        dim = fields["model"]["dim"]
+        self.gated = self.ledger != "none"
+        self.bank = self.reserve if self.gated else float("nan")
+        self.prefix = np.zeros(dim)
+        self.played, self.displaced, self.fallback = np.zeros(dim), np.zeros(dim), np.zeros(dim)
+        self.room, self.cushion = int(rule[4]), float(rule[5])
+        self.tolerance = fields["model"]["misspecification"]
+        self.slack = 0.0  # what declared misspecification has cost so far
+        self.rounds, self.stride = 0, 1
+        self.kept: list[tuple[int, float, Array]] = [(0, self.reserve, np.zeros(dim))] * min(self.room, 1)
+
+    def _lower(self, vector: Array) -> float:
+        return float(self.region.bounds(vector[None, :])[0][0])
+
+    def _upper(self, vector: Array) -> float:
+        return float(self.region.bounds(vector[None, :])[1][0])
+
+    def credit(self, features: Array, tolerance: float = 0.0, nonnegative: bool | None = None) -> float:
+        """(11), less what the mean may be below linear."""
+        low = self._lower(features) - tolerance
+        known = self.nonnegative if nonnegative is None else nonnegative
+        return float(self.alpha * (max(low, 0.0) if known else low))
+
+    def price(self, is_baseline: bool) -> float:
+        """What declared misspecification can cost a round."""
+        return float(self.tolerance * (self.alpha if is_baseline else 2.0 - self.alpha))
+
+    def least(self, thrift: float, baseline: Array) -> float:
+        """The margin that a thrifty choice would like to keep."""
+        if thrift <= 0.0:
+            return 0.0
+        return float(min(thrift * self.bank, self.cushion * self.credit(baseline, self.tolerance, True)))
+
+    def details(self, candidates: Array, baseline: Array, boldness: float) -> Array:
+        """UCB, margin, joint and separate certificate and score (5, K), from the set and the books."""
+        c = 1.0 - self.alpha
+        out = np.empty((5, len(candidates)))
+        low, out[UCB] = self.region.bounds(candidates)
+        contrasts = candidates - c * baseline
+        out[JOINT] = self.region.bounds(contrasts)[0]
+        out[SEPARATE] = low - c * self._upper(baseline)
+        out[SCORE] = 0.5 * ((1.0 + boldness) * out[UCB] + (1.0 - boldness) * low)
+        if not self.gated:
+            out[MARGIN] = np.inf
+        elif self.ledger == "revalue":
+            owed = c * self._upper(self.displaced + baseline)
+            gained = self.region.bounds(self.played + candidates)[0]
+            out[MARGIN] = self.reserve + gained + self.credit(self.fallback) - owed - self.slack
+        else:
+            out[MARGIN] = self.bank + (out[SEPARATE] if self.certificate == "separate" else out[JOINT])
+            for _, bank, prefix in self.kept:  # (12), from any round that is remembered
+                low = self.region.bounds(self.prefix - prefix + contrasts)[0]
+                out[MARGIN] = np.maximum(out[MARGIN], bank + low)
+        out[MARGIN] -= self.price(False) if self.gated else 0.0
+        return out
+
+    def baseline_margin(self, baseline: Array) -> float:
+        if not self.gated:
+            return float("nan")
+        if self.ledger == "revalue":
+            return self.revalued(self.fallback + baseline) - self.price(True)
+        best = self.bank + self.credit(baseline, self.tolerance)
+        for _, bank, prefix in self.kept:
+            low = self._lower(self.prefix - prefix + self.alpha * baseline)
+            best = max(best, bank + low - self.price(True))
+        return best
+
+    def revalued(self, fallback: Array) -> float:
+        owed = (1.0 - self.alpha) * self._upper(self.displaced) + self.slack
+        return float(self.reserve + self._lower(self.played) + self.credit(fallback) - owed)
+
+    def charge(self, bank: float, executed: Array, baseline: Array, is_baseline: bool) -> None:
+        """A decision was recorded: take its bank, enter its features, keep a checkpoint when due."""
+        if self.gated:
+            self.bank = bank
+        self._enter(executed, baseline, is_baseline, 1.0)
+        self.rounds += 1
+        price = self.price(is_baseline)
+        self.slack += price
+        self.kept = [(s, bank - price, prefix) for s, bank, prefix in self.kept]
+        if self.room < 2 or self.rounds % self.stride:
+            return
+        if len(self.kept) == self.room:
+            self.kept = self.kept[:1] + self.kept[2::2]
+            self.stride *= 2
+        if self.rounds % self.stride == 0:
+            self.kept.append((self.rounds, self.bank, self.prefix.copy()))
+
+    def amended(
+        self, decided: tuple[Array, bool], executed: tuple[Array, bool], baseline: Array, round_: int
+    ) -> float:
+        """Something else was executed at ``round_``; returns the bank that this leaves."""
+        difference = executed[0] - decided[0]
+        cost = self._lower(difference) - 2.0 * self.tolerance
+        more = self.price(executed[1]) - self.price(decided[1])
+        self.slack += more
+        self.kept = [
+            (s, bank + cost, prefix + difference) if s > round_ else (s, bank - more, prefix)
+            for s, bank, prefix in self.kept
+        ]
+        self._enter(decided[0], baseline, decided[1], -1.0)
+        self._enter(executed[0], baseline, executed[1], 1.0)
+        if self.ledger == "revalue":  # as if a baseline of no features were played
+            return self.baseline_margin(np.zeros_like(baseline))
+        return float(self.bank + cost)
+
+    def _enter(self, executed: Array, baseline: Array, is_baseline: bool, sign: float) -> None:
+        self.prefix = self.prefix + sign * (executed - (1.0 - self.alpha) * baseline)
+        if is_baseline:
+            self.fallback = self.fallback + sign * baseline
+        else:
+            self.played = self.played + sign * executed
+            self.displaced = self.displaced + sign * baseline

@@ -1,0 +1,48 @@
+"""What an audit found."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(slots=True)
+class Report:
+    """An audit's verdict: ``print`` it, or ask ``clean``."""
+
+    name: str
+    entries: int = 0
+    decisions: int = 0
+    fallbacks: int = 0
+    outcomes: int = 0
+    observations: int = 0
+    precise: int = 0
+    """Decisions recomputed in 50 digits."""
+    snapshots: int = 0
+    replay_differences: int = 0
+    """Fingerprints that the fast path does not reproduce to the last bit on this machine."""
+    largest_error: float = 0.0
+    """Largest relative difference between the recorded numbers and the independent ones."""
+    hash: str = ""
+    finding: str | None = None
+    entry: int | None = None
+    """Number of the first entry that does not hold."""
+
+    @property
+    def clean(self) -> bool:
+        return self.finding is None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"clean": self.clean, **asdict(self)}
+
+    def __str__(self) -> str:
+        counts = (
+            f"{self.entries} entries, {self.decisions} decisions ({self.fallbacks} fallbacks, "
+            f"{self.precise} in 50 digits), {self.outcomes} outcomes, {self.snapshots} snapshots"
+        )
+        if self.finding is not None:
+            return f"{self.name}: NOT CLEAN. Entry {self.entry} {self.finding}. Before it: {counts}."
+        return (
+            f"{self.name}: clean. {counts}; largest difference {self.largest_error:.1e}; "
+            f"last hash {self.hash[:16]}."
+        )

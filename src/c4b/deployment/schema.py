@@ -1,0 +1,120 @@
+"""Tables of the journal, and their version."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    inspect,
+    select,
+    text,
+)
+
+from c4b.errors import SchemaVersion
+
+VERSION = 1
+"""Raise it with every change of a table or of an entry's bytes, and add the migration to ``check``."""
+
+metadata = MetaData()
+
+version = Table("c4b_schema", metadata, Column("version", Integer, nullable=False))
+
+deployments = Table(
+    "c4b_deployment",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", String(100), nullable=False, unique=True),
+    Column("head", BigInteger, nullable=False),  # seq of the last entry
+    Column("head_hash", LargeBinary(32), nullable=False),
+    Column("snapshot", BigInteger, nullable=False),  # seq of the last snapshot, -1: none
+)
+"""One row a deployment: where its journal ends. Writers hold this row's lock."""
+
+journal = Table(
+    "c4b_journal",
+    metadata,
+    Column("deployment", ForeignKey(deployments.c.id), primary_key=True, autoincrement=False),
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("kind", String(16), nullable=False),
+    Column("about", BigInteger),  # seq of the decision that the entry is about
+    Column("request_id", String(200)),
+    Column("at", BigInteger, nullable=False),  # microseconds since 1970, never decreasing
+    Column("payload", LargeBinary, nullable=False),
+    Column("previous", LargeBinary(32), nullable=False),  # hash of the entry before
+    sqlite_with_rowid=False,  # entries lie in the order in which they are read, and one index less
+)
+Index(
+    "c4b_journal_request",
+    journal.c.deployment,
+    journal.c.request_id,
+    unique=True,
+    sqlite_where=journal.c.request_id.is_not(None),
+    postgresql_where=journal.c.request_id.is_not(None),
+)
+Index(
+    "c4b_journal_about",
+    journal.c.deployment,
+    journal.c.about,
+    sqlite_where=journal.c.about.is_not(None),
+    postgresql_where=journal.c.about.is_not(None),
+)
+
+snapshots = Table(
+    "c4b_snapshot",
+    metadata,
+    Column("deployment", ForeignKey(deployments.c.id), primary_key=True, autoincrement=False),
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("hash", LargeBinary(32), nullable=False),  # of the entry at seq
+    Column("digest", LargeBinary(32), nullable=False),  # of the content
+    Column("content", LargeBinary, nullable=False),
+)
+"""A cache: everything in it follows from the journal."""
+
+_CREATION_LOCK = 0x633462  # any number that only this package uses
+
+
+def prepare(connection: Connection) -> None:
+    """Create the tables unless they are there; two processes may do this at once."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _CREATION_LOCK})
+    if exists(connection):
+        check(connection)
+        return
+    metadata.create_all(connection)
+    if connection.dialect.name == "postgresql":
+        # entries are mostly random bits: keep them in their row, do not try to compress them
+        connection.exec_driver_sql(f"ALTER TABLE {journal.name} ALTER payload SET STORAGE EXTERNAL")
+        connection.exec_driver_sql(f"ALTER TABLE {journal.name} SET (toast_tuple_target = 8160)")
+    connection.execute(version.insert(), {"version": VERSION})
+
+
+def exists(connection: Connection) -> bool:
+    return inspect(connection).has_table(version.name)
+
+
+def check(connection: Connection) -> None:
+    """Refuse every version but this one; there is none to migrate from yet."""
+    found = connection.execute(select(version.c.version)).scalars().all()
+    if list(found) != [VERSION]:
+        refuse(max(found, default=0))
+
+
+def refuse(found: int) -> NoReturn:
+    if found > VERSION:
+        raise SchemaVersion(
+            f"the store has schema version {found}, this package reads {VERSION}; upgrade reserve-c4b"
+        )
+    raise SchemaVersion(
+        f"the store has schema version {found}, this package reads {VERSION} and knows no migration "
+        "from there; open it with the version of reserve-c4b that wrote it"
+    )

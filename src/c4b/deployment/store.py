@@ -1,0 +1,280 @@
+"""One code path to SQLite and PostgreSQL; what differs between them is in the two ``_prepare`` hooks.
+
+Whatever a driver raises leaves here as ``StoreUnavailable`` or ``JournalCorrupt``.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import (
+    URL,
+    Connection,
+    Dialect,
+    Engine,
+    PoolProxiedConnection,
+    create_engine,
+    event,
+    make_url,
+)
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+
+from c4b.errors import InvalidInput, JournalCorrupt, StoreUnavailable
+
+WAIT = 30
+"""Seconds to wait for another writer before giving up."""
+_WRITES = "c4b_writes"
+_UNSURE = ("08", "57", "40003")
+"""PostgreSQL's states that leave open whether a commit happened."""
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+Compiled = tuple[str, dict[str, Any]]
+"""A statement's text and the values that are fixed in it."""
+
+
+class LostBeforeCommit(StoreUnavailable):
+    """The connection was found dead before anything was committed: trying again is safe."""
+
+
+class KnownRequest(StoreUnavailable):
+    """The journal has an entry for this request id: nothing was written, look it up."""
+
+
+class Transaction:
+    """Statements inside one transaction. They are SQLAlchemy Core, compiled once for the store's dialect
+    and handed to the driver: Core's own way there costs several times what SQLite does."""
+
+    def __init__(self, cursor: Any, dialect: Dialect, compiled: dict[Any, Compiled]) -> None:
+        self._cursor = cursor
+        self.dialect = dialect
+        self._compiled = compiled
+
+    def one(self, statement: Any, values: dict[str, Any]) -> Any:
+        """The first row or None."""
+        self.run(statement, values)
+        return self._cursor.fetchone()
+
+    def all(self, statement: Any, values: dict[str, Any]) -> list[Any]:
+        self.run(statement, values)
+        rows: list[Any] = self._cursor.fetchall()
+        return rows
+
+    def run(self, statement: Any, values: dict[str, Any]) -> None:
+        text, constants = self._compiled.get(statement) or self._compile(statement)
+        self._cursor.execute(text, {**constants, **values} if constants else values)
+
+    def run_many(self, statement: Any, values: list[dict[str, Any]]) -> None:
+        text, _ = self._compiled.get(statement) or self._compile(statement)
+        self._cursor.executemany(text, values)
+
+    def all_in(self, statement: Any, values: dict[str, Any]) -> list[Any]:
+        """As ``all``, for a statement with a list of values, whose text depends on the list's length."""
+        state = statement.compile(dialect=self.dialect).construct_expanded_state(values)
+        self._cursor.execute(state.statement, state.parameters)
+        rows: list[Any] = self._cursor.fetchall()
+        return rows
+
+    def _compile(self, statement: Any) -> Compiled:
+        made = statement.compile(dialect=self.dialect)
+        constants = {key: value for key, value in made.params.items() if value is not None}
+        found = self._compiled[statement] = str(made), constants
+        return found
+
+
+class Store:
+    """Transactions on one database. After a fork, call ``forked``."""
+
+    def __init__(self, url: str, create: bool = False) -> None:
+        self.url = _checked(url)
+        if self.url.get_backend_name() == "sqlite" and not create:
+            path = self.url.database or ""
+            if not Path(path).exists():
+                raise StoreUnavailable(f"{path}: no such file; create a deployment in it first")
+        self._engine = _engine(self.url)
+        self._errors = (SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error, OSError, UnicodeError)
+        self._sqlite = self._engine.dialect.name == "sqlite"
+        self._writer: PoolProxiedConnection | None = None
+        self._cursor: Any = None
+        self._compiled: dict[Any, Compiled] = {}
+
+    @contextmanager
+    def administering(self, write: bool = True) -> Iterator[Connection]:
+        """A transaction in SQLAlchemy's own terms: to make tables, and to look which there are."""
+        try:
+            with self._engine.connect() as connection:
+                connection.execution_options(**{_WRITES: write}).begin()
+                yield connection
+                connection.commit()
+        except self._errors as error:
+            raise self._meaning(error, None, committing=False) from error
+
+    @contextmanager
+    def reading(self) -> Iterator[Transaction]:
+        """A transaction that writes nothing and waits for no writer; any thread, any number at once."""
+        connection = None
+        try:
+            connection = self._engine.raw_connection()
+            cursor = connection.cursor()
+            if self._sqlite:
+                cursor.execute("BEGIN")
+            yield self._transaction(cursor)
+        except self._errors as error:
+            meaning = self._meaning(error, connection, committing=False)
+            _hang_up(connection, broken=True)
+            raise meaning from error
+        finally:
+            _hang_up(connection, broken=False)
+
+    @contextmanager
+    def writing(self) -> Iterator[Transaction]:
+        """A transaction that commits when the block ends well, durably, and else leaves nothing.
+
+        One at a time. On SQLite it holds the database's write lock from its first moment.
+        """
+        committing = False
+        try:
+            if self._writer is None:
+                self._writer = self._engine.raw_connection()
+                self._cursor = self._writer.cursor()
+            if self._sqlite:
+                self._cursor.execute("BEGIN IMMEDIATE")
+            yield self._transaction(self._cursor)
+            committing = True
+            self._writer.commit()
+        except self._errors as error:
+            meaning = self._meaning(error, self._writer, committing)
+            self._release(broken=True)
+            raise meaning from error
+        except BaseException:
+            self._release(broken=False)
+            raise
+
+    def _transaction(self, cursor: Any) -> Transaction:
+        return Transaction(cursor, self._engine.dialect, self._compiled)
+
+    def _release(self, broken: bool) -> None:
+        writer, self._writer, self._cursor = self._writer, None, None
+        _hang_up(writer, broken)
+
+    def _meaning(
+        self, error: BaseException, connection: PoolProxiedConnection | None, committing: bool
+    ) -> Exception:
+        cause: Any = getattr(error, "orig", None) or error
+        driver = None if connection is None else connection.dbapi_connection
+        lost = driver is not None and self._engine.dialect.is_disconnect(cause, driver, None)
+        if lost:
+            self._engine.dispose()  # what killed one connection killed the idle ones, too
+        return _meaning(cause, lost, committing)
+
+    def forked(self) -> None:
+        """Leave the parent's connections to the parent."""
+        self._writer = self._cursor = None
+        self._engine.dispose(close=False)
+
+    def close(self) -> None:
+        self._release(broken=False)
+        self._engine.dispose()
+
+    def __repr__(self) -> str:
+        return f"Store({self.url.render_as_string(hide_password=True)!r})"
+
+
+def _hang_up(connection: PoolProxiedConnection | None, broken: bool) -> None:
+    """Give a connection back to the pool, which rolls back; drop one that is of no more use."""
+    if connection is None or not connection.is_valid:
+        return
+    with suppress(Exception):  # it is being given up because something is wrong with it
+        connection.rollback()  # SQLite keeps the lock of a connection that is closed in a transaction
+    with suppress(Exception):
+        if broken:
+            connection.invalidate()
+        else:
+            connection.close()
+
+
+def _checked(url: object) -> URL:
+    remedy = "must be sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE"
+    if not isinstance(url, str):
+        raise InvalidInput("url", url, remedy)
+    try:
+        parsed = make_url(url)
+        backend = parsed.get_backend_name()
+    except (ArgumentError, NoSuchModuleError) as error:
+        raise InvalidInput("url", "(hidden: it may hold a password)", remedy) from error
+    if backend == "postgresql":
+        return parsed.set(drivername="postgresql+psycopg")
+    if backend != "sqlite":
+        raise InvalidInput("url", parsed.drivername, remedy)
+    if not parsed.database or parsed.database.startswith((":memory:", "file:")):
+        raise InvalidInput("url", url, "needs a file, sqlite:///FILE: a deployment outlives its process")
+    return parsed
+
+
+def _engine(url: URL) -> Engine:
+    if url.get_backend_name() == "sqlite":
+        engine = create_engine(url, connect_args={"timeout": WAIT}, paramstyle="named")
+        event.listen(engine, "connect", _prepare_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+    else:
+        engine = create_engine(url, connect_args={"connect_timeout": WAIT})
+        event.listen(engine, "connect", _prepare_postgresql)
+    return engine
+
+
+def _prepare_sqlite(connection: Any, _: object) -> None:
+    connection.isolation_level = None  # transactions begin where _begin_sqlite says, not before
+    mode = connection.execute("PRAGMA journal_mode=WAL").fetchone()[0]
+    if mode != "wal":
+        raise StoreUnavailable(f"the file system offers no write-ahead log (mode is {mode})")
+    connection.execute("PRAGMA synchronous=FULL")
+    connection.execute("PRAGMA wal_autocheckpoint=4000")  # 16 MB: a checkpoint costs two more fsyncs
+    connection.execute("PRAGMA fullfsync=ON")  # macOS: fsync alone leaves data in the drive
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    writes = connection.get_execution_options().get(_WRITES, True)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _prepare_postgresql(connection: Any, _: object) -> None:
+    before, connection.autocommit = connection.autocommit, True
+    if connection.execute("SHOW synchronous_commit").fetchone()[0] == "off":
+        connection.execute("SET synchronous_commit = on")  # acknowledged means on disk
+    milliseconds = 1000 * WAIT
+    connection.execute(f"SET lock_timeout = {milliseconds}")
+    # a worker that hangs with the lock in hand is disconnected, and its transaction with it
+    connection.execute(f"SET idle_in_transaction_session_timeout = {milliseconds}")
+    # every query here has its index; a plan made while the table was small must not scan it for ever
+    connection.execute("SET enable_seqscan = off")
+    connection.autocommit = before
+
+
+def _meaning(cause: BaseException, lost: bool, committing: bool) -> Exception:
+    said = " ".join(str(cause).split()) or type(cause).__name__
+    code = getattr(cause, "sqlite_errorcode", None)
+    state = getattr(cause, "sqlstate", None) or ""
+    damaged = code is not None and code & 0xFF in _DAMAGED
+    if (
+        damaged
+        or state in ("XX001", "XX002")
+        or "decode to UTF-8" in said
+        or isinstance(cause, UnicodeError)
+    ):
+        return JournalCorrupt(f"the store is damaged ({said}); restore it from a backup")
+    if (code or 0) & 0xFF == sqlite3.SQLITE_CONSTRAINT or state.startswith("23"):
+        if "request" in said:  # the only unique thing of that name
+            return KnownRequest(said)
+        return JournalCorrupt(f"the store contradicts its journal ({said}); run an audit")
+    if committing and (not state or state.startswith(_UNSURE)):
+        return StoreUnavailable(
+            f"{said}; the commit was not acknowledged: it was recorded or it was not, never half. "
+            "Repeat the call with the same request_id to learn which"
+        )
+    if lost:
+        return LostBeforeCommit(f"{said}; nothing was written, try again")
+    return StoreUnavailable(f"{said}; nothing was written")

@@ -1,0 +1,169 @@
+"""The audit agrees with every policy, and finds lies that hash correctly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from c4b import Deployment, LinearModel, policies
+from c4b.deployment.entries import GENESIS, Entry, pack
+from c4b.deployment.session import found
+from shop import BASELINE, MODEL, create, outcome, rivals, sql, trade
+
+POLICIES = ["separate", "contrast", "refresh", "revalue", "revalue-f", "linucb", *policies.names()[6:]]
+
+
+@pytest.mark.parametrize("confidence", ["self-normalized", "mixture", "constrained"])
+@pytest.mark.parametrize("misspecification", [0.0, 0.001])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_clean_verdict_for_every_policy(
+    sqlite_url: str, policy: str, confidence: str, misspecification: float
+) -> None:
+    model = LinearModel(3, 0.1, 1.0, confidence=confidence, misspecification=misspecification)
+    rng = np.random.default_rng(0)
+    with Deployment.create(
+        sqlite_url, "shop", model, policy, alpha=0.1, reserve=0.2, snapshot_every=20
+    ) as dep:
+        history = BASELINE + 0.1 * rng.normal(size=(10, 3))
+        dep.learn(history, history @ np.array([0.6, 0.3, -0.2]))
+        late = []
+        for n in range(60):
+            candidates = rivals(rng, int(rng.integers(0, 5)))
+            made = dep.decide(candidates, BASELINE)
+            late.append((made.id, outcome(candidates, made.action, rng)))
+            if n % 13 == 5:
+                dep.executed(made.id, None if n % 2 else BASELINE + 0.05)
+            if n % 3:
+                id_, reward = late.pop(int(rng.integers(len(late))))
+                dep.forget(id_) if n % 17 == 4 else dep.observe(id_, reward)
+        report = dep.audit(sample=5)
+        assert report.clean, report
+        assert (report.decisions, report.replay_differences) == (60, 0)
+        assert report.precise >= 5
+        assert report.snapshots == 2
+        assert report.largest_error < 1e-9
+        assert "clean" in str(report)
+        assert report.hash == dep.state().hash
+
+
+def entries(dep: Deployment) -> list[Entry]:
+    with dep._session.store.reading() as transaction:
+        return list(found(transaction, dep.name).tail(-1, GENESIS))
+
+
+def forge(dep: Deployment, url: str, number: int, change: Any) -> None:
+    """Change one entry and hash everything after it again, as somebody with access could."""
+    hash_ = GENESIS
+    for entry in entries(dep):
+        fields, arrays = entry.unpack()
+        if entry.seq == number:
+            change(fields, arrays)
+        told = entry._replace(payload=pack(fields, arrays), previous=hash_)
+        hash_ = told.hash()
+        values = {"payload": told.payload, "previous": told.previous, "seq": told.seq}
+        sql(
+            url,
+            "UPDATE c4b_journal SET payload = :payload, previous = :previous WHERE seq = :seq",
+            **values,
+        )
+    sql(url, "UPDATE c4b_deployment SET head_hash = :hash", hash=hash_)
+
+
+def lie(name: str) -> Any:
+    def bank(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
+        arrays["numbers"][1] += 0.01
+
+    def margin(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
+        arrays["details"][1] += 0.01
+
+    def features(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
+        arrays["candidates"][:, 1] *= 1.01
+
+    def radius(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
+        arrays["numbers"][4] *= 0.9
+
+    def action(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
+        fields["action"] = None if fields["action"] is not None else 0
+
+    def count(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
+        fields["observations"] += 1
+
+    return locals()[name]
+
+
+@pytest.mark.parametrize("name", ["bank", "margin", "features", "radius", "action", "count"])
+def test_a_forged_decision_is_found(sqlite_url: str, name: str) -> None:
+    with create(sqlite_url) as dep:
+        trade(dep, 20)
+        number = [e.seq for e in entries(dep) if e.kind == "decided"][10]
+    with Deployment.open(sqlite_url, "shop") as dep:
+        forge(dep, sqlite_url, number, lie(name))
+    with Deployment.open(sqlite_url, "shop") as dep:
+        report = dep.audit(sample=0)
+        assert not report.clean
+        assert report.entry is not None
+        assert number <= report.entry <= number + 2, report
+        assert "NOT CLEAN" in str(report)
+
+
+def test_a_forged_reward_is_found_at_the_next_decision(sqlite_url: str) -> None:
+    def change(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
+        arrays["numbers"][0] += 0.5
+
+    with create(sqlite_url) as dep:
+        for _ in range(5):
+            dep.observe(dep.decide(BASELINE[None, :] * 1.1, BASELINE).id, 0.6)
+    with Deployment.open(sqlite_url, "shop") as dep:
+        forge(dep, sqlite_url, 4, change)
+        report = dep.audit()
+        assert report.entry == 5
+
+
+def test_an_unsafe_execution_is_found(sqlite_url: str) -> None:
+    """A candidate whose own margin is negative, played all the same."""
+
+    def change(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
+        fields["action"] = int(np.argmin(arrays["details"][1]))
+        arrays["numbers"][1] = arrays["details"][1].min()
+
+    with create(sqlite_url, reserve=0.0) as dep:
+        dep.decide(BASELINE + np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]), BASELINE)
+        forge(dep, sqlite_url, 1, change)
+        report = dep.audit()
+        assert report.entry == 1
+
+
+def test_progress_and_empty_journals(sqlite_url: str) -> None:
+    seen: list[tuple[int, int]] = []
+    with create(sqlite_url) as dep:
+        assert dep.audit().clean
+        trade(dep, 80)
+        dep.audit(progress=lambda done, total: seen.append((done, total)))
+        assert seen[-1] == (dep.state().seq + 1,) * 2
+
+
+def test_high_precision_agrees_with_the_recomputation() -> None:
+    from c4b.deployment.precise import PreciseSet, Sums  # noqa: PLC0415
+    from c4b.deployment.reckoning import ConfidenceSet  # noqa: PLC0415
+
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(200, 3)) * [1e3, 1.0, 1e-3], rng.normal(size=200)
+    model: dict[str, Any] = {
+        "dim": 3,
+        "noise": 0.1,
+        "norm_bound": 1.0,
+        "delta": 0.05,
+        "confidence": "mixture",
+    }
+    model["misspecification"] = 0.01
+    ridges = MODEL.ridges
+    sums, plain = Sums(3), ConfidenceSet(model, ridges, np.array([1e-3, 0.5]))
+    sums.add(x, y)
+    plain.add(x, y)
+    vectors = rng.normal(size=(5, 3))
+    for ours, theirs in zip(
+        plain.bounds(vectors), PreciseSet(sums, 200, model, ridges).bounds(vectors), strict=True
+    ):
+        assert np.allclose(ours, theirs, rtol=1e-9)

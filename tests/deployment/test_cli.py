@@ -1,0 +1,99 @@
+"""``c4b deploy`` as a shell script uses it: JSON in and out, one line on stderr and code 2 if wrong."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from c4b.cli import main as cli
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
+    def command(*arguments: str, stdin: str = "") -> tuple[int, Any, str]:
+        import io  # noqa: PLC0415
+
+        monkeypatch.setattr(sys, "argv", ["c4b", "deploy", *arguments])
+        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+        code = 0
+        try:
+            cli.main()
+        except SystemExit as end:
+            code = int(end.code or 0)
+        out, err = capsys.readouterr()
+        try:
+            return code, json.loads(out), err
+        except ValueError:
+            return code, out, err
+
+    return command
+
+
+def test_a_whole_life(run: Any, url: str, tmp_path: Path) -> None:
+    terms = ["--dim", "2", "--noise", "0.1", "--norm-bound", "1", "--reserve", "0.5"]
+    assert run("create", url, "shop", *terms)[1]["bank"] == 0.5
+    assert run("list", url)[1] == ["shop"]
+    history = json.dumps({"features": [[1, 0], [1, 0.2]], "rewards": [0.5, 0.6]})
+    assert run("learn", url, "shop", history)[1]["observations"] == 2
+    question = {"candidates": [[1, 0.1]], "baseline": [1, 0], "request_id": "r", "context": {"u": 1}}
+    for _ in range(2):
+        code, made, _ = run("decide", url, "shop", "-", stdin=json.dumps(question))
+        assert (code, made["id"]) == (0, "shop-2")
+    second = run("decide", url, "shop", json.dumps({"candidates": [], "baseline": [1, 0]}))[1]["id"]
+    assert (
+        run("observe", url, "shop", json.dumps({made["id"]: 0.5, second: None}))[1]["observations"] == 3
+    )
+    told = run("explain", url, "shop", made["id"])[1]
+    assert (told["reward"], told["context"], told["outcome"]) == (0.5, {"u": 1}, "observed")
+    assert run("status", url, "shop")[1]["rounds"] == 2
+    code, out, _ = run("audit", url, "shop")
+    assert code == 0
+    assert "shop: clean" in out
+    assert run("audit", url, "shop", "--json")[1]["clean"] is True
+    table = tmp_path / "shop.parquet"
+    assert run("export", url, "shop", str(table))[1]["rows"] == 2
+    frame = pl.read_parquet(table)
+    assert frame["outcome"].to_list() == ["observed", "forgotten"]
+    assert frame["reward"].to_list() == [0.5, None]
+    assert frame["context"].to_list() == ['{"u":1}', None]
+    picture = tmp_path / "shop.png"
+    assert run("plot", url, "shop", str(picture))[0] == 0
+    assert picture.read_bytes()[1:4] == b"PNG"
+
+
+def test_errors_are_one_line_and_code_2(run: Any, sqlite_url: str) -> None:
+    terms = ["--dim", "2", "--noise", "0.1", "--norm-bound", "1"]
+    run("create", sqlite_url, "shop", *terms)
+    for arguments in (
+        ["create", sqlite_url, "shop", *terms],
+        ["create", sqlite_url, "other", *terms, "--alpha", "7"],
+        ["status", sqlite_url, "nothing"],
+        ["status", "sqlite:///no-such-file.db", "shop"],
+        ["decide", sqlite_url, "shop", "{"],
+        ["decide", sqlite_url, "shop", "[1]"],
+        ["decide", sqlite_url, "shop", '{"candidates": []}'],
+        ["decide", sqlite_url, "shop", '{"candidates": [], "baseline": [1], "more": 1}'],
+        ["decide", sqlite_url, "shop", '{"candidates": [[1]], "baseline": [1, 0]}'],
+        ["observe", sqlite_url, "shop", '{"shop-9": 1.0}'],
+        ["explain", sqlite_url, "shop", "shop-9"],
+    ):
+        code, out, err = run(*arguments)
+        assert (code, out) == (2, "")
+        assert err.startswith("c4b: ")
+        assert err.count("\n") == 1
+
+
+def test_a_finding_of_the_audit_is_code_1(run: Any, sqlite_url: str) -> None:
+    from shop import create, sql, trade  # noqa: PLC0415
+
+    with create(sqlite_url, snapshot_every=5) as dep:
+        trade(dep, 10)
+    sql(sqlite_url, "UPDATE c4b_journal SET at = at + 1 WHERE seq = 2")
+    code, out, _ = run("audit", sqlite_url, "shop")
+    assert code == 1
+    assert "NOT CLEAN. Entry 2 " in out

@@ -1,0 +1,195 @@
+"""A changed, missing or moved entry: a typed error or a finding of the audit, never a wrong answer."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from c4b import Deployment
+from c4b.errors import C4BError, JournalCorrupt, SchemaVersion, StoreUnavailable
+from shop import BASELINE, create, in_agreement, sql, trade
+
+DAMAGE: dict[str, list[str]] = {
+    "a flipped byte in a payload": ["UPDATE c4b_journal SET payload = {flipped} WHERE seq = 12"],
+    "another reward": ["UPDATE c4b_journal SET payload = {other} WHERE seq = {observed}"],
+    "another kind": ["UPDATE c4b_journal SET kind = 'alarm' WHERE seq = 12"],
+    "another time": ["UPDATE c4b_journal SET at = at + 1 WHERE seq = 12"],
+    "another request id": ["UPDATE c4b_journal SET request_id = 'x' WHERE seq = 12"],
+    "an id about something else": ["UPDATE c4b_journal SET about = 3 WHERE seq = 12"],
+    "another previous hash": ["UPDATE c4b_journal SET previous = {zeros} WHERE seq = 12"],
+    "a deleted row": ["DELETE FROM c4b_journal WHERE seq = 12"],
+    "the first row deleted": ["DELETE FROM c4b_journal WHERE seq = 0"],
+    "the last row deleted": ["DELETE FROM c4b_journal WHERE seq = {last}"],
+    "the last ten deleted": ["DELETE FROM c4b_journal WHERE seq > {last} - 10"],
+    "everything deleted": ["DELETE FROM c4b_journal"],
+    "two rows exchanged": [
+        "UPDATE c4b_journal SET seq = -1 WHERE seq = 12",
+        "UPDATE c4b_journal SET seq = 12 WHERE seq = 13",
+        "UPDATE c4b_journal SET seq = 13 WHERE seq = -1",
+    ],
+    "a row renumbered": [
+        "DELETE FROM c4b_journal WHERE seq = 13",
+        "UPDATE c4b_journal SET seq = 13 WHERE seq = 12",
+    ],
+    "the last hash changed": ["UPDATE c4b_deployment SET head_hash = {zeros}"],
+    "the last number lowered": ["UPDATE c4b_deployment SET head = head - 1"],
+    "the last number raised": ["UPDATE c4b_deployment SET head = head + 1"],
+}
+
+
+def blob(url: str, content: bytes) -> str:
+    return f"x'{content.hex()}'" if url.startswith("sqlite") else f"'\\x{content.hex()}'::bytea"
+
+
+def inflict(url: str, statements: list[str]) -> None:
+    (last,) = sql(url, "SELECT max(seq) FROM c4b_journal")[0]
+    (payload,) = sql(url, "SELECT payload FROM c4b_journal WHERE seq = 12")[0]
+    observed, report = sql(
+        url, "SELECT seq, payload FROM c4b_journal WHERE kind = 'observed' ORDER BY seq"
+    )[2]
+    flipped = bytearray(payload)
+    flipped[-20] ^= 1
+    for statement in statements:
+        filled = statement.format(
+            last=last,
+            observed=observed,
+            flipped=blob(url, bytes(flipped)),
+            other=blob(url, bytes(report[:-8]) + np.float64(7.5).tobytes()),
+            zeros=blob(url, bytes(32)),
+        )
+        sql(url, filled.replace(":", "\\:"))
+
+
+@pytest.mark.parametrize("snapshots", [10**6, 10], ids=["no snapshot", "snapshots"])
+@pytest.mark.parametrize("case", DAMAGE)
+def test_damage_is_noticed(url: str, case: str, snapshots: int) -> None:
+    with create(url, snapshot_every=snapshots) as dep:
+        trade(dep, 25, ids="r")
+        sound, told = dep.state(), {r.decision.id: r.to_dict() for r in dep.decisions()}
+    inflict(url, DAMAGE[case])
+    answers = 0
+    try:
+        with Deployment.open(url, "shop") as dep:
+            report = dep.audit()
+            assert not report.clean, report
+            assert report.entry is not None
+            assert dep.state() == sound  # from an intact snapshot and an intact tail
+            answers += 1
+            for id_, record in told.items():
+                try:
+                    assert dep.record(id_).to_dict() == record
+                    answers += 1
+                except JournalCorrupt:
+                    continue
+            dep.decide([], BASELINE)
+    except JournalCorrupt:
+        assert answers == 0 or snapshots == 10
+
+
+def test_a_running_worker_notices(url: str) -> None:
+    with create(url) as dep, Deployment.open(url, "shop") as other:
+        trade(dep, 10)
+        other.state()
+        trade(dep, 10, seed=1)
+        inflict(url, ["DELETE FROM c4b_journal WHERE seq = {last}"])
+        with pytest.raises(JournalCorrupt):
+            other.decide([], BASELINE)
+        inflict(url, ["UPDATE c4b_deployment SET head = 3"])
+        with pytest.raises(JournalCorrupt):
+            dep.decide([], BASELINE)
+
+
+def test_an_old_backup_is_not_continued(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/shop.db"
+    with create(url) as dep:
+        trade(dep, 5)
+        backup = sqlite3.connect(tmp_path / "backup.db")
+        with sqlite3.connect(tmp_path / "shop.db") as source:
+            source.backup(backup)
+        source.close()
+        trade(dep, 5, seed=1)
+        with sqlite3.connect(tmp_path / "shop.db") as target:
+            backup.backup(target)
+        target.close()
+        backup.close()
+        with pytest.raises(JournalCorrupt, match="backup"):
+            dep.decide([], BASELINE)
+    with Deployment.open(url, "shop") as dep:
+        trade(dep, 5, seed=2)
+        assert dep.audit().clean
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_flipped_bytes_in_the_file(tmp_path: Path, seed: int) -> None:
+    """12 files, 40 flipped bytes each, anywhere but in the free space of pages."""
+    path = tmp_path / "shop.db"
+    url = f"sqlite:///{path}"
+    with create(url, snapshot_every=15) as dep:
+        trade(dep, 30, ids="r")
+        told = dep.state()
+    content = bytearray(path.read_bytes())
+    rng = np.random.default_rng(seed)
+    for place in rng.integers(len(content), size=40):
+        content[place] ^= 1 << int(rng.integers(8))
+    path.write_bytes(content)
+    for question in QUESTIONS:
+        try:
+            with Deployment.open(url, "shop") as dep:
+                answer = question(dep)
+                assert answer is None or answer == told
+        except C4BError:
+            continue
+
+
+QUESTIONS: list[Callable[[Deployment], object]] = [
+    lambda dep: dep.state(),
+    lambda dep: None if not dep.audit().clean else dep.state(),
+]
+
+
+@pytest.mark.parametrize("version", [0, 2, 99])
+def test_another_schema_version(url: str, version: int) -> None:
+    with create(url) as dep:
+        trade(dep, 3)
+        before = sql(url, "SELECT count(*) FROM c4b_journal")
+        sql(url, f"UPDATE c4b_schema SET version = {version}")
+        attempts: list[Callable[[], object]] = [
+            lambda: Deployment.open(url, "shop"),
+            lambda: create(url, "other"),
+            lambda: Deployment.names(url),
+            lambda: dep.decide([], BASELINE),  # migrated by somebody while this process was running
+            dep.state,
+        ]
+        for attempt in attempts:
+            with pytest.raises(SchemaVersion, match="upgrade" if version > 1 else "migration"):
+                attempt()
+        assert sql(url, "SELECT count(*) FROM c4b_journal") == before
+
+
+def test_a_damaged_snapshot_is_not_used(url: str) -> None:
+    with create(url, snapshot_every=10) as dep:
+        trade(dep, 30)
+        sound = dep.state()
+        for statement in (
+            "UPDATE c4b_snapshot SET content = digest WHERE seq = (SELECT max(seq) FROM c4b_snapshot)",
+            "UPDATE c4b_snapshot SET content = digest",
+        ):
+            sql(url, statement)
+            with Deployment.open(url, "shop") as other:
+                assert other.state() == sound
+                assert in_agreement(other)
+                report = other.audit()
+                assert not report.clean
+                assert "snapshot" in str(report.finding)
+
+
+def test_not_a_database(tmp_path: Path) -> None:
+    path = tmp_path / "shop.db"
+    path.write_bytes(b"once upon a time" * 1000)
+    for attempt in (Deployment.open, create):
+        with pytest.raises((JournalCorrupt, StoreUnavailable)):
+            attempt(f"sqlite:///{path}", "shop")

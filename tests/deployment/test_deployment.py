@@ -1,0 +1,318 @@
+"""The shared test case: every promise of the interface, on both stores."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import c4b
+from c4b import Deployment, Policy
+from c4b.errors import (
+    ContradictoryOutcome,
+    ContradictoryRequest,
+    HistoryClosed,
+    NameTaken,
+    NoSafeAction,
+    OutcomeClosed,
+    StoreUnavailable,
+    UnknownDecision,
+    UnknownDeployment,
+)
+from shop import BASELINE, MODEL, create, in_agreement, outcome, rivals, seen, trade
+
+
+def test_it_decides_exactly_as_a_policy_does(url: str) -> None:
+    policy = Policy("refresh", MODEL, alpha=0.1, reserve=0.5)
+    rng = np.random.default_rng(3)
+    history = rng.normal(size=(20, 3))
+    with create(url) as dep:
+        for each in (dep, policy):
+            each.learn(history, history @ np.ones(3) * 0.1)
+        for _ in range(60):
+            candidates = rivals(rng)
+            ours, theirs = dep.decide(candidates, BASELINE), policy.decide(candidates, BASELINE)
+            assert ours[1:-1] == theirs[1:-1]
+            assert np.array_equal(ours.details, theirs.details)
+            reward = outcome(candidates, ours.action, rng)
+            dep.observe(ours.id, reward)
+            policy.observe(theirs.id, reward)
+        assert in_agreement(dep)
+
+
+def test_it_goes_on_where_another_process_left_it(url: str) -> None:
+    with create(url) as dep:
+        trade(dep, 30)
+        told = dep.state()
+    with Deployment.open(url, "shop") as dep:
+        assert dep.state() == told
+        assert dep.configuration.alpha == 0.1
+        trade(dep, 5, seed=1)
+        assert dep.state().rounds == 35
+        assert in_agreement(dep)
+
+
+def test_two_openings_share_one_budget(url: str) -> None:
+    rng = np.random.default_rng(0)
+    with create(url) as one, Deployment.open(url, "shop") as two:
+        for n in range(40):
+            dep = one if n % 3 else two
+            candidates = rivals(rng)
+            before = (two if n % 3 else one).state().bank
+            made = dep.decide(candidates, BASELINE)
+            assert made.bank_before == before
+            (two if n % 2 else one).observe(made.id, outcome(candidates, made.action, rng))
+        assert one.state() == two.state()
+        assert in_agreement(one)
+        assert one.audit().clean
+
+
+def test_threads_take_turns(url: str) -> None:
+    with create(url) as dep:
+        threads = [threading.Thread(target=trade, args=(dep, 15, seed)) for seed in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert dep.state().rounds == 60
+        assert in_agreement(dep)
+        assert dep.audit().clean
+
+
+def test_the_same_request_gets_the_same_decision(url: str) -> None:
+    rng = np.random.default_rng(0)
+    candidates = rivals(rng)
+    with create(url) as dep, Deployment.open(url, "shop") as other:
+        first = dep.decide(candidates, BASELINE, request_id="r-1", context={"user": "a"})
+        trade(dep, 5)
+        for again in (dep, other):
+            made = again.decide(candidates, BASELINE, request_id="r-1")
+            assert made.id == first.id
+            assert made[1:-1] == first[1:-1]
+            assert np.array_equal(made.details, first.details)
+        head = dep.state().seq
+        with pytest.raises(ContradictoryRequest, match="r-1"):
+            dep.decide(candidates + 0.1, BASELINE, request_id="r-1")
+        with pytest.raises(ContradictoryRequest):
+            dep.decide(candidates, BASELINE * 2, request_id="r-1")
+        assert dep.state().seq == head
+        assert dep.record(first.id).context == {"user": "a"}
+        assert in_agreement(dep)
+
+
+def test_history_is_learned_once(url: str) -> None:
+    x, y = np.eye(3), np.array([0.5, 0.1, 0.2])
+    with create(url) as dep:
+        dep.learn(x, y, request_id="history")
+        dep.learn(x, y, request_id="history")
+        assert dep.state().observations == 3
+        with pytest.raises(ContradictoryRequest):
+            dep.learn(x, -y, request_id="history")
+        with pytest.raises(ContradictoryRequest):
+            dep.decide([], BASELINE, request_id="history")
+        dep.learn(np.empty((0, 3)), [])
+        dep.decide([], BASELINE)
+        dep.learn(x, y, request_id="history")  # a late retry
+        with pytest.raises(HistoryClosed):
+            dep.learn(x, y)
+
+
+def test_outcomes_come_in_any_order_and_twice(url: str) -> None:
+    rng = np.random.default_rng(0)
+    with create(url) as dep:
+        made = [dep.decide(rivals(rng), BASELINE) for _ in range(4)]
+        dep.observe(made[2].id, 0.5)
+        assert (dep.state().observations, dep.state().waiting, dep.state().pending) == (0, 1, 3)
+        assert dep.state().oldest_pending == made[0].id
+        dep.observe(made[2].id, 0.5)
+        with pytest.raises(ContradictoryOutcome):
+            dep.observe(made[2].id, 0.6)
+        dep.observe_many({made[1].id: 0.4, made[0].id: 0.3})
+        assert (dep.state().observations, dep.state().pending) == (3, 1)
+        head = dep.state().seq
+        dep.observe_many([(made[0].id, 0.3), (made[2].id, 0.5)])
+        with pytest.raises(ContradictoryOutcome):  # absorbed long ago, the journal remembers
+            dep.observe(made[0].id, 0.31)
+        with pytest.raises(ContradictoryOutcome):
+            dep.observe_many([(made[3].id, 0.1), (made[3].id, 0.2)])
+        with pytest.raises(ContradictoryOutcome):
+            dep.observe_many([(made[3].id, 0.1), (made[0].id, 0.2)])
+        assert dep.state().seq == head
+        assert [record.outcome for record in dep.decisions()] == ["observed"] * 3 + ["pending"]
+        assert in_agreement(dep)
+
+
+def test_lost_outcomes(url: str) -> None:
+    with create(url) as dep:
+        made = [dep.decide([], BASELINE) for _ in range(3)]
+        dep.observe(made[1].id, 0.5)
+        dep.forget(made[0].id)
+        dep.forget(made[0].id)
+        assert dep.state().observations == 1
+        with pytest.raises(OutcomeClosed):
+            dep.observe(made[0].id, 0.5)
+        with pytest.raises(ContradictoryOutcome):
+            dep.forget(made[1].id)
+        assert dep.record(made[0].id).outcome == "forgotten"
+        assert dep.audit().clean
+        assert in_agreement(dep)
+
+
+@pytest.mark.parametrize("default", [0.0, None])
+def test_an_outcome_window_closes_by_itself(url: str, default: float | None) -> None:
+    now = time.time()
+    with create(url, outcome_timeout=60.0, timeout_reward=default) as dep:
+        dep._session.clock = lambda: now + 1
+        made = [dep.decide([], BASELINE) for _ in range(3)]
+        dep.observe(made[1].id, 0.5)
+        dep._session.clock = lambda: now + 60
+        assert dep.expire() == 0
+        dep._session.clock = lambda: now + 62
+        last = dep.decide([], BASELINE)  # any call that writes closes what is due
+        states = [record.outcome for record in dep.decisions()]
+        closed = "forgotten" if default is None else "timeout"
+        assert states == [closed, "observed", closed, "pending"]
+        assert dep.state().observations == (1 if default is None else 3)
+        with pytest.raises(OutcomeClosed):
+            dep.observe(made[0].id, 0.7)
+        if default is not None:
+            dep.observe(made[0].id, default)
+        dep._session.clock = lambda: now - 500  # a clock that is wrong cannot turn the journal's back
+        dep.observe(last.id, 0.1)
+        assert in_agreement(dep)
+        assert dep.audit().clean
+
+
+def test_something_else_was_executed(url: str) -> None:
+    rng = np.random.default_rng(0)
+    with create(url, reserve=0.0) as dep:
+        policy = Policy("refresh", MODEL, alpha=0.1, reserve=0.0)
+        rows = BASELINE + 0.1 * rng.normal(size=(50, 3))
+        for each in (dep, policy):
+            each.learn(rows, rows @ np.array([0.6, 0.3, -0.2]))
+        candidates = rivals(rng)
+        ours, theirs = dep.decide(candidates, BASELINE), policy.decide(candidates, BASELINE)
+        other = np.array([0.2, 1.0, 1.0])
+        for _ in range(2):
+            dep.executed(ours.id, other)
+        policy.executed(theirs.id, other)
+        assert dep.state().bank == policy.bank < 0.0
+        alarm = dep.state().alarm
+        assert alarm is not None
+        assert "negative" in alarm
+        dep.observe(ours.id, 0.1)
+        policy.observe(theirs.id, 0.1)
+        with pytest.raises(OutcomeClosed):
+            dep.executed(ours.id)
+        assert np.array_equal(dep.record(ours.id).executed, other)
+        assert np.array_equal(seen(dep).policy.evidence.flat, policy.evidence.flat)
+        assert in_agreement(dep)
+        assert dep.audit().clean
+
+
+def test_many_in_one_commit(url: str) -> None:
+    rng = np.random.default_rng(0)
+    rounds = [(rivals(rng), BASELINE) for _ in range(20)]
+    with create(url, "many") as many, create(url, "single") as single:
+        ids = [f"r{n}" for n in range(20)]
+        together = many.decide_many(rounds, request_ids=ids, contexts=[{"n": n} for n in range(20)])
+        apart = [single.decide(*each) for each in rounds]
+        assert [d[1:-1] for d in together] == [d[1:-1] for d in apart]
+        again = many.decide_many([*rounds[5:], rounds[0]], request_ids=[*ids[5:], "new"])
+        assert [d.id for d in again[:-1]] == [d.id for d in together[5:]]
+        assert many.state().rounds == 21
+        many.observe_many([(d.id, 0.5) for d in together])
+        assert many.state().observations == 20
+        assert many.record(together[3].id).context == {"n": 3}
+        twice = many.decide_many([rounds[0], rounds[0]], request_ids=["twin", "twin"])
+        assert twice[0] == twice[1]
+        assert many.decide_many([]) == []
+        assert in_agreement(many)
+        assert many.audit().clean
+
+
+def test_nothing_safe_leaves_nothing(url: str) -> None:
+    with create(url, reserve=0.2, baseline_nonnegative=False) as dep:
+        with pytest.raises(NoSafeAction):
+            dep.decide_many([([], 0.1 * BASELINE), ([], 100.0 * BASELINE)])
+        assert dep.state().rounds == 0
+        dep.decide([], 0.1 * BASELINE)
+        assert dep.state().rounds == 1
+        assert in_agreement(dep)
+
+
+def test_reading_the_past(url: str) -> None:
+    rng = np.random.default_rng(0)
+    with create(url) as dep:
+        made = [dep.decide(rivals(rng), BASELINE, context=[n]) for n in range(7)]
+        assert [r.decision for r in dep.decisions(limit=3)] == made[:3]
+        rest = dep.decisions(after=made[2].id)
+        assert [r.decision for r in rest] == made[3:]
+        assert [r.context for r in rest] == [[n] for n in range(3, 7)]
+        assert dep.explain(made[4].id).summary == made[4].explain().summary
+        assert dep.record(made[4].id).to_dict()["id"] == made[4].id
+        assert dep.state().to_dict()["rounds"] == 7
+        with pytest.raises(UnknownDecision):
+            dep.decisions(after="other-3")
+        for unknown in ("shop-0", "shop-99", "shop-01", "other-1", "", 7, None):
+            with pytest.raises(UnknownDecision):
+                dep.explain(unknown)  # type: ignore[arg-type]
+            with pytest.raises(UnknownDecision):
+                dep.observe(unknown, 0.5)  # type: ignore[arg-type]
+
+
+def test_deployments_side_by_side(url: str) -> None:
+    with create(url, "b") as b, create(url, "a", policy="linucb") as a:
+        trade(a, 5)
+        trade(b, 5)
+        assert Deployment.names(url) == ["a", "b"]
+        assert np.isnan(a.state().bank)
+        assert a.audit().clean
+        with pytest.raises(NameTaken):
+            create(url, "a")
+        with pytest.raises(UnknownDeployment):
+            Deployment.open(url, "c")
+        with pytest.raises(UnknownDecision):
+            a.observe("b-1", 0.5)
+
+
+def test_a_closed_object_says_so(url: str) -> None:
+    dep = create(url)
+    dep.close()
+    dep.close()
+    with pytest.raises(StoreUnavailable, match="closed"):
+        dep.decide([], BASELINE)
+    with pytest.raises(StoreUnavailable, match="closed"):
+        dep.audit()
+
+
+def test_on_arrival(url: str) -> None:
+    with create(url, absorb="on-arrival") as dep:
+        trade(dep, 30)
+        assert dep.state().waiting == 0
+        assert in_agreement(dep)
+        assert dep.audit().clean
+
+
+def test_lazy_import() -> None:
+    assert c4b.Deployment is Deployment
+    with pytest.raises(AttributeError):
+        _ = c4b.NoSuchThing  # type: ignore[attr-defined]
+
+
+def test_a_refuted_model_is_recorded_and_latches(url: str) -> None:
+    """Rewards far outside the declared noise: an alarm in the journal, and from then on the baseline."""
+    with create(url, policy="reserve-c4b+", snapshot_every=5) as dep:
+        rng = np.random.default_rng(0)
+        for n in range(30):
+            made = dep.decide(rivals(rng), BASELINE)
+            dep.observe(made.id, 5.0 * (-1) ** n)
+        assert dep.state().alarm is not None
+        assert dep.decide(rivals(rng), BASELINE).is_baseline
+        told = dep.decisions()[-1]
+        assert told.decision.alarm == dep.state().alarm
+        assert "ALARM" in dep.explain(told.decision.id).summary
+        assert in_agreement(dep)
+        assert dep.audit().clean

@@ -1,0 +1,48 @@
+"""Every snippet of the deployment pages runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [path for path in (ROOT / "docs/_readme_deploy.md", ROOT / "docs/deployment.md") if path.exists()]
+SNIPPETS = [
+    pytest.param(language, code, id=f"{page.name}-{n}")
+    for page in [*PAGES, ROOT / "README.md"]
+    for n, (language, code) in enumerate(
+        re.findall(r"```(python|sh)\n(.*?)```", page.read_text(), re.DOTALL)
+    )
+    if "Deployment" in code or "c4b deploy" in code
+]
+
+
+@pytest.mark.parametrize(("language", "code"), SNIPPETS)
+def test_snippet(language: str, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    if language == "python":
+        exec(compile(code, "snippet", "exec"), {})
+        return
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["sh", "-e", "-c", code],
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "banner: clean" in done.stdout
+    assert (tmp_path / "banner.parquet").stat().st_size > 0
+
+
+def test_the_tests_that_the_page_names_exist() -> None:
+    page = (ROOT / "docs/deployment.md").read_text()
+    everything = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
+    for name in re.findall(r"::(test_\w+)", page):
+        assert f"def {name}(" in everything

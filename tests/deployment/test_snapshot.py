@@ -1,0 +1,91 @@
+"""Snapshot and tail continue exactly as the whole journal does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from c4b import Deployment
+from c4b.deployment import snapshot
+from c4b.deployment.entries import Entry, pack
+from c4b.deployment.replay import same_bits
+from shop import BASELINE, create, in_agreement, replayed, rivals, seen, sql, trade
+
+
+@pytest.mark.parametrize("every", [1, 7, 50])
+@pytest.mark.parametrize("policy", ["refresh", "checkpoints", "reserve-c4b+"])
+def test_snapshot_and_tail_equal_replay_bit_for_bit(url: str, every: int, policy: str) -> None:
+    with create(url, policy=policy, snapshot_every=every) as dep:
+        trade(dep, 40)
+        made = dep.decide(rivals(np.random.default_rng(9)), BASELINE)
+        dep.executed(made.id)
+        dep.forget(dep.decide([], BASELINE).id)
+        kept = sql(url, "SELECT seq FROM c4b_snapshot")
+        assert len(kept) == min(2, (dep.state().seq + 1) // max(every, 1))
+        assert in_agreement(dep)
+
+
+def test_a_state_survives_the_journey(sqlite_url: str) -> None:
+    with create(sqlite_url) as dep:
+        trade(dep, 30)
+        state = seen(dep)
+        assert same_bits(snapshot.decode(snapshot.encode(state), dep.configuration), state)
+        moved = replayed(dep)
+        assert same_bits(moved, state)
+        moved.policy.evidence.flat[-1] += 1.0
+        assert not same_bits(moved, state)
+
+
+def test_opening_replays_the_tail_only(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from c4b.deployment.replay import State  # noqa: PLC0415
+
+    with create(sqlite_url, snapshot_every=50) as dep:
+        trade(dep, 100)
+        trade(dep, 1, seed=1)
+    applied: list[Entry] = []
+    apply = State.apply
+
+    def counting(state: State, entry: Entry) -> None:
+        applied.append(entry)
+        apply(state, entry)
+
+    monkeypatch.setattr(State, "apply", counting)
+    with Deployment.open(sqlite_url, "shop") as dep, Deployment.open(sqlite_url, "shop") as other:
+        assert len(applied) <= 2 * 50
+        applied.clear()
+        dep.decide([], BASELINE)
+        dep.decide([], BASELINE)
+        assert not applied  # its own entries need no replay
+        other.decide([], BASELINE)
+        assert [entry.kind for entry in applied] == ["decided"] * 2  # of the other worker, and no more
+
+
+def test_many_pending_decisions_do_not_make_snapshots_frequent(sqlite_url: str) -> None:
+    with create(sqlite_url, snapshot_every=5) as dep:
+        for _ in range(100):
+            dep.decide([], BASELINE)
+        (count,) = sql(sqlite_url, "SELECT snapshot FROM c4b_deployment")[0]
+        assert count < 100
+        assert in_agreement(dep)
+
+
+def test_an_entry_keeps_every_bit() -> None:
+    arrays = {"a": np.array([[1.5, -0.0], [np.nan, -np.inf]]), "b": np.array([5e-324])}
+    payload = pack({"text": "naïve", "none": None, "n": 2**60}, arrays)
+    entry = Entry(7, "decided", None, "r", 123, payload, bytes(32))
+    fields, found = entry.unpack()
+    assert fields == {"text": "naïve", "none": None, "n": 2**60}
+    assert all(found[key].tobytes() == array.tobytes() for key, array in arrays.items())
+    assert pack(fields, found) == payload
+    changes: list[dict[str, object]] = [
+        {"seq": 8},
+        {"kind": "learned"},
+        {"about": 0},
+        {"request_id": None},
+        {"request_id": "s"},
+        {"at": 124},
+        {"payload": payload + b"\0"},
+        {"previous": b"\1" + bytes(31)},
+    ]
+    hashes = {entry.hash(), *(entry._replace(**change).hash() for change in changes)}  # type: ignore[arg-type]
+    assert len(hashes) == 1 + len(changes)

