@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -185,6 +186,27 @@ def test_a_damaged_snapshot_is_not_used(url: str) -> None:
                 report = other.audit()
                 assert not report.clean
                 assert "snapshot" in str(report.finding)
+
+
+def test_a_snapshot_of_another_layout_is_not_used(url: str) -> None:
+    """Intact, but written by a version whose ledger or pending outcomes had another shape."""
+    with create(url, snapshot_every=10) as dep:
+        trade(dep, 30)
+        sound = dep.state()
+        for old, new in ((b'"ledger"', b'"ledges"'), (b'"rounds"', b'"Rounds"'), (b'"<f8"', b'"<f4"')):
+            for seq, content in sql(url, "SELECT seq, content FROM c4b_snapshot"):
+                changed = bytes(content).replace(old, new)
+                assert changed != bytes(content)
+                digest = hashlib.sha256(changed).digest()
+                values = {"content": changed, "digest": digest, "seq": seq}
+                sql(
+                    url,
+                    "UPDATE c4b_snapshot SET content = :content, digest = :digest WHERE seq = :seq",
+                    **values,
+                )
+            with Deployment.open(url, "shop") as other:
+                assert other.state() == sound
+                assert in_agreement(other)
 
 
 def test_not_a_database(tmp_path: Path) -> None:

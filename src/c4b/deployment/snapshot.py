@@ -14,6 +14,7 @@ from c4b.deployment.configuration import Configuration
 from c4b.deployment.journal import Journal
 from c4b.deployment.replay import Open, State
 from c4b.deployment.schema import snapshots
+from c4b.errors import C4BError
 from c4b.policies.outcomes import REMEMBERED
 
 KEPT = 2
@@ -62,7 +63,10 @@ def newest(journal: Journal, configuration: Configuration) -> State:
             found = journal.transaction.one(_CONTENT, {"row": row, "number": number})
             seq, hash_, digest, content = found
             if intact(content, digest):
-                state = decode(content, configuration)
+                try:
+                    state = decode(content, configuration)
+                except (ValueError, KeyError, TypeError, IndexError, C4BError):
+                    continue  # of a version that laid its state out otherwise: replay instead
                 if (state.seq, state.hash) == (seq, hash_):
                     return state
     return State(configuration)
