@@ -76,7 +76,7 @@ class Configuration:
         return {
             "ridges": self.model.ridges,
             "rule": np.array(rule, dtype=np.float64),
-            "alarms": np.array([statistics.ALARM_LEVEL, *statistics.BETS]),
+            "alarms": np.array([statistics.ALARM_LEVEL, *(s for s, _ in statistics.BETS)]),
         }
 
     def fields(self) -> dict[str, Any]:

@@ -36,8 +36,10 @@ EMPTY_SET, RESIDUALS = 1.0, 2.0
 leaves out anyway); residuals are too large for the declared noise, false with at most ALARM_LEVEL."""
 ALARM_LEVEL = 1e-3
 """An alarm latches for good and Gaussian noise of exactly sigma uses the level up, so it is small."""
-BETS = (0.1, 0.3, 0.6)
-"""Values of s in the e-process on residuals; see ``watch``."""
+ALARM_THRESHOLD = 2.0 * math.log(3.0 / ALARM_LEVEL)
+"""Twice the log of what the largest of three e-values must reach."""
+BETS = tuple((s, math.log(1.0 - s)) for s in (0.1, 0.3, 0.6))
+"""Values of s in the e-process on residuals, each with log(1 - s); see ``watch``."""
 
 
 HEADING = 7
@@ -150,13 +152,14 @@ def watch(data: Data, terms: Terms, explained: float, condition: float) -> None:
     at most ALARM_LEVEL.
     A mean within epsilon of linear adds at most s epsilon^2 / (1 - s) to s times a squared residual.
     """
-    variance = terms.noise**2
     residual = data.tally[SQUARES_SUM] - explained - data.ridges[0] * terms.norm_bound**2
     residual -= ROUNDING * condition * (data.tally[SQUARES_SUM] + explained)  # may be rounding
-    for s in BETS:
-        allowed = terms.misspecification**2 / (variance * (1.0 - s)) * s
-        growth = s * residual / variance + data.tally[COUNT] * (math.log(1.0 - s) - allowed)
-        if growth >= 2.0 * math.log(3.0 / ALARM_LEVEL) and data.tally[ALARM] == 0.0:
+    scale, count = 1.0 / terms.noise**2, data.tally[COUNT]
+    for s, log_rest in BETS:
+        growth = s * residual * scale + count * log_rest
+        if terms.misspecification > 0.0:
+            growth -= count * s * scale * terms.misspecification**2 / (1.0 - s)
+        if growth >= ALARM_THRESHOLD and data.tally[ALARM] == 0.0:
             data.tally[ALARM] = RESIDUALS
 
 

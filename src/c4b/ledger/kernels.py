@@ -50,7 +50,7 @@ class Ledger(NamedTuple):
 
     bank: Array  # (1,) B
     prefix: Array  # (d,) Z = sum of executed contrasts' features
-    sums: Array  # (3, d) see PLAYED, DISPLACED, FALLBACK
+    sums: Array  # (3, d) see PLAYED, DISPLACED, FALLBACK; kept for REVALUE only
     tally: Array  # (4,)
     kept_bank: Array  # (M,) B_s
     kept_prefix: Array  # (M, d) Z_s
@@ -283,6 +283,8 @@ def _enter(
         x, b = sign * executed[i], sign * baseline[i]
         ledger.prefix[i], low[0, i] = _plus(ledger.prefix[i], low[0, i], x)
         ledger.prefix[i], low[0, i] = _plus(ledger.prefix[i], low[0, i], -(1.0 - account.alpha) * b)
+        if account.kind != REVALUE:  # nobody else reads the sums
+            continue
         if is_baseline:
             ledger.sums[FALLBACK, i], low[3, i] = _plus(ledger.sums[FALLBACK, i], low[3, i], b)
         else:
