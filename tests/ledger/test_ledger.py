@@ -36,7 +36,7 @@ def test_charge_books_the_executed_contrast() -> None:
     assert ledger.prefix.tolist() == [0.25, 2.0]
     kernels.charge(ledger, account, 0.875, np.array([2.0, 0.0]), np.array([2.0, 0.0]), True)
     assert ledger.prefix.tolist() == [0.75, 2.0]
-    assert ledger.sums.tolist() == [[1.0, 2.0], [1.0, 0.0], [2.0, 0.0]]  # played, displaced, fallback
+    assert not ledger.sums.any()  # kept for revalue only
     assert ledger.kept_bank.tolist() == [0.5]  # the remembered start never moves
 
 
@@ -80,3 +80,11 @@ def test_amending_charges_the_misspecification_of_what_was_executed(kind: int) -
         found.append((ledger.kept_bank[0], ledger.tally[kernels.SLACK], ledger.prefix.tolist()))
     assert found[0] == found[1]
     assert found[0][:2] == (0.5 - 1.75 * epsilon, 1.75 * epsilon)
+
+
+def test_revalue_keeps_the_sums_of_what_was_played_displaced_and_fallen_back_to() -> None:
+    flat = kernels.opening(ACCOUNT._replace(kind=kernels.REVALUE), 2, 0)
+    ledger, account = kernels.views(flat)
+    kernels.charge(ledger, account, 0.75, np.array([1.0, 2.0]), np.array([1.0, 0.0]), False)
+    kernels.charge(ledger, account, 0.875, np.array([2.0, 0.0]), np.array([2.0, 0.0]), True)
+    assert ledger.sums.tolist() == [[1.0, 2.0], [1.0, 0.0], [2.0, 0.0]]
