@@ -38,7 +38,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """``Deployment`` only when it is asked for: it needs the extra ``deploy``."""
     if name == "Deployment":
-        from c4b.deployment import Deployment  # noqa: PLC0415
+        from c4b.deployment import Deployment  # noqa: PLC0415 (an optional extra)
 
         return Deployment
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -230,7 +230,7 @@ class Auditor:
         radius: float,
         scale: float,
     ) -> None:
-        from c4b.deployment.precise import PreciseSet  # noqa: PLC0415
+        from c4b.deployment.precise import PreciseSet  # noqa: PLC0415 (mpmath)
 
         books = copy.copy(self.books)
         books.region = exact = PreciseSet(self.sums, self.set.count, self.model, self.ridges)

@@ -29,7 +29,7 @@ def records(deployment: Deployment) -> Iterator[Record]:
 
 def table(deployment: Deployment) -> polars.DataFrame:
     """One row a decision: what was chosen, certified and observed."""
-    import polars as pl  # noqa: PLC0415
+    import polars as pl  # noqa: PLC0415 (slow to import)
 
     schema: dict[str, Any] = {
         "id": pl.String,
@@ -106,8 +106,8 @@ def course(deployment: Deployment) -> tuple[list[float], list[bool], list[int]]:
 
 def plot(deployment: Deployment, path: str | os.PathLike[str]) -> None:
     """Bank, share of fallbacks and pending outcomes over the decisions; PNG, PDF or SVG by ``path``."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
-    from matplotlib.figure import Figure  # noqa: PLC0415
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 (slow)
+    from matplotlib.figure import Figure  # noqa: PLC0415 (slow)
 
     banks, fallbacks, pending = course(deployment)
     figure = Figure(figsize=(7.0, 6.0), layout="constrained")
