@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import select
 
@@ -21,11 +21,14 @@ from c4b.deployment.report import Report
 from c4b.deployment.session import Session, found, unknown
 from c4b.deployment.store import KnownRequest, Store
 from c4b.deployment.work import Request
-from c4b.errors import InvalidInput, NameTaken
+from c4b.errors import C4BError, DeploymentError, InvalidInput, NameTaken
 from c4b.evidence.model import LinearModel
 from c4b.policies.composition import Composition
 from c4b.policies.decision import Decision, Explanation
 from c4b.policies.policy import Policy
+
+C = TypeVar("C")
+T = TypeVar("T")
 
 
 class Deployment:
@@ -164,7 +167,9 @@ class Deployment:
         The same ``request_id`` returns the same decision, from any process, for ever; with other
         candidates it is an error. ``context`` is JSON, kept for whoever asks why.
         """
-        request = self._request(candidates, baseline, request_id, context, "")
+        return self._decide(self._request(candidates, baseline, request_id, context, ""))
+
+    def _decide(self, request: Request) -> Decision:
         try:
             return self._session.write(lambda work: work.decide([request], look=False))[0]
         except KnownRequest:
@@ -185,6 +190,39 @@ class Deployment:
             self._request(*pair, asked[n], told[n], f"rounds[{n}].") for n, pair in enumerate(pairs)
         ]
         return self._session.write(lambda work: work.decide(requests)) if requests else []
+
+    def request(
+        self,
+        candidates: object,
+        baseline: object,
+        request_id: str | None = None,
+        context: object = None,
+    ) -> Request:
+        """The arguments of ``decide``, checked, for ``decide_each``."""
+        return self._request(candidates, baseline, request_id, context, "")
+
+    def decide_each(self, requests: Sequence[Request]) -> list[Decision | C4BError]:
+        """Requests of several callers in one commit; one that cannot be decided does not hinder the rest.
+
+        Each gets its decision or the error that ``decide`` would have raised.
+        """
+
+        def together(some: Sequence[Request]) -> list[Decision | C4BError]:
+            return list(self._session.write(lambda work: work.decide(some)))
+
+        def alone(one: Request) -> Decision:
+            return self._decide(one)
+
+        return _each(requests, together, alone)
+
+    def observe_each(self, outcomes: Sequence[tuple[str, float]]) -> list[C4BError | None]:
+        """Reports (id, reward) of several callers in one commit; each gets None or its error."""
+
+        def together(some: Sequence[tuple[str, float]]) -> list[C4BError | None]:
+            self.observe_many(some)
+            return [None] * len(some)
+
+        return _each(outcomes, together, lambda one: self.observe(*one))
 
     def observe(self, decision_id: str, reward: float) -> None:
         """A decision's reward, in any order, after any delay; repeating the same report is harmless."""
@@ -292,6 +330,26 @@ def _closed_on_error(store: Store) -> Iterator[None]:
     except BaseException:
         store.close()
         raise
+
+
+def _each(
+    calls: Sequence[C], together: Callable[[Sequence[C]], list[T | C4BError]], alone: Callable[[C], T]
+) -> list[T | C4BError]:
+    """All calls at once; if one of them is at fault, each by itself to find out which."""
+    if len(calls) > 1:
+        try:
+            return together(calls)
+        except DeploymentError as error:  # the store's fault, not a caller's
+            return [error] * len(calls)
+        except C4BError:
+            pass
+    answers: list[T | C4BError] = []
+    for one in calls:
+        try:
+            answers.append(alone(one))
+        except C4BError as error:
+            answers.append(error)
+    return answers
 
 
 def _limits(limits: object) -> Limits:

@@ -1,0 +1,91 @@
+"""Prometheus metrics: what requests took, from every worker; where deployments stand, from the store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
+
+from c4b.deployment import Status
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+
+_GAUGES = {
+    "c4b_bank": ("Certified lower bound of reserve + cumulative contrast.", "bank"),
+    "c4b_reserve": ("Reserve R0 given at the start.", "reserve"),
+    "c4b_pending_outcomes": ("Decisions whose outcome is not known.", "pending"),
+    "c4b_waiting_outcomes": ("Known outcomes that wait for an earlier one.", "waiting"),
+    "c4b_oldest_pending_seconds": ("Age of the oldest pending decision.", "oldest_pending_age"),
+    "c4b_radius": ("Radius of the confidence set.", "radius"),
+}
+_COUNTERS = {
+    "c4b_decisions": ("Decisions made.", "rounds"),
+    "c4b_fallbacks": ("Decisions that played the baseline.", "fallbacks"),
+    "c4b_observations": ("Rewards absorbed, history included.", "observations"),
+    "c4b_journal_entries": ("Entries in the journal.", "seq"),
+}
+
+
+class Meter:
+    """Requests as this worker saw them. Paths are route patterns, so strangers cannot invent series."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._seconds = Histogram(
+            "c4b_http_request_seconds",
+            "Time to answer a request.",
+            ["method", "route"],
+            buckets=_BUCKETS,
+            registry=self.registry,
+        )
+        self._requests = Counter(
+            "c4b_http_requests",
+            "Requests by status.",
+            ["method", "route", "status"],
+            registry=self.registry,
+        )
+
+    def measure(self, method: str, route: str, status: int, seconds: float) -> None:
+        known = method if method in ("GET", "POST", "PUT", "HEAD", "OPTIONS", "DELETE") else "other"
+        self._seconds.labels(known, route).observe(seconds)
+        self._requests.labels(known, route, str(status or 499)).inc()
+
+    def page(self, states: list[Status]) -> bytes:
+        """All metrics in Prometheus's text format."""
+        registry = self.registry
+        if "PROMETHEUS_MULTIPROC_DIR" in os.environ:  # several workers: add up what all of them saw
+            registry = CollectorRegistry()
+            MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        deployments = CollectorRegistry()
+        deployments.register(_Deployments(states))
+        return generate_latest(registry) + generate_latest(deployments)
+
+
+class _Deployments(Collector):
+    """The same from whichever worker is asked, and after a restart: it is read from the journal."""
+
+    def __init__(self, states: list[Status]) -> None:
+        self._states = states
+
+    def collect(self) -> Iterator[Metric]:
+        for name, (help_, field) in _GAUGES.items():
+            gauge = GaugeMetricFamily(name, help_, labels=["deployment"])
+            for state in self._states:
+                value = getattr(state, field)
+                if value is not None:
+                    gauge.add_metric([state.name], value)
+            yield gauge
+        alarm = GaugeMetricFamily("c4b_alarm", "1 while an alarm is latched.", labels=["deployment"])
+        for state in self._states:
+            alarm.add_metric([state.name], float(state.alarm is not None))
+        yield alarm
+        for name, (help_, field) in _COUNTERS.items():
+            counter = CounterMetricFamily(name, help_, labels=["deployment"])
+            for state in self._states:
+                counter.add_metric([state.name], getattr(state, field))
+            yield counter

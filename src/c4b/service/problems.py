@@ -1,0 +1,108 @@
+"""Errors on the wire: problem+json (RFC 9457) with the library's own words."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from fastapi import FastAPI, HTTPException, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException as RoutingError
+
+from c4b import errors
+
+MEDIA_TYPE = "application/problem+json"
+
+STATUS: dict[type[errors.C4BError], int] = {
+    errors.UnknownDecision: 404,
+    errors.UnknownDeployment: 404,
+    errors.PayloadTooLarge: 413,
+    errors.OutcomeClosed: 409,
+    errors.ContradictoryOutcome: 409,
+    errors.ContradictoryRequest: 409,
+    errors.NameTaken: 409,
+    errors.HistoryClosed: 409,
+    errors.NoSafeAction: 409,
+    errors.StoreUnavailable: 503,
+    errors.JournalCorrupt: 500,
+    errors.SchemaVersion: 500,
+    errors.InvalidInput: 422,
+}
+"""By the most special class that has an entry."""
+_AGAIN = {408: "1", 429: "5", 503: "1", 504: "1"}
+"""Seconds after which trying again makes sense."""
+
+
+class Refused(HTTPException):
+    """The service's own refusal: no token, too slow, not JSON, ..."""
+
+    def __init__(self, status: int, kind: str, detail: str) -> None:
+        super().__init__(status, detail)
+        self.kind = kind
+
+
+def status_of(error: errors.C4BError) -> int:
+    return next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), 500)
+
+
+def response(status: int, kind: str, detail: str, **more: Any) -> JSONResponse:
+    """``type`` is stable and made for programs, ``detail`` for people."""
+    title = kind.replace("-", " ").capitalize()
+    body = {"type": f"urn:c4b:problem:{kind}", "title": title, "status": status, "detail": detail, **more}
+    headers = {"Retry-After": _AGAIN[status]} if status in _AGAIN else {}
+    if status == 401:
+        headers["WWW-Authenticate"] = 'Bearer realm="c4b"'
+    return JSONResponse(body, status, headers, MEDIA_TYPE)
+
+
+def kind_of(error: errors.C4BError) -> str:
+    """UnknownDecision -> unknown-decision."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", type(error).__name__).lower()
+
+
+def named(kind: str) -> type[errors.C4BError] | None:
+    """The error class of a problem's ``type``, for clients."""
+    word = "".join(part.capitalize() for part in kind.removeprefix("urn:c4b:problem:").split("-"))
+    found = getattr(errors, word, None)
+    return found if isinstance(found, type) and issubclass(found, errors.C4BError) else None
+
+
+def refused(error: Refused) -> JSONResponse:
+    return response(error.status_code, error.kind, error.detail)
+
+
+def install(app: FastAPI) -> None:
+    """Let every error leave as a problem."""
+
+    @app.exception_handler(errors.C4BError)
+    async def library(_: Request, error: errors.C4BError) -> JSONResponse:
+        more = {}
+        if isinstance(error, errors.InvalidInput):
+            more = {"argument": error.argument, "value": error.shown, "remedy": error.remedy}
+        return response(status_of(error), kind_of(error), str(error), **more)
+
+    @app.exception_handler(Refused)
+    async def own(_: Request, error: Refused) -> JSONResponse:
+        return refused(error)
+
+    @app.exception_handler(RequestValidationError)
+    async def shape(_: Request, error: RequestValidationError) -> JSONResponse:
+        found = [_told(each) for each in error.errors()[:20]]
+        detail = "; ".join(f"{one['argument']}: {one['remedy']}" for one in found)
+        return response(422, "invalid-input", detail[:2000], errors=found)
+
+    @app.exception_handler(RoutingError)
+    async def routing(request: Request, error: RoutingError) -> JSONResponse:
+        if error.status_code == 404:
+            detail = f"{request.url.path} does not exist; /docs lists what does"
+            return response(404, "no-such-page", detail[:500])
+        made = response(error.status_code, "http-error", str(error.detail))
+        made.headers.update(error.headers or {})
+        return made
+
+
+def _told(error: Any) -> dict[str, str]:
+    place = [part for part in error["loc"] if part not in ("body", "query", "path", "header")]
+    name = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).lstrip(".")
+    return {"argument": name or "body", "remedy": str(error["msg"])}

@@ -1,0 +1,74 @@
+"""Run the service: uvicorn, one process or several."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import resource
+import tempfile
+
+import uvicorn
+
+from c4b.errors import InvalidInput
+from c4b.service import app, logs, tokens
+from c4b.service.settings import VARIABLE, Settings
+
+GRACE = 30
+"""Seconds that requests under way get to finish when the service is asked to stop."""
+
+
+def run(settings: Settings, host: str, port: int, workers: int, log_level: str = "info") -> None:
+    """Serve until asked to stop (SIGTERM, SIGINT); a worker that dies is replaced."""
+    app.prepare(settings.store)
+    check_host(settings.store, host)
+    os.environ[VARIABLE] = settings.to_json()
+    _many_connections()
+    with tempfile.TemporaryDirectory(prefix="c4b-metrics-") as shared:
+        if workers > 1:
+            os.environ["PROMETHEUS_MULTIPROC_DIR"] = shared
+        uvicorn.run(
+            "c4b.service.app:from_environment",
+            factory=True,
+            host=host,
+            port=port,
+            workers=workers,
+            http="c4b.service.protocol:PatientProtocol",
+            ws="none",
+            lifespan="on",
+            log_config=logs.configuration(log_level),
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=30,
+            timeout_graceful_shutdown=GRACE,
+            timeout_worker_healthcheck=60,
+        )
+
+
+def check_host(store: str, host: str) -> None:
+    """Without tokens listen to this machine only, and say so."""
+    if tokens.listed(store):
+        return
+    if not loopback(host):
+        remedy = (
+            "without tokens the service listens to this machine only (127.0.0.1); "
+            "make one first: c4b token create --scope admin"
+        )
+        raise InvalidInput("host", host, remedy)
+    logs.plainly(
+        "c4b: no token is configured: everybody on this machine, and nobody else, may do everything. "
+        "To serve others: c4b token create --scope admin"
+    )
+
+
+def loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _many_connections() -> None:
+    """As many open files as the system allows: each connection is one."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
