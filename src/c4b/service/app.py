@@ -83,7 +83,7 @@ def create(settings: Settings) -> FastAPI:
     app = FastAPI(
         title="Reserve-C4B",
         version=version("reserve-c4b"),
-        description="Conservative bandits: decisions that never fall below a set fraction of the incumbent.",
+        description="Conservative bandits: learn online, never fall below a set fraction of the incumbent.",
         lifespan=life,
         docs_url=None,
         redoc_url=None,

@@ -52,7 +52,7 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        headers = {key: value for key, value in scope["headers"]}
+        headers = dict(scope["headers"])
         asked = headers.get(b"x-request-id", b"").decode("latin-1")
         name = asked if _TELLABLE.fullmatch(asked) else uuid.uuid4().hex
         logs.request_id.set(name)
@@ -99,7 +99,7 @@ class Guard:
             await refuse(error)
         except TimeoutError:
             await refuse(_too_slow(complete, self.seconds))
-        except Exception:
+        except Exception:  # noqa: BLE001 (whatever it is, the client hears that it happened)
             logs.logger.exception("a defect: this must not happen")
             await refuse(Refused(500, "defect", f"an error of the service; the log has request {name}"))
         finally:

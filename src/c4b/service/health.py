@@ -15,11 +15,11 @@ ENOUGH = 100
 
 
 def light(status: Status, window: float | None = None) -> tuple[Light, list[str]]:
-    """``alarm``: do not trust it; ``attention``: it is safe but does not do its work; ``idle``: no traffic yet."""
+    """alarm: do not trust it; attention: safe, but it does not do its work; idle: no traffic yet."""
     if status.alarm is not None:
         return "alarm", [
-            f"Alarm: {status.alarm}. Certificates given before are void; play the baseline, find out what "
-            "changed (features, reward definition, noise bound), and start a new deployment."
+            f"Alarm: {status.alarm}. Certificates given before are void; play the baseline, find out "
+            "what changed (features, reward definition, noise bound), and start a new deployment."
         ]
     if status.bank < 0.0:
         return "alarm", ["The bank is negative: what was executed instead of decisions is not covered."]
@@ -29,8 +29,8 @@ def light(status: Status, window: float | None = None) -> tuple[Light, list[str]
     age, patience = status.oldest_pending_age, PATIENCE if window is None else 2.0 * window
     if age is not None and age > patience:
         reasons.append(
-            f"The outcome of {status.oldest_pending} is missing for {age / 3600.0:.1f} h and holds back what "
-            "came after it: report it, or declare it lost."
+            f"The outcome of {status.oldest_pending} is missing for {age / 3600.0:.1f} h and holds back "
+            "what came after it: report it, or declare it lost."
         )
     if status.rounds >= ENOUGH and status.fallbacks == status.rounds:
         reasons.append(

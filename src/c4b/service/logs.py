@@ -1,4 +1,4 @@
-"""Structured logs: one JSON object a line, with the request's id. Tokens and queries are never in them."""
+"""Structured logs: one JSON object a line, with the request's id; never a token, never a query."""
 
 from __future__ import annotations
 

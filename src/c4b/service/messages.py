@@ -229,6 +229,8 @@ class Candidate(Answer):
     separate: Number = Field(description="The same with the two rewards bounded apart.")
     penalty: Number = Field(description="joint - separate: what bounding apart would have cost.")
     chosen: bool
+    estimate: Number = Field(description="Estimated contrast; null in journals of early versions.")
+    upper: Number = Field(description="Upper bound of the contrast, of which joint is the lower one.")
     features: Vector
 
 
@@ -299,7 +301,11 @@ class Pending(Answer):
     """A decision that waits for its outcome."""
 
     id: str
+    at: datetime
     age: float = Field(description="Seconds since the decision.")
+    request_id: str | None
+    context: JsonValue
+    action: int | None
 
 
 class Waiting(Answer):

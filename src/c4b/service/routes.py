@@ -70,7 +70,8 @@ def _shelf(request: Request) -> Shelf:
 
 async def _desk(request: Request, name: str) -> Desk:
     shelf = _shelf(request)
-    return shelf.desk(name) or await run_in_threadpool(shelf.open, name)
+    there = shelf.desk(name)
+    return await run_in_threadpool(shelf.open, name) if there is None else there
 
 
 async def _deployment(request: Request, name: str) -> Deployment:
@@ -275,14 +276,7 @@ async def explain(request: Request, name: Name, id: Id) -> m.Why:
     """Every candidate's certificate, what was admissible, what was chosen, and what became of it."""
     dep = await _deployment(request, name)
 
-    def work() -> m.Why:
-        record = dep.record(id)
-        told = record.to_dict()
-        features = record.candidates.tolist()
-        cases = [{**case, "features": x} for case, x in zip(told["candidates"], features, strict=True)]
-        return m.Why.model_validate({**told, "candidates": cases, "baseline": record.baseline.tolist()})
-
-    return await run_in_threadpool(work)
+    return await run_in_threadpool(lambda: m.Why.model_validate(dep.record(id).to_dict()))
 
 
 @_look.get("/deployments/{name}/series", tags=["deployments"], summary="The course of a deployment")
@@ -296,7 +290,7 @@ async def series(
 
     def work() -> m.Series:
         course = dep.series(points)
-        return m.Series(**{field: getattr(course, field) for field in m.Series.model_fields})
+        return m.Series(**{field: [getattr(p, field) for p in course] for field in m.Series.model_fields})
 
     return await run_in_threadpool(work)
 
@@ -308,11 +302,8 @@ async def pending(
     """Oldest first, with their ages."""
     dep = await _deployment(request, name)
 
-    def work() -> m.Waiting:
-        found = dep.pending(limit)
-        return m.Waiting(pending=[m.Pending(id=each.id, age=each.age) for each in found])
-
-    return await run_in_threadpool(work)
+    found = await run_in_threadpool(dep.pending, limit)
+    return m.Waiting(pending=[m.Pending.model_validate(each) for each in found])
 
 
 @_look.post("/deployments/{name}/audit", tags=["deployments"], summary="Run an audit")
