@@ -15,10 +15,12 @@ from c4b.policies import Composition, Decision, Explanation, Policy
 
 if TYPE_CHECKING:
     from c4b.deployment import Deployment
+    from c4b.service.client import Client
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Client",
     "Composition",
     "Decision",
     "Deployment",
@@ -36,9 +38,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """``Deployment`` only when it is asked for: it needs the extra ``deploy``."""
+    """What needs an extra, only when it is asked for: ``Deployment`` (deploy) and ``Client`` (client)."""
     if name == "Deployment":
         from c4b.deployment import Deployment  # noqa: PLC0415 (an optional extra)
 
         return Deployment
+    if name == "Client":
+        from c4b.service.client import Client  # noqa: PLC0415 (an optional extra)
+
+        return Client
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,5 +1,7 @@
 """Everything that can go wrong, by name. Whoever raises one of these has changed nothing."""
 
+import re
+
 
 class C4BError(Exception):
     """Base of every error that this package raises on purpose."""
@@ -21,10 +23,11 @@ class InvalidInput(C4BError, ValueError):
         super().__init__(f"{argument} = {shown}: {remedy}")
 
     def __reduce__(self) -> tuple[object, ...]:  # keep all three parts across processes
-        return _rebuild, (type(self), self.argument, self.shown, self.remedy)
+        return rebuild, (type(self), self.argument, self.shown, self.remedy)
 
 
-def _rebuild(kind: type[InvalidInput], argument: str, shown: str, remedy: str) -> InvalidInput:
+def rebuild(kind: type[InvalidInput], argument: str, shown: str, remedy: str) -> InvalidInput:
+    """An error whose value is known only as it was shown: it crossed a process or a network."""
     error = kind.__new__(kind)
     Exception.__init__(error, f"{argument} = {shown}: {remedy}")
     error.argument, error.shown, error.remedy = argument, shown, remedy
@@ -97,3 +100,26 @@ class JournalCorrupt(DeploymentError):
 
 class SchemaVersion(DeploymentError):
     """The store was written by another version of this package."""
+
+
+class ServiceError(C4BError):
+    """Base of what only a client of the service can meet."""
+
+
+class ServiceUnavailable(ServiceError):
+    """The service did not answer, also when asked again."""
+
+
+class ServiceRefused(ServiceError):
+    """The service refused for a reason of its own: no valid token, a scope that does not suffice, ..."""
+
+
+def kind(error: type[C4BError]) -> str:
+    """An error's name for programs: UnknownDecision is unknown-decision."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", error.__name__).lower()
+
+
+def named(word: str) -> type[C4BError] | None:
+    """The error that ``kind`` gives this name, if there is one."""
+    every = (found for found in globals().values() if isinstance(found, type))
+    return next((e for e in every if issubclass(e, C4BError) and kind(e) == word), None)

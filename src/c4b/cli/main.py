@@ -28,6 +28,12 @@ if find_spec("sqlalchemy") is not None:  # the extra ``deploy`` is installed
     from c4b.cli import deploy
 
     app.add_typer(deploy.app, name="deploy")
+if find_spec("fastapi") is not None:  # the extra ``service``
+    from c4b.cli import serve
+
+    app.command("serve")(serve.serve)
+    app.command("demo")(serve.demo)
+    app.add_typer(serve.app, name="token")
 
 
 @app.command("policies")

@@ -20,7 +20,7 @@ from c4b.service import messages, metrics, problems, routes
 from c4b.service.access import behind
 from c4b.service.guard import Guard
 from c4b.service.settings import Settings
-from c4b.service.shelf import Shelf
+from c4b.service.shelf import Shelf, warm
 from c4b.service.tokens import Gatekeeper, Scope
 
 PAGE = Path(__file__).parent / "dashboard"
@@ -69,6 +69,7 @@ def create(settings: Settings) -> FastAPI:
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
         prepare(settings.store)
+        warm()
         app.state.shelf = Shelf(settings)
         app.state.keeper = Gatekeeper(app.state.shelf.store)
         try:
@@ -83,7 +84,7 @@ def create(settings: Settings) -> FastAPI:
     app = FastAPI(
         title="Reserve-C4B",
         version=version("reserve-c4b"),
-        description="Conservative bandits: learn online, never fall below a set fraction of the incumbent.",
+        description="Conservative bandits: decisions with a certified floor under performance.",
         lifespan=life,
         docs_url=None,
         redoc_url=None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from fastapi import FastAPI, HTTPException, Request
@@ -56,18 +55,6 @@ def response(status: int, kind: str, detail: str, **more: Any) -> JSONResponse:
     return JSONResponse(body, status, headers, MEDIA_TYPE)
 
 
-def kind_of(error: errors.C4BError) -> str:
-    """UnknownDecision -> unknown-decision."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "-", type(error).__name__).lower()
-
-
-def named(kind: str) -> type[errors.C4BError] | None:
-    """The error class of a problem's ``type``, for clients."""
-    word = "".join(part.capitalize() for part in kind.removeprefix("urn:c4b:problem:").split("-"))
-    found = getattr(errors, word, None)
-    return found if isinstance(found, type) and issubclass(found, errors.C4BError) else None
-
-
 def refused(error: Refused) -> JSONResponse:
     return response(error.status_code, error.kind, error.detail)
 
@@ -80,7 +67,7 @@ def install(app: FastAPI) -> None:
         more = {}
         if isinstance(error, errors.InvalidInput):
             more = {"argument": error.argument, "value": error.shown, "remedy": error.remedy}
-        return response(status_of(error), kind_of(error), str(error), **more)
+        return response(status_of(error), errors.kind(type(error)), str(error), **more)
 
     @app.exception_handler(Refused)
     async def own(_: Request, error: Refused) -> JSONResponse:

@@ -6,21 +6,41 @@ import ipaddress
 import os
 import resource
 import tempfile
+from pathlib import Path
 
 import uvicorn
 
-from c4b.errors import InvalidInput
-from c4b.service import app, logs, tokens
+from c4b.errors import InvalidInput, UnknownName
+from c4b.service import app, logs, shelf, tokens
 from c4b.service.settings import VARIABLE, Settings
 
 GRACE = 30
 """Seconds that requests under way get to finish when the service is asked to stop."""
 
 
-def run(settings: Settings, host: str, port: int, workers: int, log_level: str = "info") -> None:
+LEVELS = ("debug", "info", "warning", "error")
+
+
+def run(
+    settings: Settings,
+    host: str,
+    port: int,
+    workers: int = 1,
+    log_level: str = "info",
+    tls_cert: Path | None = None,
+    tls_key: Path | None = None,
+) -> None:
     """Serve until asked to stop (SIGTERM, SIGINT); a worker that dies is replaced."""
+    if log_level not in LEVELS:
+        raise UnknownName("log_level", log_level, f"must be one of {', '.join(LEVELS)}")
+    if (tls_cert is None) != (tls_key is None):
+        raise InvalidInput("tls_key", tls_key, "a certificate and its key come together")
     app.prepare(settings.store)
     check_host(settings.store, host)
+    logs.plainly("c4b: preparing (the first time on a machine this compiles for about half a minute)")
+    shelf.warm()
+    scheme = "http" if tls_cert is None else "https"
+    logs.plainly(f"c4b: serving {scheme}://{host}:{port}/ (dashboard) and /docs (API); stop with Ctrl-C")
     os.environ[VARIABLE] = settings.to_json()
     _many_connections()
     with tempfile.TemporaryDirectory(prefix="c4b-metrics-") as shared:
@@ -42,6 +62,8 @@ def run(settings: Settings, host: str, port: int, workers: int, log_level: str =
             timeout_keep_alive=30,
             timeout_graceful_shutdown=GRACE,
             timeout_worker_healthcheck=60,
+            ssl_certfile=tls_cert,
+            ssl_keyfile=tls_key,
         )
 
 

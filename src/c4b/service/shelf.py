@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from c4b.deployment import Deployment
 from c4b.deployment.store import Store
+from c4b.evidence.model import LinearModel
+from c4b.policies.policy import Policy
 from c4b.service.desk import Desk
 from c4b.service.settings import Settings
 
@@ -46,3 +48,10 @@ class Shelf:
         for desk in self._desks.values():
             desk.deployment.close()
         self.store.close()
+
+
+def warm() -> None:
+    """Load the compiled kernels now, not at the first request."""
+    policy = Policy("reserve-c4b+", LinearModel(dim=2, noise=0.1, norm_bound=1.0))
+    policy.learn([[1.0, 0.0]], [0.5])
+    policy.observe(policy.decide([[1.0, 0.1]], [1.0, 0.0]).id, 0.5)
