@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 
 C4B = [sys.executable, "-c", "from c4b.cli.main import main; main()"]
 
@@ -51,14 +52,9 @@ class Service:
 
     def workers(self) -> list[int]:
         """Processes that serve: the children, or the process itself."""
-        told = subprocess.run(
-            ["ps", "--ppid", str(self.process.pid), "-o", "pid=,args="],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        spawned = [line.split()[0] for line in told.stdout.splitlines() if "spawn_main" in line]
-        return [int(pid) for pid in spawned] or [self.process.pid]
+        children = psutil.Process(self.process.pid).children()
+        spawned = [child.pid for child in children if "spawn_main" in " ".join(child.cmdline())]
+        return spawned or [self.process.pid]
 
     def stop(self, how: int = signal.SIGTERM, seconds: float = 60.0) -> int:
         """Ask it to stop; its exit code."""
