@@ -3,8 +3,8 @@
     python benchmarks/service.py [--seconds 3] [--blocks 6] [--decisions 100000]
 
 decide: throughput over HTTP (K = 32, d = 5, SQLite) against an endpoint of the same server that parses
-the same body, behind the same guard and token check, and commits as many bytes as a decision's entry to the same
-file. Blocks of both alternate. p99 against the median is measured at half of that load.
+the same body, behind the same guard and token check, and commits as many bytes as a decision's entry to
+the same file. Blocks of both alternate. p99 against the median is measured at half of that load.
 dashboard: everything that the page asks for, with many decisions in the journal.
 """
 
@@ -26,7 +26,18 @@ from typing import Any
 
 import httpx
 import numpy as np
+import uvicorn
+from fastapi import APIRouter
 from numpy.typing import NDArray
+from starlette.concurrency import run_in_threadpool
+
+from c4b import Deployment, LinearModel
+from c4b.service import app as service
+from c4b.service import logs
+from c4b.service import messages as m
+from c4b.service.access import behind
+from c4b.service.settings import Settings
+from c4b.service.tokens import Scope
 
 MODEL = {"dim": 5, "noise": 0.3, "norm_bound": 1.5}
 NAME = "bench"
@@ -35,17 +46,6 @@ CONNECTIONS = 16
 
 def serve(store: str, port: int, size: int) -> None:
     """The service with one endpoint more."""
-    import uvicorn  # noqa: PLC0415 (only in the server's process)
-    from fastapi import APIRouter  # noqa: PLC0415
-    from starlette.concurrency import run_in_threadpool  # noqa: PLC0415
-
-    from c4b.service import app as service  # noqa: PLC0415
-    from c4b.service import logs  # noqa: PLC0415
-    from c4b.service import messages as m  # noqa: PLC0415
-    from c4b.service.access import behind  # noqa: PLC0415
-    from c4b.service.settings import Settings  # noqa: PLC0415
-    from c4b.service.tokens import Scope  # noqa: PLC0415
-
     app = service.create(Settings(store))
     bare = APIRouter(route_class=behind(Scope.decide))
     connection = sqlite3.connect(
@@ -161,8 +161,6 @@ async def race(port: int, body: bytes, seconds: float, blocks: int) -> dict[str,
 
 def fill(store: str, decisions: int) -> int:
     """Many decisions, by the library; returns the bytes of one entry."""
-    from c4b import Deployment, LinearModel  # noqa: PLC0415
-
     rng = np.random.default_rng(0)
     with Deployment.create(store, NAME, LinearModel(**MODEL), reserve=5.0) as dep:  # type: ignore[arg-type]
         for _ in range(0, decisions, 1000):
@@ -184,7 +182,7 @@ def page(port: int) -> dict[str, Any]:
     """What the dashboard loads first for a deployment: the slowest request, and all bytes."""
     at = f"/v1/deployments/{NAME}"
     with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60.0) as http:
-        static = sorted(p.name for p in _dashboard().rglob("*") if p.suffix in (".js", ".css", ".svg"))
+        static = sorted(p.name for p in service.PAGE.rglob("*") if p.suffix in (".js", ".css", ".svg"))
         paths = ["/", *(f"/static/{name}" for name in static)]
         paths += ["/v1/deployments", at, f"{at}/series", f"{at}/decisions?limit=50", f"{at}/pending"]
         took, size = {}, 0
@@ -201,12 +199,6 @@ def page(port: int) -> dict[str, Any]:
         "slowest_ms": round(1e3 * took[slowest], 1),
         "megabytes": round(size / 1e6, 3),
     }
-
-
-def _dashboard() -> Path:
-    from c4b.service.app import PAGE  # noqa: PLC0415
-
-    return PAGE
 
 
 def main() -> None:
