@@ -57,7 +57,7 @@ def test_errors_are_the_librarys(client: c4b.Client, name: str) -> None:
     client.create(name, MODEL)
     made = client.decide(name, POOL, BASELINE, request_id="once")
     client.observe(name, made.id, 0.5)
-    with pytest.raises(errors.ContradictoryOutcome, match="reward 0.5 already") as caught:
+    with pytest.raises(errors.ContradictoryOutcome, match=r"reward 0\.5 already") as caught:
         client.observe(name, made.id, 0.6)
     assert caught.value.argument == "reward"
     with pytest.raises(errors.ContradictoryRequest):
