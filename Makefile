@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: reproduce test check bench clean
+.PHONY: reproduce test demo check browser bench clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed; try make PYTHON=python3.12")'
@@ -21,13 +21,21 @@ check: $(READY)  ## formatting, lint, types, import directions
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: check  ## every check and every test
+test: check browser  ## every check and every test
 	$(BIN)/pytest
+
+browser:  ## Debian's Chromium, for the tests of the dashboard
+	command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } \
+	  || { echo "The dashboard's tests need Chromium: install Debian's package chromium as root." >&2; exit 1; }
+
+demo: $(READY)  ## the service and its dashboard with a simulated shop; open the address it prints
+	$(BIN)/c4b demo
 
 bench: $(READY)  ## speed, as ratios measured side by side
 	$(BIN)/python benchmarks/online.py
 	$(BIN)/python benchmarks/study.py
 	$(BIN)/python benchmarks/deployment.py
+	$(BIN)/python benchmarks/service.py
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,6 +1,55 @@
-"""Deterministic Hypothesis: the same examples on every machine and in every run."""
+"""Deterministic Hypothesis, the same examples in every run; and both stores: an SQLite file, and a real
+PostgreSQL server that comes from pip."""
 
+from __future__ import annotations
+
+import itertools
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
 from hypothesis import settings
+
+from servers import Server
 
 settings.register_profile("c4b", derandomize=True, deadline=None, max_examples=60, database=None)
 settings.load_profile("c4b")
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """One PostgreSQL for the whole session, in a folder short enough for its socket's path."""
+    folder = Path(tempfile.mkdtemp(prefix="c4b-pg-"))
+    server = Server(folder / "data")
+    yield server
+    server.stop("immediate")
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/shop.db"
+
+
+@pytest.fixture
+def postgres_url(server: Server) -> Iterator[str]:
+    """A database of its own."""
+    name = f"test{next(_numbers)}"
+    with psycopg.connect(server.url(), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    yield server.url(name)
+    with psycopg.connect(server.url(), autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest) -> str:
+    """Every test that asks for this runs on both stores."""
+    names = {"sqlite": "sqlite_url", "postgresql": "postgres_url"}
+    found: str = request.getfixturevalue(names[request.param])
+    return found

@@ -55,3 +55,12 @@ def test_an_edit_of_any_file_starts_a_new_cache(tmp_path: Path, monkeypatch: pyt
             file.write("\n")
         seen.add(_jit._source_fingerprint())
     assert len(seen) == 4
+
+
+def test_rooms_outside_the_fingerprint_have_no_kernels() -> None:
+    package = Path(_jit.__file__).parent
+    for room in _jit.WITHOUT_KERNELS:
+        for path in (package / room).rglob("*.py"):
+            text = path.read_text()
+            assert "_jit" not in text, path
+            assert "numba" not in text, path

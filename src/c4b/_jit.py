@@ -2,8 +2,8 @@
 
 Numba's own cache looks only at the file a function is written in. A kernel inlines kernels of other
 files, so an edit there would leave old machine code in use: a certificate computed by code that is no
-longer in the source. Here the cache folder is named after the content of every file of the package,
-so any edit starts a new cache.
+longer in the source. Here the cache folder is named after the content of every file of the package that
+kernels can be in, so any edit there starts a new cache.
 """
 
 import hashlib
@@ -20,11 +20,15 @@ from numba.extending import intrinsic
 F = TypeVar("F", bound=Callable[..., object])
 
 _PACKAGE = Path(__file__).parent
+WITHOUT_KERNELS = ("cli", "service")
+"""Rooms that no kernel lives in or calls up to."""
 
 
 def _source_fingerprint() -> str:
     digest = hashlib.sha256()
     for path in sorted(_PACKAGE.rglob("*.py")):
+        if path.relative_to(_PACKAGE).parts[0] in WITHOUT_KERNELS:
+            continue
         digest.update(str(path.relative_to(_PACKAGE)).encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

@@ -33,6 +33,7 @@ if find_spec("fastapi") is not None:  # the extra ``service``
 
     app.command("serve")(serve.serve)
     app.command("demo")(serve.demo)
+    app.command("grafana")(serve.show_grafana)
     app.add_typer(serve.app, name="token")
 
 

@@ -13,7 +13,7 @@ import typer
 from c4b.cli.output import table
 from c4b.deployment import Limits
 from c4b.service import demo as shop
-from c4b.service import server, tokens
+from c4b.service import grafana, server, tokens
 from c4b.service.settings import Settings
 
 Store = Annotated[
@@ -73,6 +73,11 @@ def demo(
         finally:
             stop.set()
             visitors.join(5.0)
+
+
+def show_grafana() -> None:
+    """Print a Grafana dashboard over the service's /metrics, as JSON to import."""
+    typer.echo(json.dumps(grafana.dashboard(), indent=1))
 
 
 app = typer.Typer(no_args_is_help=True, help="Create, list and revoke the service's tokens.")

@@ -217,7 +217,8 @@ def _error(answer: httpx.Response) -> errors.C4BError:
     if not issubclass(found, errors.InvalidInput):
         return found(detail)
     first: dict[str, Any] = (told.get("errors") or [{}])[0]
-    argument, remedy = told.get("argument", first.get("argument")), told.get("remedy", detail)
+    argument = told.get("argument", first.get("argument", "body"))
+    remedy = told.get("remedy", first.get("remedy", detail))
     return errors.rebuild(found, str(argument), str(told.get("value", "...")), str(remedy))
 
 

@@ -90,6 +90,8 @@ def install(app: FastAPI) -> None:
 
 
 def _told(error: Any) -> dict[str, str]:
+    if error["type"] == "json_invalid":
+        return {"argument": "body", "remedy": f"must be JSON ({error['ctx']['error']})"}
     place = [part for part in error["loc"] if part not in ("body", "query", "path", "header")]
     name = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).lstrip(".")
     return {"argument": name or "body", "remedy": str(error["msg"])}

@@ -1,0 +1,254 @@
+"""How fast the service is, as ratios measured side by side in one run; prints JSON.
+
+    python benchmarks/service.py [--seconds 3] [--blocks 6] [--decisions 100000]
+
+decide: throughput over HTTP (K = 32, d = 5, SQLite) against an endpoint of the same server that parses
+the same body, behind the same guard and token check, and commits as many bytes as a decision's entry to
+the same file. Blocks of both alternate. p99 against the median is measured at half of that load.
+dashboard: everything that the page asks for, with many decisions in the journal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import uvicorn
+from fastapi import APIRouter
+from numpy.typing import NDArray
+from starlette.concurrency import run_in_threadpool
+
+from c4b import Deployment, LinearModel
+from c4b.service import app as service
+from c4b.service import logs
+from c4b.service import messages as m
+from c4b.service.access import behind
+from c4b.service.settings import Settings
+from c4b.service.tokens import Scope
+
+MODEL = {"dim": 5, "noise": 0.3, "norm_bound": 1.5}
+NAME = "bench"
+CONNECTIONS = 16
+
+
+def serve(store: str, port: int, size: int) -> None:
+    """The service with one endpoint more."""
+    app = service.create(Settings(store))
+    bare = APIRouter(route_class=behind(Scope.decide))
+    connection = sqlite3.connect(
+        store.removeprefix("sqlite:///"), isolation_level=None, check_same_thread=False, timeout=30.0
+    )
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=FULL")
+    connection.execute("CREATE TABLE IF NOT EXISTS bare (n INTEGER PRIMARY KEY, payload BLOB)")
+    turn, payload = threading.Lock(), os.urandom(size)
+
+    def commit() -> None:
+        with turn:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("INSERT INTO bare (payload) VALUES (?)", (payload,))
+            connection.execute("COMMIT")
+
+    @bare.post("/bare")
+    async def only_commit(told: m.Round) -> m.Done:
+        await run_in_threadpool(commit)
+        return m.Done()
+
+    app.include_router(bare)
+    uvicorn.run(
+        app,
+        port=port,
+        http="c4b.service.protocol:PatientProtocol",
+        ws="none",
+        access_log=False,
+        log_config=logs.configuration("info"),
+    )
+
+
+class Load:
+    """Keep-alive connections that send one request each at a time, with as little ado as possible."""
+
+    def __init__(self, port: int, path: str, body: bytes) -> None:
+        self.port = port
+        head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        self.request = f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+        self.times: list[float] = []
+
+    async def connect(self) -> None:
+        pairs = [asyncio.open_connection("127.0.0.1", self.port) for _ in range(CONNECTIONS)]
+        self.free: asyncio.Queue[Any] = asyncio.Queue()
+        for pair in await asyncio.gather(*pairs):
+            self.free.put_nowait(pair)
+
+    async def one(self, began: float) -> None:
+        reader, writer = pair = await self.free.get()
+        writer.write(self.request)
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200"), head
+        length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+        await reader.readexactly(length)
+        self.times.append(time.perf_counter() - began)
+        self.free.put_nowait(pair)
+
+    async def full(self, seconds: float) -> float:
+        """Requests per second when every connection is always busy."""
+        end, done = time.perf_counter() + seconds, len(self.times)
+        began = time.perf_counter()
+
+        async def busy() -> None:
+            while time.perf_counter() < end:
+                await self.one(time.perf_counter())
+
+        await asyncio.gather(*(busy() for _ in range(CONNECTIONS)))
+        return (len(self.times) - done) / (time.perf_counter() - began)
+
+    async def paced(self, rate: float, seconds: float) -> NDArray[np.float64]:
+        """Latencies at ``rate`` arrivals a second, counted from when a request was due."""
+        self.times.clear()
+        rng, tasks = np.random.default_rng(0), []
+        due = time.perf_counter()
+        end = due + seconds
+        while due < end:
+            due += rng.exponential(1.0 / rate)
+            await asyncio.sleep(max(0.0, due - time.perf_counter()))
+            tasks.append(asyncio.create_task(self.one(due)))
+        await asyncio.gather(*tasks)
+        return np.array(self.times)
+
+
+async def race(port: int, body: bytes, seconds: float, blocks: int) -> dict[str, Any]:
+    decide = Load(port, f"/v1/deployments/{NAME}/decisions", body)
+    bare = Load(port, "/bare", body)
+    await decide.connect()
+    await bare.connect()
+    await decide.full(1.0)
+    await bare.full(1.0)
+    rates: list[tuple[float, float]] = []
+    for block in range(blocks):
+        if block % 2:
+            ours = await decide.full(seconds)
+            theirs = await bare.full(seconds)
+        else:
+            theirs = await bare.full(seconds)
+            ours = await decide.full(seconds)
+        rates.append((ours, theirs))
+    ours = statistics.median(o for o, _ in rates)
+    times = await decide.paced(0.5 * ours, max(5.0, 2 * seconds))
+    median, high = np.quantile(times, [0.5, 0.99])
+    return {
+        "decide_per_second": round(ours, 1),
+        "bare_per_second": round(statistics.median(b for _, b in rates), 1),
+        "ratio": round(statistics.median(o / b for o, b in rates), 3),
+        "ratios": [round(o / b, 3) for o, b in rates],
+        "half_load_median_ms": round(1e3 * median, 2),
+        "half_load_p99_ms": round(1e3 * high, 2),
+        "p99_over_median": round(high / median, 2),
+    }
+
+
+def fill(store: str, decisions: int) -> int:
+    """Many decisions, by the library; returns the bytes of one entry."""
+    rng = np.random.default_rng(0)
+    with Deployment.create(store, NAME, LinearModel(**MODEL), reserve=5.0) as dep:  # type: ignore[arg-type]
+        for _ in range(0, decisions, 1000):
+            rounds = [(pool(rng), [1.0, 0.0, 0.0, 0.0, 0.0]) for _ in range(1000)]
+            made = dep.decide_many(rounds)
+            dep.observe_many([(d.id, 0.9) for d in made])
+        dep.decide(*rounds[0])
+    with sqlite3.connect(store.removeprefix("sqlite:///")) as connection:
+        query = "SELECT length(payload) FROM c4b_journal WHERE kind = 'decided' ORDER BY seq DESC LIMIT 1"
+        return int(connection.execute(query).fetchone()[0])
+
+
+def pool(rng: np.random.Generator) -> NDArray[np.float64]:
+    u = rng.normal(size=(32, 4))
+    return np.column_stack([np.ones(32), 0.4 * u / np.linalg.norm(u, axis=1, keepdims=True)])
+
+
+def page(port: int) -> dict[str, Any]:
+    """What the dashboard loads first for a deployment: the slowest request, and all bytes."""
+    at = f"/v1/deployments/{NAME}"
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60.0) as http:
+        static = sorted(p.name for p in service.PAGE.rglob("*") if p.suffix in (".js", ".css", ".svg"))
+        paths = ["/", *(f"/static/{name}" for name in static)]
+        paths += ["/v1/deployments", at, f"{at}/series", f"{at}/decisions?limit=50", f"{at}/pending"]
+        took, size = {}, 0
+        for path in paths:
+            began = time.perf_counter()
+            answer = http.get(path)
+            answer.raise_for_status()
+            took[path] = time.perf_counter() - began
+            size += len(answer.content)
+    slowest = max(took, key=lambda path: took[path])
+    return {
+        "requests": len(paths),
+        "slowest_request": slowest,
+        "slowest_ms": round(1e3 * took[slowest], 1),
+        "megabytes": round(size / 1e6, 3),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=3.0, help="of one block")
+    parser.add_argument("--blocks", type=int, default=6)
+    parser.add_argument("--decisions", type=int, default=100_000, help="in the journal")
+    parser.add_argument("--serve", nargs=3, help=argparse.SUPPRESS)
+    told = parser.parse_args()
+    if told.serve:
+        serve(told.serve[0], int(told.serve[1]), int(told.serve[2]))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        store = f"sqlite:///{folder}/bench.db"
+        size, port = fill(store, told.decisions), 8799
+        command = [sys.executable, __file__, "--serve", store, str(port), str(size)]
+        with Path(folder, "log").open("wb") as log:
+            server = subprocess.Popen(command, stderr=log)
+        try:
+            _wait(port)
+            shown = page(port)
+            rng = np.random.default_rng(1)
+            body = {"candidates": pool(rng).tolist(), "baseline": [1.0, 0.0, 0.0, 0.0, 0.0]}
+            sent = json.dumps(body).encode()
+            decided = asyncio.run(race(port, sent, told.seconds, told.blocks))
+        finally:
+            server.terminate()
+            server.wait()
+    print(
+        json.dumps(
+            {
+                "decide_over_http": {**decided, "limit": "ratio >= 0.4, p99 < 5 x median"},
+                "dashboard": {"decisions": told.decisions, **shown, "limit": "1000 ms, 5 MB"},
+                "entry_bytes": size,
+                "cores": os.cpu_count(),
+            },
+            indent=1,
+        )
+    )
+
+
+def _wait(port: int) -> None:
+    for _ in range(1200):
+        try:
+            if httpx.get(f"http://127.0.0.1:{port}/readyz").status_code == 200:
+                return
+        except httpx.TransportError:
+            time.sleep(0.1)
+    raise SystemExit("the server did not start")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""A service without tokens and one with, each started once; tests take names of their own."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from c4b.service import tokens
+from serving import Service, serving
+
+_numbers = itertools.count()
+BODY = {"model": {"dim": 2, "noise": 0.1, "norm_bound": 1.0}, "alpha": 0.1, "reserve": 2.0}
+ROUND = {"candidates": [[1.0, 0.1], [1.0, -0.3]], "baseline": [1.0, 0.0]}
+
+
+class Guarded(NamedTuple):
+    service: Service
+    read: str
+    decide: str
+    admin: str
+    mine: str  # scope decide, for the deployment "mine" only
+    revoked: str
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    folder = tmp_path_factory.mktemp("service")
+    with serving(f"sqlite:///{folder}/open.db", folder / "log") as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    folder: Path = tmp_path_factory.mktemp("guarded")
+    store = f"sqlite:///{folder}/guarded.db"
+    scopes = [tokens.create(store, scope) for scope in ("read", "decide", "admin")]
+    mine = tokens.create(store, "decide", "mine")
+    revoked = tokens.create(store, "admin")
+    tokens.revoke(store, revoked.split("_")[1])
+    with serving(store, folder / "log") as running:
+        with running.http(scopes[2]) as http:
+            for name in ("mine", "other"):
+                http.put(f"/v1/deployments/{name}", json=BODY).raise_for_status()
+                http.post(f"/v1/deployments/{name}/decisions", json=ROUND).raise_for_status()
+        yield Guarded(running, *scopes, mine, revoked)
+
+
+@pytest.fixture
+def name() -> str:
+    """A deployment name that no other test has."""
+    return f"shop-{next(_numbers)}"

@@ -1,0 +1,170 @@
+"""The API as a stranger meets it: a real server, real HTTP, every answer as described."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import polars as pl
+import pytest
+
+from c4b.deployment import Deployment
+from serving import Service
+
+BODY = {"model": {"dim": 2, "noise": 0.1, "norm_bound": 1.0}, "alpha": 0.1, "reserve": 2.0}
+ROUND = {"candidates": [[1.0, 0.1], [1.0, -0.3]], "baseline": [1.0, 0.0], "context": {"user": "u-1"}}
+
+
+def test_the_whole_life_of_a_deployment(service: Service, name: str) -> None:
+    with service.http() as http:
+        at = f"/v1/deployments/{name}"
+        made = http.put(at, json=BODY)
+        assert made.status_code == 201
+        assert made.json()["state"]["health"] == "idle"
+        assert made.json()["configuration"]["model"]["dim"] == 2
+        history = {"features": [[1.0, 0.0], [1.0, 0.2]], "rewards": [0.5, 0.55]}
+        learned = http.post(f"{at}/history", json=history, headers={"Idempotency-Key": "h"})
+        again = http.post(f"{at}/history", json=history, headers={"Idempotency-Key": "h"})
+        assert learned.json()["state"]["observations"] == again.json()["state"]["observations"] == 2
+
+        decided = http.post(f"{at}/decisions", json=ROUND, headers={"Idempotency-Key": "r-1"}).json()
+        repeated = http.post(f"{at}/decisions", json=ROUND, headers={"Idempotency-Key": "r-1"}).json()
+        assert decided == repeated
+        assert decided["action"] in (0, 1)
+        assert decided["bank"] == pytest.approx(decided["bank_before"] + decided["certificate"])
+        many = {"rounds": [{**ROUND, "request_id": f"b-{n}"} for n in range(3)]}
+        batch = http.post(f"{at}/decisions/batch", json=many).json()["decisions"]
+        assert [d["id"] for d in batch] == [f"{name}-{n}" for n in (3, 4, 5)]
+
+        assert http.put(f"{at}/decisions/{decided['id']}/outcome", json={"reward": 0.6}).json()["done"]
+        assert http.put(f"{at}/decisions/{decided['id']}/outcome", json={"reward": 0.6}).json()["done"]
+        other = {"features": [1.0, 0.05]}
+        assert http.put(f"{at}/decisions/{batch[0]['id']}/executed", json=other).json()["done"]
+        told = {"outcomes": [{"id": batch[0]["id"], "reward": 0.5}]}
+        assert http.post(f"{at}/outcomes", json=told).json()["done"]
+        assert http.put(f"{at}/decisions/{batch[1]['id']}/outcome", json={"lost": True}).json()["done"]
+
+        state = http.get(at).json()["state"]
+        assert (state["rounds"], state["pending"], state["health"]) == (4, 1, "ok")
+        waiting = http.get(f"{at}/pending").json()["pending"]
+        assert [each["id"] for each in waiting] == [batch[2]["id"]]
+        assert waiting[0]["age"] >= 0.0
+
+        why = http.get(f"{at}/decisions/{decided['id']}").json()
+        assert why["context"] == {"user": "u-1"}
+        assert (why["outcome"], why["reward"], why["request_id"]) == ("observed", 0.6, "r-1")
+        for case in why["candidates"]:
+            assert case["separate"] <= case["joint"] <= case["estimate"] <= case["upper"]
+            assert case["penalty"] == pytest.approx(case["joint"] - case["separate"])
+        assert [case["chosen"] for case in why["candidates"]].index(True) == decided["action"]
+        executed = http.get(f"{at}/decisions/{batch[0]['id']}").json()
+        assert executed["executed"] == [1.0, 0.05]
+
+        newest = http.get(f"{at}/decisions", params={"limit": 3}).json()
+        assert [line["id"] for line in newest["decisions"]] == [f"{name}-{n}" for n in (5, 4, 3)]
+        rest = http.get(f"{at}/decisions", params={"after": newest["next"], "limit": 3}).json()
+        assert [line["id"] for line in rest["decisions"]] == [decided["id"]]
+        assert rest["next"] is None
+        oldest = http.get(f"{at}/decisions", params={"order": "oldest"}).json()["decisions"]
+        assert [line["id"] for line in oldest] == [decided["id"], *(d["id"] for d in batch)]
+        assert [line["outcome"] for line in oldest] == ["observed", "observed", "forgotten", "pending"]
+
+        course = http.get(f"{at}/series").json()
+        assert course["round"] == [1, 2, 3, 4]
+        assert course["bank"][0] == pytest.approx(decided["bank"])
+
+        verdict = http.post(f"{at}/audit").json()
+        assert verdict["clean"] is True
+        assert verdict["decisions"] == 4
+        table = pl.read_parquet(io.BytesIO(http.get(f"{at}/export").content))
+        assert table.height == 4
+        assert name in [each["name"] for each in http.get("/v1/deployments").json()["deployments"]]
+
+
+def test_it_is_the_library(service: Service, name: str) -> None:
+    """What was decided over HTTP is in the store, and the library decides the same."""
+    with service.http() as http:
+        http.put(f"/v1/deployments/{name}", json=BODY)
+        told = [http.post(f"/v1/deployments/{name}/decisions", json=ROUND).json() for _ in range(5)]
+    with Deployment.open(service.store, name) as dep:
+        found = dep.decisions()
+        assert [r.decision.id for r in found] == [d["id"] for d in told]
+        assert [r.decision.bank for r in found] == [d["bank"] for d in told]
+
+
+def test_creating_twice(service: Service, name: str) -> None:
+    with service.http() as http:
+        at = f"/v1/deployments/{name}"
+        assert http.put(at, json=BODY).status_code == 201
+        assert http.put(at, json=BODY).status_code == 201
+        other = http.put(at, json={**BODY, "alpha": 0.2})
+        assert other.status_code == 409
+        assert other.json()["type"] == "urn:c4b:problem:name-taken"
+        bigger = {**BODY, "model": {**BODY["model"], "dim": 3}}  # type: ignore[dict-item]
+        assert http.put(at, json=bigger).status_code == 409
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "kind", "says"),
+    [
+        ("decisions", {**ROUND, "baseline": [1.0]}, 422, "invalid-input", "baseline = [1.0]"),
+        ("decisions", {**ROUND, "extra": 1}, 422, "invalid-input", "extra"),
+        ("decisions", {"baseline": [1.0, 0.0]}, 422, "invalid-input", "candidates"),
+        ("decisions", {**ROUND, "candidates": [[1.0, "0.1"]]}, 422, "invalid-input", "candidates[0][1]"),
+        ("decisions", {**ROUND, "candidates": [[1.0, 1e999]]}, 422, "invalid-input", "must be JSON"),
+        ("decisions", {**ROUND, "candidates": [[1.0, 0.1]] * 1001}, 413, "payload-too-large", "1000"),
+        ("decisions", {**ROUND, "context": "x" * 20000}, 413, "payload-too-large", "context"),
+        ("history", {"features": [[1.0, 0.0]], "rewards": []}, 422, "invalid-input", "rewards"),
+        ("history", {"features": [[1.0, 0.0]], "rewards": [0.5]}, 409, "history-closed", "decisions"),
+        ("outcomes", {"outcomes": [{"id": "no-1", "reward": 1.0}]}, 404, "unknown-decision", "no-1"),
+    ],
+)
+def test_refusals_are_problems_and_change_nothing(
+    service: Service, name: str, path: str, body: dict[str, object], status: int, kind: str, says: str
+) -> None:
+    with service.http() as http:
+        at = f"/v1/deployments/{name}"
+        http.put(at, json=BODY)
+        http.post(f"{at}/decisions", json=ROUND)
+        before = http.get(at).json()["state"]["hash"]
+        sent = {"Content-Type": "application/json"}
+        answer = http.post(f"{at}/{path}", content=json.dumps(body), headers=sent)  # Infinity too
+        assert answer.status_code == status, answer.text
+        assert answer.headers["content-type"] == "application/problem+json"
+        told = answer.json()
+        assert told["type"] == f"urn:c4b:problem:{kind}"
+        assert says in told["detail"]
+        assert http.get(at).json()["state"]["hash"] == before
+
+
+def test_unknown_places(service: Service, name: str) -> None:
+    with service.http() as http:
+        assert http.get(f"/v1/deployments/{name}").json()["type"] == "urn:c4b:problem:unknown-deployment"
+        assert http.get("/nowhere").status_code == 404
+        assert http.get("/nowhere").headers["content-type"] == "application/problem+json"
+        assert http.delete("/v1/deployments").status_code == 405
+        http.put(f"/v1/deployments/{name}", json=BODY)
+        lost = http.get(f"/v1/deployments/{name}/decisions/{name}-99")
+        assert (lost.status_code, lost.json()["argument"]) == (404, "decision_id")
+        assert http.get(f"/v1/deployments/{name}/decisions?after=zzz").status_code == 404
+
+
+def test_the_description_is_complete_and_offline(service: Service) -> None:
+    with service.http() as http:
+        told = http.get("/openapi.json").json()
+        for path, operations in told["paths"].items():
+            for operation in operations.values():
+                assert operation["summary"], path
+                assert operation["description"], path
+                assert ("security" in operation) == (path not in ("/healthz", "/readyz")), path
+        examples = [
+            field
+            for part in ("Round", "History", "Model", "NamedOutcome")
+            for field in told["components"]["schemas"][part]["properties"].values()
+            if "examples" in field
+        ]
+        assert len(examples) >= 8
+        page = http.get("/docs").text
+        for part in page.split('"'):
+            assert not part.startswith("http") or part.startswith(service.url), part
+        assert http.get("/swagger/swagger-ui-bundle.js").status_code == 200

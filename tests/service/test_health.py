@@ -1,0 +1,56 @@
+"""The light, case by case."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from c4b.deployment import Status
+from c4b.service.health import light
+
+GOOD = Status(
+    name="shop",
+    policy="refresh",
+    alpha=0.05,
+    reserve=1.0,
+    bank=0.5,
+    rounds=200,
+    fallbacks=20,
+    observations=199,
+    pending=1,
+    waiting=0,
+    oldest_pending="shop-7",
+    oldest_pending_age=5.0,
+    radius=1.0,
+    alarm=None,
+    seq=400,
+    hash="00",
+    at=datetime(2026, 1, 1, tzinfo=UTC),
+)
+
+
+def test_green() -> None:
+    assert light(GOOD) == ("ok", [])
+    assert light(replace(GOOD, bank=float("nan"))) == ("ok", [])  # no gate, no bank
+
+
+def test_no_traffic_yet() -> None:
+    assert light(replace(GOOD, rounds=0, fallbacks=0))[0] == "idle"
+
+
+def test_what_must_not_be_trusted() -> None:
+    shown, reasons = light(replace(GOOD, alarm="the data refute the model"))
+    assert shown == "alarm"
+    assert "the data refute the model" in reasons[0]
+    assert light(replace(GOOD, bank=-0.1))[0] == "alarm"
+
+
+def test_what_deserves_attention() -> None:
+    shown, reasons = light(replace(GOOD, oldest_pending_age=7200.0))
+    assert shown == "attention"
+    assert "shop-7" in reasons[0]
+    assert "2.0 h" in reasons[0]
+    assert light(replace(GOOD, oldest_pending_age=7200.0), window=7000.0)[0] == "ok"
+    shown, reasons = light(replace(GOOD, fallbacks=200))
+    assert shown == "attention"
+    assert "baseline" in reasons[0]

@@ -1,0 +1,79 @@
+"""Real service processes for tests: ``c4b serve`` on a free port of this machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+
+C4B = [sys.executable, "-c", "from c4b.cli.main import main; main()"]
+
+
+class Service:
+    """One ``c4b serve`` process; its log is a file."""
+
+    def __init__(self, store: str, log: Path, *arguments: str, port: int | None = None) -> None:
+        self.store = store
+        self.log = log
+        self.port = port or free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        with log.open("ab") as out:
+            command = [*C4B, "serve", "--store", store, "--port", str(self.port), *arguments]
+            self.process = subprocess.Popen(command, stdout=out, stderr=out)
+        self.wait()
+
+    def wait(self, seconds: float = 120.0) -> None:
+        """Until it is ready."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            if self.process.poll() is not None:
+                break
+            try:
+                if httpx.get(f"{self.url}/readyz", timeout=5.0).status_code == 200:
+                    return
+            except httpx.TransportError:
+                time.sleep(0.05)
+        raise AssertionError(f"the service did not get ready:\n{self.log.read_text()[-4000:]}")
+
+    def http(self, token: str | None = None, **options: Any) -> httpx.Client:
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        settings: dict[str, Any] = {"timeout": 60.0, "headers": headers, "trust_env": False, **options}
+        return httpx.Client(base_url=self.url, **settings)
+
+    def workers(self) -> list[int]:
+        """Processes that serve: the children, or the process itself."""
+        children = psutil.Process(self.process.pid).children()
+        spawned = [child.pid for child in children if "spawn_main" in " ".join(child.cmdline())]
+        return spawned or [self.process.pid]
+
+    def stop(self, how: int = signal.SIGTERM, seconds: float = 60.0) -> int:
+        """Ask it to stop; its exit code."""
+        if self.process.poll() is None:
+            os.kill(self.process.pid, how)
+        return self.process.wait(seconds)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def serving(store: str, log: Path, *arguments: str) -> Iterator[Service]:
+    service = Service(store, log, *arguments)
+    try:
+        yield service
+    finally:
+        if service.process.poll() is None:
+            service.stop()
