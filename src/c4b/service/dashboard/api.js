@@ -1,0 +1,77 @@
+// Questions to the service. The token lives in this tab only and never in an address.
+
+const KEY = "c4b-token";
+const PATIENCE = 20_000; // milliseconds
+
+let token = null;
+try {
+  token = sessionStorage.getItem(KEY);
+} catch {
+  // storage may be forbidden: then the token lasts as long as the page
+}
+
+export function hasToken() {
+  return token !== null;
+}
+
+export function keepToken(told) {
+  token = told;
+  try {
+    if (told === null) sessionStorage.removeItem(KEY);
+    else sessionStorage.setItem(KEY, told);
+  } catch {
+    // as above
+  }
+}
+
+// What went wrong, with what to do. `status` 0: no answer.
+export class Problem extends Error {
+  constructor(status, detail) {
+    super(detail);
+    this.status = status;
+  }
+
+  get passing() {
+    return this.status === 0 || this.status === 408 || this.status === 429 || this.status >= 500;
+  }
+}
+
+export function path(...parts) {
+  return ["v1", "deployments", ...parts.map(encodeURIComponent)].join("/");
+}
+
+export async function get(address, signal) {
+  return (await send("GET", address, AbortSignal.any([signal, AbortSignal.timeout(PATIENCE)]))).json();
+}
+
+// Takes as long as it takes: audits read everything.
+export async function post(address) {
+  return (await send("POST", address)).json();
+}
+
+export async function blob(address) {
+  return (await send("GET", address)).blob();
+}
+
+async function send(method, address, signal) {
+  const headers = token === null ? {} : { Authorization: `Bearer ${token}` };
+  let response;
+  try {
+    response = await fetch(address, { method, headers, signal, cache: "no-store", credentials: "omit" });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Problem(0, "the service does not answer; check that `c4b serve` runs and the network is up");
+  }
+  if (!response.ok) throw new Problem(response.status, await told(response));
+  return response;
+}
+
+async function told(response) {
+  try {
+    const { detail } = await response.json();
+    if (detail) return String(detail);
+  } catch {
+    // not from the service: a proxy's page
+  }
+  return `the answer was ${response.status} ${response.statusText}`.trim();
+}

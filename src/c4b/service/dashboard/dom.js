@@ -1,0 +1,106 @@
+// Making and changing elements. Text is only ever set as text: contexts come from strangers.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name === "on") {
+      for (const [event, action] of Object.entries(value)) element.addEventListener(event, action);
+    } else if (value !== null && value !== undefined && value !== false) {
+      element.setAttribute(name, value === true ? "" : value);
+    }
+  }
+  element.append(...children.filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+export function h(tag, attributes = {}, ...children) {
+  return fill(document.createElement(tag), attributes, children);
+}
+
+export function svg(tag, attributes = {}, ...children) {
+  return fill(document.createElementNS(SVG, tag), attributes, children);
+}
+
+// Changes nothing where nothing changed, so that selections and screen readers stay where they are.
+export function setText(node, text) {
+  const told = text === null || text === undefined ? "" : String(text);
+  if (node.textContent !== told) node.textContent = told;
+}
+
+export function setAttribute(node, name, value) {
+  if (node.getAttribute(name) !== String(value)) node.setAttribute(name, value);
+}
+
+// Items with keys as children of one element: what stays is the same element, with its focus.
+export class Keyed {
+  #parent;
+  #key;
+  #make;
+  #shown = new Map();
+
+  // `make(item)` gives {element, update}.
+  constructor(parent, key, make) {
+    this.#parent = parent;
+    this.#key = key;
+    this.#make = make;
+  }
+
+  get size() {
+    return this.#shown.size;
+  }
+
+  has(key) {
+    return this.#shown.has(key);
+  }
+
+  update(item) {
+    this.#shown.get(this.#key(item))?.update(item);
+  }
+
+  append(items) {
+    for (const item of items) {
+      if (!this.has(this.#key(item))) this.#parent.append(this.#made(item).element);
+    }
+  }
+
+  show(items) {
+    const wanted = new Set(items.map(this.#key));
+    for (const [key, { element }] of this.#shown) {
+      if (!wanted.has(key)) {
+        element.remove();
+        this.#shown.delete(key);
+      }
+    }
+    let place = this.#parent.firstElementChild;
+    for (const item of items) {
+      const there = this.#shown.get(this.#key(item));
+      if (there) there.update(item);
+      const { element } = there ?? this.#made(item);
+      if (element === place) place = place.nextElementSibling;
+      else this.#parent.insertBefore(element, place);
+    }
+  }
+
+  #made(item) {
+    const made = this.#make(item);
+    this.#shown.set(this.#key(item), made);
+    return made;
+  }
+}
+
+// Rows of plain text in a table's body; cells that say the same are left alone.
+export function fillRows(body, rows) {
+  while (body.rows.length > rows.length) body.deleteRow(-1);
+  rows.forEach((row, r) => {
+    const line = body.rows[r] ?? body.insertRow();
+    row.forEach((cell, c) => setText(line.cells[c] ?? line.insertCell(), cell));
+  });
+}
+
+// A disclosure whose content is made when it is first opened and kept up to date while it is open.
+export function disclosure(summary, content, refresh) {
+  const element = h("details", {}, h("summary", {}, summary), content);
+  element.addEventListener("toggle", () => element.open && refresh());
+  return { element, refresh: () => element.open && refresh() };
+}

@@ -1,0 +1,93 @@
+// Numbers, shares, ages and moments as people read them.
+
+const NONE = "–";
+
+function plain(value, decimals) {
+  const told = new Intl.NumberFormat("en", {
+    minimumFractionDigits: decimals,
+    maximumFractionDigits: decimals,
+  }).format(value);
+  return /^-[0.,]*$/.test(told) ? told.slice(1) : told.replace("-", "−");
+}
+
+// Decimals with which the largest of some numbers has `digits` significant ones: columns align.
+export function decimalsFor(values, digits = 4) {
+  const largest = Math.max(...values.filter(Number.isFinite).map(Math.abs), 0);
+  if (largest === 0) return digits - 1;
+  return Math.min(Math.max(digits - 1 - Math.floor(Math.log10(largest)), 0), 10);
+}
+
+export function fixed(value, decimals) {
+  return value === null || value === undefined ? NONE : plain(value, decimals);
+}
+
+export function number(value, digits = 4) {
+  return value === null || value === undefined ? NONE : plain(value, decimalsFor([value], digits));
+}
+
+export function signed(value, decimals) {
+  const told = fixed(value, decimals);
+  return value > 0 ? `+${told}` : told;
+}
+
+export function count(value) {
+  return plain(value, 0);
+}
+
+export function plural(value, one, many = `${one}s`) {
+  return `${count(value)} ${value === 1 ? one : many}`;
+}
+
+// 0 % and 100 % are said only when they are exact.
+export function share(part, whole) {
+  if (!whole) return NONE;
+  const percent = (100 * part) / whole;
+  if (percent > 0 && percent < 0.1) return "< 0.1 %";
+  if (percent < 100 && percent > 99.9) return "> 99.9 %";
+  return `${plain(percent, percent === 0 || percent === 100 ? 0 : 1)} %`;
+}
+
+export function age(seconds) {
+  if (seconds === null || seconds === undefined) return NONE;
+  const whole = Math.max(0, Math.floor(seconds));
+  if (whole < 60) return `${whole} s`;
+  const minutes = Math.floor(whole / 60);
+  if (minutes < 60) return `${minutes} min`;
+  const hours = Math.floor(minutes / 60);
+  if (hours < 24) return minutes % 60 ? `${hours} h ${minutes % 60} min` : `${hours} h`;
+  return hours % 24 ? `${Math.floor(hours / 24)} d ${hours % 24} h` : `${hours / 24} d`;
+}
+
+function two(value) {
+  return String(value).padStart(2, "0");
+}
+
+const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+function day(date) {
+  return `${date.getDate()} ${MONTHS[date.getMonth()]}`;
+}
+
+export function clock(date) {
+  return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+}
+
+// With the day unless it is today's, with the year unless it is this year's.
+export function moment(iso, now = new Date()) {
+  const date = new Date(iso);
+  if (date.toDateString() === now.toDateString()) return clock(date);
+  const year = date.getFullYear() === now.getFullYear() ? "" : ` ${date.getFullYear()}`;
+  return `${day(date)}${year} ${clock(date)}`;
+}
+
+// Short, for an axis that spans `milliseconds`.
+export function tickTime(iso, milliseconds) {
+  const date = new Date(iso);
+  if (milliseconds > 2 * 86400e3) return day(date);
+  return milliseconds > 600e3 ? clock(date).slice(0, 5) : clock(date);
+}
+
+export function played(action, candidates) {
+  if (action === null) return "baseline";
+  return candidates === undefined ? `candidate ${action}` : `candidate ${action} of ${count(candidates)}`;
+}

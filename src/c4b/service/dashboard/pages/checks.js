@@ -1,0 +1,74 @@
+// What a person can do here: check the whole journal, and take the decisions away as a file.
+
+import { blob, path, post } from "../api.js";
+import { h, setAttribute, setText } from "../dom.js";
+import { clock, count, plural } from "../format.js";
+
+export class Checks {
+  #name;
+  #audit = h("button", { type: "button", class: "main" }, "Run an audit");
+  #export = h("button", { type: "button" }, "Export decisions (Parquet)");
+  #verdict = h("p", { class: "reason", hidden: true, role: "status" });
+  hash = h("code", { class: "hash" });
+
+  constructor(name) {
+    this.#name = name;
+    this.#audit.addEventListener("click", () => this.#run(this.#audit, "Auditing, this may take minutes …", () => this.#judge()));
+    this.#export.addEventListener("click", () => this.#run(this.#export, "Exporting …", () => this.#save()));
+    this.element = h(
+      "section",
+      { class: "card", "aria-labelledby": "checks" },
+      h("h2", { id: "checks" }, "Check and export"),
+      h("p", {}, "An audit recomputes the whole journal with independent code and changes nothing."),
+      h("div", { class: "line" }, this.#audit, this.#export),
+      this.#verdict,
+      h("p", { class: "aside" }, "Hash of the last entry (keep it elsewhere, and the past cannot change unnoticed): ", this.hash),
+    );
+  }
+
+  async #run(button, meanwhile, work) {
+    const label = button.textContent;
+    this.#audit.disabled = this.#export.disabled = true;
+    setText(button, meanwhile);
+    try {
+      this.#say(...(await work()));
+    } catch (problem) {
+      this.#say("attention", `It did not work: ${problem.message}.`);
+    }
+    setText(button, label);
+    this.#audit.disabled = this.#export.disabled = false;
+    button.focus({ preventScroll: true });
+  }
+
+  async #judge() {
+    const report = await post(path(this.#name, "audit"));
+    const entries = `${plural(report.entries, "entry", "entries")}, ${plural(report.decisions, "decision")}`;
+    if (report.clean) {
+      return [
+        "ok",
+        `Clean at ${clock(new Date())}: ${entries}, ${plural(report.outcomes, "outcome")} recomputed, ` +
+          `${count(report.precise)} of them in 50 digits; largest difference ${report.largest_error.toExponential(1)}.`,
+      ];
+    }
+    const where = report.entry === null ? "" : ` at entry ${report.entry}`;
+    return [
+      "alarm",
+      `Not clean${where}: ${report.finding}. Play the baseline, keep the store as it is for whoever ` +
+        "investigates, and go on in a new deployment or from a backup.",
+    ];
+  }
+
+  async #save() {
+    const file = await blob(path(this.#name, "export"));
+    const address = URL.createObjectURL(file);
+    h("a", { href: address, download: `${this.#name}.parquet` }).click();
+    setTimeout(() => URL.revokeObjectURL(address), 60_000);
+    return ["ok", `Exported ${this.#name}.parquet, ${count(Math.ceil(file.size / 1024))} KiB.`];
+  }
+
+  #say(health, text) {
+    setAttribute(this.#verdict, "data-health", health);
+    setText(this.#verdict, text);
+    this.#verdict.hidden = false;
+  }
+}

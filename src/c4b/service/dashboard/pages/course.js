@@ -1,0 +1,112 @@
+// The charts of a deployment.
+
+import { Chart } from "../chart.js";
+import { h } from "../dom.js";
+import { age, count, number, plural, share } from "../format.js";
+
+const UNGATED = "No gate: nothing is certified.";
+
+export class Course {
+  #bank = new Chart({
+    name: "Bank",
+    unit: "units of reward",
+    height: 270,
+    kind: "area",
+    zero: true,
+    danger: true,
+    tell: (value) => `bank ${number(value)} units of reward`,
+  });
+  #fallbacks = new Chart({
+    name: "Baseline played",
+    unit: "% of decisions so far",
+    height: 190,
+    kind: "area",
+    bounds: [0, 100],
+    decimals: 1,
+    tell: (value) => `baseline played in ${share(value, 100)} of decisions`,
+  });
+  #contrast = new Chart({
+    name: "Certified contrast of what was played",
+    unit: "units of reward",
+    height: 190,
+    kind: "dots",
+    zero: true,
+    tell: (value) => `contrast at least ${number(value)} units of reward`,
+  });
+  #pending = new Chart({
+    name: "Pending outcomes",
+    unit: "outcomes",
+    height: 190,
+    kind: "area",
+    whole: true,
+    bounds: [0],
+    decimals: 0,
+    tell: (value) => `${plural(value, "outcome")} pending`,
+  });
+  #radius = new Chart({
+    name: "Radius of the confidence set",
+    unit: "no unit",
+    height: 190,
+    kind: "line",
+    tell: (value) => `radius ${number(value)}`,
+  });
+
+  constructor() {
+    const small = [this.#fallbacks, this.#contrast, this.#pending, this.#radius];
+    this.element = h(
+      "section",
+      { "aria-labelledby": "course" },
+      h("h2", { id: "course" }, "Over time"),
+      h("div", { class: "card" }, this.#bank.element),
+      h("div", { class: "grid-2" }, ...small.map((chart) => h("div", { class: "card" }, chart.element))),
+    );
+  }
+
+  show(series, state) {
+    const { round, at } = series;
+    const shared = { round, at, nothing: round.length ? null : "No decision yet." };
+    const none = state.bank === null ? { ...shared, nothing: UNGATED } : shared;
+    const reserve = state.reserve ? { value: state.reserve, name: `reserve ${number(state.reserve)}` } : null;
+    this.#bank.show({ ...none, title: bankTitle(state), values: series.bank, reference: reserve });
+    this.#fallbacks.show({
+      ...shared,
+      title: `The baseline was played in ${share(state.fallbacks, state.rounds)} of decisions`,
+      values: series.fallbacks.map((n, k) => (100 * n) / round[k]),
+    });
+    this.#contrast.show({ ...none, title: contrastTitle(series.certificate), values: series.certificate });
+    this.#pending.show({ ...shared, title: pendingTitle(state), values: series.pending });
+    const radius = series.radius.every((value) => value === null);
+    this.#radius.show({
+      ...(radius ? { ...shared, nothing: "This policy has no radius." } : shared),
+      title: radiusTitle(series.radius),
+      values: series.radius,
+    });
+  }
+}
+
+function bankTitle({ bank, reserve, alarm }) {
+  if (bank === null) return "There is no bank";
+  if (alarm) return `The bank says ${number(bank)}, but an alarm makes certificates void`;
+  if (bank < 0) return `The bank is ${number(bank)}, below zero: what was executed is not covered`;
+  if (!reserve) return `The bank is ${number(bank)}, above zero: the promise holds`;
+  return `The bank is ${number(bank)}, ${bank < reserve ? "below" : "above"} the reserve of ${number(reserve)} and above zero: the promise holds`;
+}
+
+function contrastTitle(values) {
+  const known = values.filter((value) => value !== null);
+  if (!known.length) return "Certified contrast of what was played";
+  const good = known.filter((value) => value >= 0).length;
+  return `${share(good, known.length)} of the decisions shown were certain to add to the bank, the others spent it`;
+}
+
+function pendingTitle({ pending, oldest_pending_age: oldest }) {
+  if (!pending) return "No outcome is pending";
+  return `${plural(pending, "outcome is", "outcomes are")} pending, the oldest for ${age(oldest)}`;
+}
+
+function radiusTitle(values) {
+  const first = values.find((value) => value !== null);
+  const last = values.findLast((value) => value !== null);
+  if (first === undefined || first === last) return `The radius is ${number(last)}`;
+  return `The radius ${last < first ? "shrank" : "grew"} from ${number(first)} to ${number(last)}`;
+}

@@ -1,0 +1,126 @@
+// One deployment: the light and its reasons, the course of the bank, the last decisions.
+
+import { get, path } from "../api.js";
+import { h, setAttribute, setText } from "../dom.js";
+import { age, count, decimalsFor, fixed, number, plural, share } from "../format.js";
+import { Light, mark } from "../health.js";
+import { command, curl, figures, heading, link, trail } from "../parts.js";
+import { Checks } from "./checks.js";
+import { Course } from "./course.js";
+import { DecisionTable } from "./decisions.js";
+import { PendingTable } from "./pending.js";
+
+const FIGURES = ["Bank", "Decisions", "Baseline played", "Pending outcomes", "Rewards absorbed", "Radius"];
+
+export function deploymentPage(name) {
+  const light = new Light(name);
+  const promise = h("p", { class: "aside promise" });
+  const reasons = h("div", { class: "reasons" });
+  const facts = figures(FIGURES);
+  const course = new Course();
+  const table = new DecisionTable(name);
+  const pending = new PendingTable(name);
+  const checks = new Checks(name);
+  const start = h("section", { class: "card", hidden: true });
+  const busy = h("div", {}, course.element, table.element, pending.element);
+  const settings = h("dl", { class: "pairs" });
+  const element = h(
+    "div",
+    {},
+    trail(["Deployments", "#/"], [name, null]),
+    h("div", { class: "title" }, heading(name), light.element),
+    reasons,
+    promise,
+    facts.element,
+    start,
+    busy,
+    checks.element,
+    h("details", {}, h("summary", {}, "Configuration"), settings),
+  );
+  let seen = null;
+  let title = name;
+
+  async function refresh(signal) {
+    const { state, configuration } = await get(path(name), signal);
+    show(state, configuration);
+    pending.age();
+    if (state.seq === seen || !state.rounds) return;
+    const [series, page, waiting] = await Promise.all([
+      get(`${path(name, "series")}?points=500`, signal),
+      table.newest(signal),
+      get(`${path(name, "pending")}?limit=50`, signal),
+    ]);
+    course.show(series, state);
+    table.show(page);
+    pending.show(waiting.pending, state);
+    seen = state.seq; // only now: what failed is asked again
+  }
+
+  function show(state, configuration) {
+    light.show(state.health);
+    title = `${mark(state.health)}${name}`;
+    why(reasons, state);
+    setText(promise, promised(state, configuration));
+    tell(facts, state);
+    start.hidden = state.rounds > 0;
+    busy.hidden = !state.rounds;
+    if (!state.rounds && !start.firstChild) start.append(...beginning(name, configuration));
+    if (!settings.firstChild) list(settings, configuration);
+    setText(checks.hash, state.hash);
+  }
+
+  return { element, refresh, get title() { return title; } };
+}
+
+function why(box, state) {
+  if (box.childElementCount !== state.reasons.length) {
+    box.replaceChildren(...state.reasons.map(() => h("p", { class: "reason" })));
+  }
+  state.reasons.forEach((reason, n) => {
+    setText(box.children[n], reason);
+    setAttribute(box.children[n], "data-health", state.health);
+  });
+}
+
+function promised(state, configuration) {
+  if (state.bank === null) return `Policy ${state.policy} has no gate: nothing is certified.`;
+  const sure = number(100 * (1 - configuration.model.delta), 3);
+  const kept = number(100 * (1 - state.alpha), 3);
+  const reserve = state.reserve ? `, less the reserve of ${number(state.reserve)}` : "";
+  return `Policy ${state.policy}. While the bank is not negative: with ${sure} % probability the total mean reward is at least ${kept} % of the incumbent's${reserve}.`;
+}
+
+function tell(facts, state) {
+  const decimals = decimalsFor([state.bank ?? 0, state.reserve]);
+  if (state.bank === null) facts.set("Bank", "no gate", "nothing is certified");
+  else facts.set("Bank", fixed(state.bank, decimals), `began with the reserve, ${fixed(state.reserve, decimals)}`);
+  facts.set("Decisions", count(state.rounds));
+  facts.set("Baseline played", share(state.fallbacks, state.rounds), state.rounds ? `${count(state.fallbacks)} times` : "");
+  facts.set(
+    "Pending outcomes",
+    count(state.pending),
+    state.oldest_pending_age === null ? "none is missing" : `oldest ${age(state.oldest_pending_age)}`,
+  );
+  const held = state.waiting ? `${plural(state.waiting, "more waits", "more wait")} for an earlier one` : "history included";
+  facts.set("Rewards absorbed", count(state.observations), held);
+  facts.set("Radius", number(state.radius), "of the confidence set");
+}
+
+function beginning(name, configuration) {
+  const { dim } = configuration.model;
+  const unit = (second) => Array.from({ length: dim }, (_, n) => (n === 0 ? 1 : n === 1 ? second : 0));
+  const history = { features: [unit(0), unit(0.2)], rewards: [0.5, 0.55] };
+  const round = { candidates: [unit(0.1), unit(-0.3)], baseline: unit(0), context: { user: "u-1" } };
+  return [
+    h("h2", {}, "No decision yet"),
+    h("p", {}, `Send features of ${plural(dim, "number")} each; these are examples. The page fills by itself.`),
+    command("1. Give history (admin token, before the first decision)", curl("POST", path(name, "history"), history)),
+    command("2. Ask for a decision (decide token)", curl("POST", path(name, "decisions"), round)),
+  ];
+}
+
+function list(box, { model, ...rest }) {
+  for (const [key, value] of Object.entries({ ...model, ...rest })) {
+    box.append(h("dt", {}, key.replaceAll("_", " ")), h("dd", {}, value === null ? "–" : String(value)));
+  }
+}

@@ -1,0 +1,48 @@
+// Asks for a token.
+
+import { hasToken, keepToken } from "../api.js";
+import { h } from "../dom.js";
+import { command, heading } from "../parts.js";
+
+// `rejected`: a token was sent and refused; `enter` goes on with a new one.
+export function tokenPage(rejected, enter) {
+  const field = h("input", {
+    id: "token",
+    type: "password",
+    autocomplete: "off",
+    spellcheck: "false",
+    required: true,
+    "aria-describedby": "token-help",
+  });
+  const wrong = h("p", { class: "reason", "data-health": "alarm", role: "alert" });
+  if (rejected) wrong.textContent = "This token is not valid: mistyped, of another store, or revoked.";
+  wrong.hidden = !rejected;
+  const submit = (event) => {
+    event.preventDefault();
+    const told = field.value.trim();
+    if (!/^[\x21-\x7e]+$/.test(told)) {
+      wrong.textContent = "A token has letters, digits and signs, and no spaces.";
+      wrong.hidden = false;
+      return;
+    }
+    keepToken(told);
+    enter();
+  };
+  const form = h(
+    "form",
+    { class: "token", on: { submit } },
+    h("label", { for: "token" }, "Token"),
+    h("div", { class: "line" }, field, h("button", { type: "submit", class: "main" }, "Enter")),
+    h("p", { id: "token-help", class: "aside" }, "A read token is enough. It is kept in this tab only, until you close it or forget it."),
+  );
+  if (hasToken()) keepToken(null);
+  const element = h(
+    "div",
+    { class: "middle" },
+    heading("This service asks for a token"),
+    wrong,
+    form,
+    command("Make one on the service's machine", "c4b token create --scope read"),
+  );
+  return { element, title: "Token", field };
+}

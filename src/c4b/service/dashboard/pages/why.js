@@ -1,0 +1,259 @@
+// Why one decision was made: every candidate's case.
+
+import { get, path } from "../api.js";
+import { disclosure, fillRows, h, setText, svg } from "../dom.js";
+import { count, decimalsFor, fixed, moment, number, played, plural, signed } from "../format.js";
+import { Intervals, marker } from "../intervals.js";
+import { caption, figures, heading, link, trail } from "../parts.js";
+
+const SHOWN = 40;
+const FIGURES = ["Bank before → after", "Played", "Certified contrast", "Admissible", "Outcome", "Radius"];
+const COLUMNS = [
+  "Candidate", "Verdict", "Bank after", "Joint bound", "Separate bound", "Penalty avoided",
+  "Estimate", "Upper bound", "UCB",
+];
+
+export function whyPage(name, id) {
+  const summary = h("p", { class: "lead summary" });
+  const facts = figures(FIGURES);
+  const rest = h("div", {});
+  const when = h("p", { class: "aside" });
+  const element = h(
+    "div",
+    {},
+    trail(["Deployments", "#/"], [name, link("d", name)], [id, null]),
+    heading(`Why ${id}?`),
+    when,
+    summary,
+    facts.element,
+    rest,
+  );
+  let settled = false;
+
+  async function refresh(signal) {
+    if (settled) return;
+    const why = await get(path(name, "decisions", id), signal);
+    settled = why.outcome !== "pending";
+    show(why);
+    if (!rest.firstChild) rest.append(...cases(why), ...more(why));
+  }
+
+  function show(why) {
+    setText(when, `${name}, policy ${why.policy}, decided ${moment(why.at)}`);
+    setText(summary, why.summary);
+    const decimals = decimalsFor([why.bank_before ?? 0, why.bank ?? 0, why.certificate ?? 0], 5);
+    if (why.bank === null) facts.set(FIGURES[0], "no gate", "nothing is certified");
+    else {
+      const change = `${signed(why.bank - why.bank_before, decimals)} units of reward`;
+      facts.set(FIGURES[0], `${fixed(why.bank_before, decimals)} → ${fixed(why.bank, decimals)}`, change);
+    }
+    const instead = why.executed ? "another action was executed instead" : "";
+    facts.set("Played", played(why.action), instead);
+    facts.set("Certified contrast", fixed(why.certificate, decimals), "at least this, units of reward");
+    const fit = why.candidates.filter((each) => each.admissible).length;
+    facts.set("Admissible", `${count(fit)} of ${count(why.candidates.length)}`, "candidates");
+    const [outcome, note] = {
+      pending: ["pending", "the reward is not known yet"],
+      observed: [number(why.reward), "reward"],
+      timeout: [number(why.reward), "no report in time: the declared default"],
+      forgotten: ["lost", "declared independent of its value"],
+    }[why.outcome] ?? [why.outcome, why.reward === null ? "" : `reward ${number(why.reward)}`];
+    facts.set("Outcome", outcome, note);
+    facts.set("Radius", number(why.radius), "of the confidence set");
+  }
+
+  return { element, refresh, title: `Why ${id}?` };
+}
+
+// The chosen one, then by bank after playing it; those without a number last.
+function ordered(candidates) {
+  const value = (each) => each.margin ?? -Infinity;
+  return [...candidates].sort((a, b) => b.chosen - a.chosen || value(b) - value(a) || a.candidate - b.candidate);
+}
+
+// Where margin and joint bound differ by the same number for all, that number is what the bank affords.
+function affordable(candidates) {
+  const known = candidates.filter((each) => each.margin !== null && each.joint !== null);
+  if (!known.length) return null;
+  const limits = known.map((each) => each.joint - each.margin);
+  const spread = Math.max(...limits) - Math.min(...limits);
+  return spread <= 1e-6 * Math.max(1, ...limits.map(Math.abs)) ? limits[0] : null;
+}
+
+function verdict(each, gated) {
+  if (!gated) return each.chosen ? "chosen" : "no gate";
+  if (each.chosen) return "admissible, chosen";
+  return each.admissible ? "admissible" : "not admissible";
+}
+
+function cases(why) {
+  const gated = why.bank !== null;
+  const sorted = ordered(why.candidates);
+  if (!sorted.length) return [h("p", { class: "card" }, "There were no candidates, so the baseline was the only choice.")];
+  const numbers = sorted.flatMap((each) => [each.joint, each.upper, each.separate, each.margin]);
+  const decimals = decimalsFor(numbers, 5);
+  const limit = gated ? affordable(sorted) : null;
+  const rows = sorted.map((each) => row(each, gated, decimals));
+  if (why.action === null && gated) rows.unshift(baselineRow(why, decimals));
+
+  const plot = new Intervals();
+  const box = h("div", { class: "interval-box" }, plot.element);
+  const few = rows.length > SHOWN;
+  const all = h("button", { type: "button" }, `Show all ${count(sorted.length)} candidates`);
+  all.hidden = !few;
+  const table = h(
+    "table",
+    { class: "numbers wide" },
+    caption("Every candidate's numbers, in units of reward; the chosen one first, then by bank after"),
+    h("thead", {}, h("tr", {}, ...COLUMNS.map((text) => h("th", { scope: "col" }, text)))),
+  );
+  const body = table.createTBody();
+  const list = (some) => fillRows(body, some.map((each) => line(each, gated, decimals)));
+  list(sorted.slice(0, SHOWN));
+  all.addEventListener("click", () => {
+    plot.redraw(rows);
+    list(sorted);
+    all.hidden = true;
+    box.tabIndex = -1;
+    box.focus({ preventScroll: true });
+  });
+  queueMicrotask(() => plot.show(rows.slice(0, SHOWN), limit, decimals, inWords(why, sorted, decimals)));
+  return [
+    h(
+      "section",
+      { class: "card", "aria-labelledby": "cases" },
+      h("h2", { id: "cases" }, title(why, sorted)),
+      legend(limit, gated, why.bank_before, decimals),
+      box,
+      all,
+      h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Numbers of the candidates" }, table),
+    ),
+  ];
+}
+
+function title(why, sorted) {
+  const saved = sorted.filter((each) => each.admissible && each.penalty !== null && each.margin < each.penalty).length;
+  if (why.bank === null) return "No gate: nothing is certified, the highest UCB was played";
+  if (saved) {
+    return `${plural(saved, "candidate is", "candidates are")} admissible only because both rewards were bounded jointly`;
+  }
+  return "Each candidate's contrast with the incumbent, as far as it is certain";
+}
+
+function row(each, gated, decimals) {
+  const margin = each.margin === null ? "" : ` · bank ${fixed(each.margin, decimals)}`;
+  const sign = each.chosen ? "★ " : each.admissible ? "✓ " : "✕ ";
+  return {
+    name: `${sign}candidate ${each.candidate}`,
+    chosen: each.chosen,
+    admissible: each.admissible,
+    joint: each.joint,
+    upper: each.upper,
+    estimate: each.estimate,
+    separate: each.separate,
+    verdict: gated ? `${each.chosen ? "chosen" : each.admissible ? "admissible" : "not admissible"}${margin}` : "",
+  };
+}
+
+function baselineRow(why, decimals) {
+  return {
+    name: "★ baseline",
+    chosen: true,
+    admissible: true,
+    joint: why.certificate,
+    upper: null,
+    estimate: null,
+    separate: null,
+    verdict: `chosen · bank ${fixed(why.bank, decimals)}`,
+  };
+}
+
+function line(each, gated, decimals) {
+  const told = (value) => (value === null ? "–" : fixed(value, decimals));
+  const joint = each.joint === null ? "cannot be certified" : told(each.joint);
+  return [
+    each.candidate, verdict(each, gated), told(each.margin), joint, told(each.separate), told(each.penalty),
+    told(each.estimate), told(each.upper), told(each.ucb),
+  ];
+}
+
+function inWords(why, sorted, decimals) {
+  const best = sorted.slice(0, 3).map((each) => {
+    if (each.joint === null) return `candidate ${each.candidate} cannot be certified`;
+    return (
+      `candidate ${each.candidate} (${verdict(each, why.bank !== null)}) contrast at least ` +
+      `${fixed(each.joint, decimals)}, bounded apart ${fixed(each.separate, decimals)}`
+    );
+  });
+  return `${plural(sorted.length, "candidate")} as intervals of contrast: ${best.join("; ")}. All numbers are in the table below.`;
+}
+
+function swatch(...parts) {
+  return svg("svg", { viewBox: "0 0 44 18", class: "swatch", "aria-hidden": "true" }, ...parts);
+}
+
+function legend(limit, gated, bank, decimals) {
+  const bar = [
+    svg("line", { x1: 8, x2: 42, y1: 9, y2: 9, class: "joint" }),
+    svg("line", { x1: 8, x2: 8, y1: 2, y2: 16, class: "joint-end" }),
+    svg("circle", { cx: 25, cy: 9, r: 4.5, class: "estimate" }),
+  ];
+  const gap = [
+    svg("rect", { x: 4, y: 4, width: 36, height: 10, class: "gap" }),
+    svg("rect", { x: 4, y: 4, width: 36, height: 10, fill: "url(#gap)" }),
+    svg("line", { x1: 4, x2: 4, y1: 1, y2: 17, class: "separate" }),
+  ];
+  const items = [
+    [bar, "Contrast: reward beyond the promised share of the incumbent's. The bar is certain, from the joint lower bound (one confidence set for both rewards) to the upper bound; the mark is the estimate."],
+    [gap, "Penalty avoided: the bound would lie at the left end if the two rewards were bounded separately."],
+  ];
+  if (gated) {
+    items.push([[marker(12, 9, true), marker(32, 9, false)], "Disc: admissible, the bank after playing it stays at zero or above. Cross: not admissible."]);
+  }
+  if (limit !== null) {
+    const dashed = svg("line", { x1: 22, x2: 22, y1: 0, y2: 18, class: "reference" });
+    items.push([[dashed], `What the bank of ${fixed(bank, decimals)} affords: a joint bound left of this line is not admissible.`]);
+  }
+  const rows = items.map(([picture, text]) => h("li", {}, swatch(...picture), h("span", {}, text)));
+  return h("ul", { class: "legend" }, ...rows);
+}
+
+function more(why) {
+  const context = h("pre", { tabindex: "0" }, why.context === null ? "none was given" : JSON.stringify(why.context, null, 2));
+  const facts = [
+    ["Request id", why.request_id ?? "none was given"],
+    ["Decided at", why.at],
+    ["Outcome", why.outcome],
+    ["Reward", why.reward === null ? "–" : String(why.reward)],
+    ["Executed instead", why.executed === null ? "no: what was decided" : vector(why.executed)],
+    ["Alarm", why.alarm ?? "none"],
+  ];
+  const record = h("dl", { class: "pairs" });
+  for (const [name, value] of facts) record.append(h("dt", {}, name), h("dd", {}, value));
+  const body = h("tbody", {});
+  const features = h(
+    "div",
+    { class: "scroll", tabindex: "0", role: "region", "aria-label": "Features" },
+    h(
+      "table",
+      { class: "numbers" },
+      h("caption", { class: "unseen" }, "Features of the baseline and of every candidate"),
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Action"), h("th", { scope: "col" }, "Features"))),
+      body,
+    ),
+  );
+  const list = () =>
+    fillRows(body, [
+      ["baseline", vector(why.baseline)],
+      ...why.candidates.map((each) => [`candidate ${each.candidate}`, vector(each.features)]),
+    ]);
+  return [
+    disclosure("Context", context, () => {}).element,
+    disclosure("Request, outcome and what was executed", record, () => {}).element,
+    disclosure("Features", features, list).element,
+  ];
+}
+
+function vector(values) {
+  return values.map((value) => Number(value.toPrecision(6))).join(", ");
+}
