@@ -157,7 +157,7 @@ class Work:
                 state.policy.evidence.flat, candidates, baseline, alpha
             )
         entry = self._append(kinds.DECIDED, fields, arrays, request_id=request.request_id)
-        return made._replace(id=decision_id(state, entry.seq)), entry
+        return Decision(decision_id(state, entry.seq), *made[1:]), entry
 
     def _repeated(self, request: Request, earlier: Entry) -> Decision:
         if earlier.kind == kinds.DECIDED:
