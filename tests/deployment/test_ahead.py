@@ -100,9 +100,9 @@ def test_a_lost_answer(postgres_url: str, monkeypatch: pytest.MonkeyPatch, arriv
     """The statement was executed or it was not; its acknowledgement is lost either way."""
     at_once = Store.at_once
 
-    def silent(self: Store, statement: Any, values: dict[str, Any]) -> int:
+    def silent(self: Store, statement: Any, values: dict[str, Any]) -> bool:
         if arrived:
-            at_once(self, statement, values)
+            assert at_once(self, statement, values)
         raise Unacknowledged("silence")
 
     with create(postgres_url) as dep:

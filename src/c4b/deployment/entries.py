@@ -74,7 +74,7 @@ class Entry(NamedTuple):
 def pack(fields: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
     """Canonical bytes: equal content gives equal bytes."""
     shapes = tuple([(name, a.shape) for name, a in arrays.items()])
-    header = f'{{"arrays":{_listed(shapes)},"fields":{_flat(fields)}}}'.encode()
+    header = f'{{"arrays":{_listed(shapes)},"fields":{canonical(fields)}}}'.encode()
     parts = [_LENGTH.pack(len(header)), header]
     parts += [(a if a.dtype == _FLOATS else a.astype(_FLOATS)).tobytes() for a in arrays.values()]
     return b"".join(parts)
@@ -85,8 +85,8 @@ def _listed(shapes: tuple[tuple[str, tuple[int, ...]], ...]) -> str:
     return _dump(shapes)
 
 
-def _flat(fields: Mapping[str, Any]) -> str:
-    """``_dump`` for what almost every entry has, without setting up an encoder."""
+def canonical(fields: Mapping[str, Any]) -> str:
+    """JSON with sorted keys and no spaces; the usual flat case without setting up an encoder."""
     parts = []
     for name in sorted(fields):
         value = fields[name]

@@ -57,7 +57,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
-from sqlalchemy import Select, and_, bindparam, func, select, update
+from sqlalchemy import Select, and_, bindparam, func, literal_column, select, update
 
 from c4b.deployment import schema
 from c4b.deployment.entries import DECIDED, GENESIS, Entry
@@ -87,7 +87,7 @@ _MOVE_AND_INSERT = _INSERT.add_cte(_MOVE.cte("moved"))
 _MOVE_FROM = _MOVE.where(
     deployments.c.head == bindparam("base"),
     deployments.c.head_hash == bindparam("base_hash"),
-    select(func.max(schema.version.c.version)).scalar_subquery() == schema.VERSION,
+    select(func.max(schema.version.c.version)).scalar_subquery() == literal_column(str(schema.VERSION)),
 )
 """Only if the journal ends where the writer believes."""
 _moved = _MOVE_FROM.returning(deployments.c.id).cte("moved")
@@ -192,17 +192,18 @@ class Journal:
 
         The condition is checked under the lock that ``find`` takes, so this is as serial as the rest.
         """
-        values = entry._asdict()
-        values |= {"row": row, "last": entry.seq, "last_hash": hash_}
-        values |= {"base": entry.seq - 1, "base_hash": entry.previous}
-        if store.writes_in_one_statement:
-            return store.at_once(_APPEND_FROM, values) == 1
-        with store.writing() as transaction:
-            moved = transaction.count(_MOVE_FROM, values) == 1
-            if moved:
-                values["deployment"] = row
-                transaction.run(_INSERT, values)
-        return moved
+        values = {
+            **entry._asdict(),
+            "row": row,
+            "deployment": row,
+            "last": entry.seq,
+            "last_hash": hash_,
+            "base": entry.seq - 1,
+            "base_hash": entry.previous,
+        }
+        if store.one_statement:
+            return store.at_once(_APPEND_FROM, values)
+        return store.at_once(_MOVE_FROM, values, then=_INSERT)
 
     def mark_snapshot(self, seq: int) -> None:
         self.transaction.run(_MARK, {"row": self.head.row, "seq": seq})

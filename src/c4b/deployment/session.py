@@ -63,7 +63,8 @@ class Session:
         """Run ``action`` in one transaction, after closing the outcome windows that are due."""
         with self._turn:
             self.ready()
-            if self._state is not None and overdue(self._state, self.now()):
+            windows = self.configuration.outcome_timeout is not None
+            if windows and self._state is not None and overdue(self._state, self.now()):
                 self._retried(self._transaction, Work.expire)
             return self._retried(self._transaction, action)
 
@@ -122,7 +123,7 @@ class Session:
             raise
         except Unacknowledged as lost:
             self._state = None
-            if self.store.writes_in_one_statement:
+            if self.store.one_statement:
                 return self._settled(action, work.entries, lost)
             raise
         except DeploymentError:

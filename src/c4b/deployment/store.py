@@ -108,7 +108,8 @@ class Store:
         self._engine = _engine(self.url)
         self._errors = (SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error, OSError, UnicodeError)
         self._sqlite = self._engine.dialect.name == "sqlite"
-        self.writes_in_one_statement = not self._sqlite
+        self.one_statement = not self._sqlite
+        """Whether a statement can write to two tables."""
         self._begin = "BEGIN IMMEDIATE" if self._sqlite else "BEGIN"
         self._writer: PoolProxiedConnection | None = None
         self._cursor: Any = None
@@ -163,13 +164,23 @@ class Store:
             self._release(broken=False)
             raise
 
-    def at_once(self, statement: Any, values: dict[str, Any]) -> int:
-        """One statement that is a transaction by itself, durable on return; how many rows it wrote."""
+    def at_once(self, statement: Any, values: dict[str, Any], then: Any = None) -> bool:
+        """A transaction that is known beforehand, durable on return; False if ``statement`` found nothing
+        to write. ``then`` is executed only after it did; without it the statement goes alone, and is a
+        transaction by itself."""
         sent = False
         try:
             transaction = self._transaction(self._connected())
+            if then is None:
+                sent = True
+                return transaction.count(statement, values) > 0
+            self._cursor.execute(self._begin)
+            if transaction.count(statement, values) == 0:
+                self._cursor.execute("ROLLBACK")
+                return False
+            transaction.run(then, values)
             sent = True
-            return transaction.count(statement, values)
+            self._writer.commit()  # type: ignore[union-attr]
         except self._errors as error:
             meaning = self._meaning(error, self._writer, committing=sent)
             self._release(broken=True)
@@ -177,6 +188,7 @@ class Store:
         except BaseException:
             self._release(broken=True)  # an answer may be on its way
             raise
+        return True
 
     def _connected(self) -> Any:
         """The writer's cursor; transactions on it begin and end by statements only."""
