@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import select
 import signal
 import time
 from itertools import pairwise
@@ -91,6 +92,8 @@ def test_sigkill_at_random_moments(url: str) -> None:
         create(url).close()
         for trial in range(BATCH):
             pid, pipe = start(url, 1000 * batch + trial)
+            if trial % 4:  # one in four is killed while it opens the deployment, or even before
+                select.select([pipe], [], [], 60.0)
             time.sleep(rng.uniform(0.0, 0.06))
             os.kill(pid, signal.SIGKILL)
             told = acknowledged(pipe)
@@ -103,7 +106,7 @@ def test_sigkill_at_random_moments(url: str) -> None:
             report = dep.audit(sample=2)
             assert report.clean, report
             assert report.entries == dep.state().seq + 1
-    assert acknowledgements > KILLS  # the kills met workers at work
+    assert acknowledgements >= 3 * KILLS // 4  # the kills met workers at work
 
 
 def test_eight_processes_with_random_kills(url: str) -> None:
@@ -301,16 +304,16 @@ def test_an_interrupted_call_leaves_a_sound_object(url: str, monkeypatch: pytest
     """KeyboardInterrupt between the decision and its commit, 5 times."""
     with create(url) as dep:
         trade(dep, 5)
-        append = Journal.append
 
         def interrupted(*_: object) -> None:
             raise KeyboardInterrupt
 
         for n in range(5):
-            monkeypatch.setattr(Journal, "append", interrupted)
-            with pytest.raises(KeyboardInterrupt):
-                dep.decide([], BASELINE)
-            monkeypatch.setattr(Journal, "append", append)
+            with monkeypatch.context() as patch:
+                patch.setattr(Journal, "append", interrupted)
+                patch.setattr(Journal, "append_from", interrupted)
+                with pytest.raises(KeyboardInterrupt):
+                    dep.decide([], BASELINE)
             trade(dep, 2, seed=n)
         assert dep.state().rounds == 15
         assert in_agreement(dep)

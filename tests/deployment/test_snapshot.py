@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
 from c4b import Deployment
 from c4b.deployment import snapshot
-from c4b.deployment.entries import Entry, pack
+from c4b.deployment.entries import Entry, canonical, pack
 from c4b.deployment.replay import same_bits
 from shop import BASELINE, create, in_agreement, replayed, rivals, seen, sql, trade
 
@@ -67,6 +69,25 @@ def test_many_pending_decisions_do_not_make_snapshots_frequent(sqlite_url: str) 
         (count,) = sql(sqlite_url, "SELECT snapshot FROM c4b_deployment")[0]
         assert count < 100
         assert in_agreement(dep)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"b": None, "a": 'naïve \\ "q" \n\u2028', "c": -(2**70), "d": True, "e": False, "ü": 0},
+        {"b": 1.5, "a": [1, {"z": None, "y": "x"}], "c": -0.0},
+        {"a": {"b": {}}, "c": 1e300},
+    ],
+)
+def test_the_short_way_to_json_gives_the_same_text(fields: dict[str, object]) -> None:
+    plain = json.dumps(fields, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    assert canonical(fields) == plain
+    header = {"arrays": [["x", [2, 1]]], "fields": fields}
+    text = json.dumps(header, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+    payload = pack(fields, {"x": np.zeros((2, 1))})
+    assert payload == len(text).to_bytes(4, "little") + text + bytes(16)
+    assert pack(fields, {"x": np.zeros((2, 1), dtype=">f8")}) == payload
 
 
 def test_an_entry_keeps_every_bit() -> None:

@@ -7,6 +7,7 @@ import json
 import math
 import struct
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,8 @@ GENESIS = bytes(32)
 
 _HEAD = struct.Struct("<qqq")
 _LENGTH = struct.Struct("<I")
+_FLOATS = np.dtype("<f8")
+_quoted = json.encoder.encode_basestring_ascii
 _dump = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
@@ -38,18 +41,19 @@ class Entry(NamedTuple):
 
     def hash(self) -> bytes:
         """sha256 over every field."""
-        kind = self.kind.encode()
-        request = b"" if self.request_id is None else b"=" + self.request_id.encode()
+        seq, kind, about, request_id, at, payload, previous = self
+        name = kind.encode()
+        request = b"" if request_id is None else b"=" + request_id.encode()
         return hashlib.sha256(
             b"".join(
                 (
-                    _HEAD.pack(self.seq, -1 if self.about is None else self.about, self.at),
-                    _LENGTH.pack(len(kind)),
-                    kind,
+                    _HEAD.pack(seq, -1 if about is None else about, at),
+                    _LENGTH.pack(len(name)),
+                    name,
                     _LENGTH.pack(len(request)),
                     request,
-                    self.previous,
-                    self.payload,
+                    previous,
+                    payload,
                 )
             )
         ).digest()
@@ -69,7 +73,33 @@ class Entry(NamedTuple):
 
 def pack(fields: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
     """Canonical bytes: equal content gives equal bytes."""
-    header = _dump({"fields": fields, "arrays": [(name, a.shape) for name, a in arrays.items()]}).encode()
+    shapes = tuple([(name, a.shape) for name, a in arrays.items()])
+    header = f'{{"arrays":{_listed(shapes)},"fields":{canonical(fields)}}}'.encode()
     parts = [_LENGTH.pack(len(header)), header]
-    parts += [a.astype("<f8", copy=False).tobytes() for a in arrays.values()]
+    parts += [(a if a.dtype == _FLOATS else a.astype(_FLOATS)).tobytes() for a in arrays.values()]
     return b"".join(parts)
+
+
+@lru_cache(1000)
+def _listed(shapes: tuple[tuple[str, tuple[int, ...]], ...]) -> str:
+    return _dump(shapes)
+
+
+def canonical(fields: Mapping[str, Any]) -> str:
+    """JSON with sorted keys and no spaces; the usual flat case without setting up an encoder."""
+    parts = []
+    for name in sorted(fields):
+        value = fields[name]
+        kind = type(value)
+        if value is None:
+            text = "null"
+        elif kind is str:
+            text = _quoted(value)
+        elif kind is int:
+            text = repr(value)
+        elif kind is bool:
+            text = "true" if value else "false"
+        else:
+            return _dump(fields)
+        parts.append(f"{_quoted(name)}:{text}")
+    return f"{{{','.join(parts)}}}"

@@ -4,8 +4,10 @@ Contract, for every store
 -------------------------
 *Order.* A deployment has one journal: entries numbered 0, 1, 2, ... without a gap. Writers are
 serialised by a lock (SQLite: the database's write lock; PostgreSQL: the lock of the deployment's row),
-taken before the head is read and held until the commit. So the entries are a serial order of all calls
-of all processes, and a writer always sees every entry before its own.
+taken before the head is read and held until the commit. What is appended was computed from the state
+after exactly the entries before it: either under the lock, or ahead of it, and then it is appended only
+if the head, read under the lock, is still the one that it was computed from. So the entries are a serial
+order of all calls of all processes, and a writer always sees every entry before its own.
 
 *Immutability.* Entries are only appended. Nothing in this package updates or deletes one.
 
@@ -55,12 +57,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
-from sqlalchemy import Select, and_, bindparam, func, select, update
+from sqlalchemy import Select, and_, bindparam, func, literal_column, select, update
 
 from c4b.deployment import schema
 from c4b.deployment.entries import DECIDED, GENESIS, Entry
 from c4b.deployment.schema import deployments, journal
-from c4b.deployment.store import Transaction
+from c4b.deployment.store import Store, Transaction
 from c4b.errors import JournalCorrupt
 
 PAGE = 1000
@@ -82,6 +84,18 @@ _MOVE = (
 )
 _MOVE_AND_INSERT = _INSERT.add_cte(_MOVE.cte("moved"))
 """Both in one journey to the server, where the store's SQL can say that."""
+_MOVE_FROM = _MOVE.where(
+    deployments.c.head == bindparam("base"),
+    deployments.c.head_hash == bindparam("base_hash"),
+    select(func.max(schema.version.c.version)).scalar_subquery() == literal_column(str(schema.VERSION)),
+)
+"""Only if the journal ends where the writer believes."""
+_moved = _MOVE_FROM.returning(deployments.c.id).cte("moved")
+_APPEND_FROM = journal.insert().from_select(
+    ["deployment", *Entry._fields],
+    select(_moved.c.id, *(bindparam(name, type_=journal.c[name].type) for name in Entry._fields)),
+)
+"""A whole transaction in one journey: nothing is written if the journal ends elsewhere."""
 _MARK = update(deployments).where(deployments.c.id == bindparam("row")).values(snapshot=bindparam("seq"))
 _COLUMNS = [journal.c[name] for name in Entry._fields]
 _AFTER = (
@@ -172,8 +186,28 @@ class Journal:
             self.transaction.run(_MOVE, move)
         self.head = self.head._replace(seq=last, hash=hash_)
 
+    @staticmethod
+    def append_from(store: Store, row: int, entry: Entry, hash_: bytes) -> bool:
+        """A transaction of its own: add one entry if the journal ends where the entry says; else False.
+
+        The condition is checked under the lock that ``find`` takes, so this is as serial as the rest.
+        """
+        values = {
+            **entry._asdict(),
+            "row": row,
+            "deployment": row,
+            "last": entry.seq,
+            "last_hash": hash_,
+            "base": entry.seq - 1,
+            "base_hash": entry.previous,
+        }
+        if store.one_statement:
+            return store.at_once(_APPEND_FROM, values)
+        return store.at_once(_MOVE_FROM, values, then=_INSERT)
+
     def mark_snapshot(self, seq: int) -> None:
         self.transaction.run(_MARK, {"row": self.head.row, "seq": seq})
+        self.head = self.head._replace(snapshot=seq)
 
     def tail(self, seq: int, hash_: bytes) -> Iterator[Entry]:
         """Entries after number ``seq``, whose hash is ``hash_``; each is checked before it is given."""

@@ -6,17 +6,34 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeVar
 
 from c4b.deployment import snapshot
 from c4b.deployment.configuration import Configuration
-from c4b.deployment.journal import Journal
+from c4b.deployment.entries import ALARM, EXECUTED, FORGOTTEN, OBSERVED, Entry
+from c4b.deployment.journal import Head, Journal
 from c4b.deployment.replay import State
-from c4b.deployment.store import KnownRequest, LostBeforeCommit, Store, Transaction
+from c4b.deployment.store import (
+    KnownRequest,
+    LostBeforeCommit,
+    Store,
+    Transaction,
+    Unacknowledged,
+)
 from c4b.deployment.work import Work, overdue
 from c4b.errors import C4BError, DeploymentError, StoreUnavailable, UnknownDeployment
 
 T = TypeVar("T")
+TRUST, DISTRUST = 4, 256
+"""Calls in a row between which no other process wrote, before the next is computed ahead of the lock; the
+latter once that went wrong."""
+REPEATABLE = (OBSERVED, FORGOTTEN, EXECUTED, ALARM)
+"""Kinds of entries that come from calls which may be repeated without harm."""
+
+
+class Overtaken(Exception):
+    """Another process wrote while this one was computing; nothing was written here."""
 
 
 class Session:
@@ -28,6 +45,8 @@ class Session:
         self.clock: Callable[[], float] = time.time
         self._every = snapshot_every
         self._state: State | None = None
+        self._head: Head | None = None  # as of the last transaction that looked
+        self._alone, self._trust = 0, TRUST
         self._turn = threading.RLock()
         self._pid = os.getpid()
         self._closed = False
@@ -44,7 +63,8 @@ class Session:
         """Run ``action`` in one transaction, after closing the outcome windows that are due."""
         with self._turn:
             self.ready()
-            if self._state is not None and overdue(self._state, self.now()):
+            windows = self.configuration.outcome_timeout is not None
+            if windows and self._state is not None and overdue(self._state, self.now()):
                 self._retried(self._transaction, Work.expire)
             return self._retried(self._transaction, action)
 
@@ -83,16 +103,85 @@ class Session:
             return attempt(action)
 
     def _transaction(self, action: Callable[[Work], T]) -> T:
+        """Compute first and lock then if nobody else seems to write, which is cheaper; else the other
+        way round, which always works."""
+        if self._alone >= self._trust and self._state is not None and self._head is not None:
+            with suppress(Overtaken):
+                return self._ahead(action, self._state, self._head)
+        return self._locked(action)
+
+    def _ahead(self, action: Callable[[Work], T], state: State, head: Head) -> T:
+        seq, hash_, work = state.seq, state.hash, Work(state, None, self.now())
+        try:
+            result, done = action(work), False
+            if len(work.entries) == 1 and not snapshot.due(state, head.snapshot, self._every):
+                done = Journal.append_from(self.store, head.row, work.entries[0], state.hash)
+            elif work.entries:
+                done = self._appended(work, seq, hash_)
+        except KnownRequest:
+            work.take_back()
+            raise
+        except Unacknowledged as lost:
+            self._state = None
+            if self.store.one_statement:
+                return self._settled(action, work.entries, lost)
+            raise
+        except DeploymentError:
+            self._state = None
+            raise
+        except C4BError as error:
+            raise Overtaken from error  # what went wrong may do so for being out of date
+        except BaseException:
+            self._state = None
+            raise
+        if done:
+            return result
+        if work.entries:
+            self._alone, self._trust = 0, DISTRUST
+            if not work.take_back():
+                self._state = None
+        raise Overtaken  # or, having found nothing to do, perhaps not: look again under the lock
+
+    def _appended(self, work: Work, seq: int, hash_: bytes) -> bool:
+        """Append what was computed after entry ``seq`` if that is still the last one."""
+        with self.store.writing() as transaction:
+            journal = found(transaction, self.name, lock=True)
+            if (journal.head.seq, journal.head.hash) != (seq, hash_):
+                return False
+            self._write(work, journal)
+        return True
+
+    def _settled(self, action: Callable[[Work], T], entries: list[Entry], lost: Unacknowledged) -> T:
+        """The answer to an append got lost. Under the lock it is known whether the entries are there,
+        and once another one is, they can no longer come: so act once more, unless that would count
+        twice."""
+        once = all(e.kind in REPEATABLE or e.request_id is not None for e in entries)
+        try:
+            return self._locked(action, None if once else entries[-1])
+        except KnownRequest:
+            raise
+        except StoreUnavailable as again:
+            raise lost from again
+
+    def _write(self, work: Work, journal: Journal) -> None:
+        if work.entries:
+            journal.append(work.entries, work.state.hash)
+            if snapshot.due(work.state, journal.head.snapshot, self._every):
+                snapshot.write(journal, work.state)
+        self._head = journal.head
+
+    def _locked(self, action: Callable[[Work], T], unless: Entry | None = None) -> T:
+        """Run ``action`` on the state after the journal's last entry, ``unless`` that entry is in it."""
         work: Work | None = None
         try:
             with self.store.writing() as transaction:
                 journal = found(transaction, self.name, lock=True)
+                if unless is not None:
+                    _absent(unless, journal)
                 work = Work(self._caught_up(journal), journal, self.now())
                 result = action(work)
-                if work.entries:
-                    journal.append(work.entries, work.state.hash)
-                    if snapshot.due(work.state, journal.head.snapshot, self._every):
-                        snapshot.write(journal, work.state)
+                self._write(work, journal)
+            self._alone += 1
         except KnownRequest:
             if work is not None:
                 work.take_back()
@@ -118,6 +207,8 @@ class Session:
     def _caught_up(self, journal: Journal) -> State:
         """The state after the journal's last entry, from what this process has seen of it."""
         state, self._state = self._state, None  # in case an entry fails to apply
+        if state is None or state.seq != journal.head.seq:
+            self._alone = 0
         if state is None:
             state = snapshot.newest(journal, self.configuration)
         if (state.seq, state.hash) != (journal.head.seq, journal.head.hash):
@@ -131,6 +222,12 @@ def found(transaction: Transaction, name: str, lock: bool = False) -> Journal:
     if journal is None:
         raise unknown(name)
     return journal
+
+
+def _absent(entry: Entry, journal: Journal) -> None:
+    there = journal.at(entry.seq)
+    if there is not None and there.hash() == entry.hash():
+        raise StoreUnavailable(f"entry {entry.seq} was recorded")
 
 
 def unknown(name: str) -> UnknownDeployment:

@@ -41,6 +41,10 @@ class LostBeforeCommit(StoreUnavailable):
     """The connection was found dead before anything was committed: trying again is safe."""
 
 
+class Unacknowledged(StoreUnavailable):
+    """A commit was sent, its answer did not come: it was recorded, or will be, or never."""
+
+
 class KnownRequest(StoreUnavailable):
     """The journal has an entry for this request id: nothing was written, look it up."""
 
@@ -67,6 +71,12 @@ class Transaction:
     def run(self, statement: Any, values: dict[str, Any]) -> None:
         text, constants = self._compiled.get(statement) or self._compile(statement)
         self._cursor.execute(text, {**constants, **values} if constants else values)
+
+    def count(self, statement: Any, values: dict[str, Any]) -> int:
+        """How many rows the statement wrote."""
+        self.run(statement, values)
+        written: int = self._cursor.rowcount
+        return written
 
     def run_many(self, statement: Any, values: list[dict[str, Any]]) -> None:
         text, _ = self._compiled.get(statement) or self._compile(statement)
@@ -98,6 +108,9 @@ class Store:
         self._engine = _engine(self.url)
         self._errors = (SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error, OSError, UnicodeError)
         self._sqlite = self._engine.dialect.name == "sqlite"
+        self.one_statement = not self._sqlite
+        """Whether a statement can write to two tables."""
+        self._begin = "BEGIN IMMEDIATE" if self._sqlite else "BEGIN"
         self._writer: PoolProxiedConnection | None = None
         self._cursor: Any = None
         self._compiled: dict[Any, Compiled] = {}
@@ -138,14 +151,11 @@ class Store:
         """
         committing = False
         try:
-            if self._writer is None:
-                self._writer = self._engine.raw_connection()
-                self._cursor = self._writer.cursor()
-            if self._sqlite:
-                self._cursor.execute("BEGIN IMMEDIATE")
-            yield self._transaction(self._cursor)
+            cursor = self._connected()
+            cursor.execute(self._begin)
+            yield self._transaction(cursor)
             committing = True
-            self._writer.commit()
+            self._writer.commit()  # type: ignore[union-attr]
         except self._errors as error:
             meaning = self._meaning(error, self._writer, committing)
             self._release(broken=True)
@@ -154,12 +164,47 @@ class Store:
             self._release(broken=False)
             raise
 
+    def at_once(self, statement: Any, values: dict[str, Any], then: Any = None) -> bool:
+        """A transaction that is known beforehand, durable on return; False if ``statement`` found nothing
+        to write. ``then`` is executed only after it did; without it the statement goes alone, and is a
+        transaction by itself."""
+        sent = False
+        try:
+            transaction = self._transaction(self._connected())
+            if then is None:
+                sent = True
+                return transaction.count(statement, values) > 0
+            self._cursor.execute(self._begin)
+            if transaction.count(statement, values) == 0:
+                self._cursor.execute("ROLLBACK")
+                return False
+            transaction.run(then, values)
+            sent = True
+            self._writer.commit()  # type: ignore[union-attr]
+        except self._errors as error:
+            meaning = self._meaning(error, self._writer, committing=sent)
+            self._release(broken=True)
+            raise meaning from error
+        except BaseException:
+            self._release(broken=True)  # an answer may be on its way
+            raise
+        return True
+
+    def _connected(self) -> Any:
+        """The writer's cursor; transactions on it begin and end by statements only."""
+        if self._writer is None:
+            self._writer = self._engine.raw_connection()
+            if not self._sqlite:
+                self._writer.driver_connection.autocommit = True  # type: ignore[union-attr]
+            self._cursor = self._writer.cursor()
+        return self._cursor
+
     def _transaction(self, cursor: Any) -> Transaction:
         return Transaction(cursor, self._engine.dialect, self._compiled)
 
     def _release(self, broken: bool) -> None:
         writer, self._writer, self._cursor = self._writer, None, None
-        _hang_up(writer, broken)
+        _hang_up(writer, broken, ends_autocommit=not self._sqlite)
 
     def _meaning(
         self, error: BaseException, connection: PoolProxiedConnection | None, committing: bool
@@ -184,12 +229,16 @@ class Store:
         return f"Store({self.url.render_as_string(hide_password=True)!r})"
 
 
-def _hang_up(connection: PoolProxiedConnection | None, broken: bool) -> None:
+def _hang_up(
+    connection: PoolProxiedConnection | None, broken: bool, ends_autocommit: bool = False
+) -> None:
     """Give a connection back to the pool, which rolls back; drop one that is of no more use."""
     if connection is None or not connection.is_valid:
         return
     with suppress(Exception):  # it is being given up because something is wrong with it
         connection.rollback()  # SQLite keeps the lock of a connection that is closed in a transaction
+        if ends_autocommit and not broken:
+            connection.driver_connection.autocommit = False  # type: ignore[union-attr]
     with suppress(Exception):
         if broken:
             connection.invalidate()
@@ -271,7 +320,7 @@ def _meaning(cause: BaseException, lost: bool, committing: bool) -> Exception:
             return KnownRequest(said)
         return JournalCorrupt(f"the store contradicts its journal ({said}); run an audit")
     if committing and (not state or state.startswith(_UNSURE)):
-        return StoreUnavailable(
+        return Unacknowledged(
             f"{said}; the commit was not acknowledged: it was recorded or it was not, never half. "
             "Repeat the call with the same request_id to learn which"
         )

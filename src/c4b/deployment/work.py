@@ -40,15 +40,26 @@ class Request(NamedTuple):
     place: str  # of the arguments, for messages
 
 
+class Unread(C4BError):
+    """The answer is in the journal, which was not opened."""
+
+
 class Work:
     """One transaction's work on a state that is up to date. A failed call has changed nothing."""
 
-    def __init__(self, state: State, journal: Journal, now: int) -> None:
+    def __init__(self, state: State, journal: Journal | None, now: int) -> None:
+        """Without a journal, what has to be looked up there raises ``Unread``, nothing being changed."""
         self.state = state
-        self.journal = journal
+        self._journal = journal
         self.at = max(now, state.at)
         self.entries: list[Entry] = []
         self._mark: Mark | None = None
+
+    @property
+    def journal(self) -> Journal:
+        if self._journal is None:
+            raise Unread
+        return self._journal
 
     def _append(
         self,
@@ -117,11 +128,13 @@ class Work:
             raise
         return decisions
 
-    def take_back(self) -> None:
-        """Undo ``decide``."""
-        if self._mark is not None:
-            self.state.undo(self._mark)
-            self.entries.clear()
+    def take_back(self) -> bool:
+        """Undo ``decide``; False if this was something else."""
+        if self._mark is None:
+            return False
+        self.state.undo(self._mark)
+        self.entries.clear()
+        return True
 
     def _decide(self, request: Request, set_now: dict[str, Any]) -> tuple[Decision, Entry]:
         state = self.state
@@ -144,7 +157,7 @@ class Work:
                 state.policy.evidence.flat, candidates, baseline, alpha
             )
         entry = self._append(kinds.DECIDED, fields, arrays, request_id=request.request_id)
-        return made._replace(id=decision_id(state, entry.seq)), entry
+        return Decision(decision_id(state, entry.seq), *made[1:]), entry
 
     def _repeated(self, request: Request, earlier: Entry) -> Decision:
         if earlier.kind == kinds.DECIDED:
