@@ -21,8 +21,16 @@ export function fixed(value, decimals) {
   return value === null || value === undefined ? NONE : plain(value, decimals);
 }
 
-export function number(value, digits = 4) {
-  return value === null || value === undefined ? NONE : plain(value, decimalsFor([value], digits));
+// One number by itself: three decimals, fewer for large ones, more for tiny ones.
+export function number(value) {
+  if (value === null || value === undefined) return NONE;
+  const size = Math.abs(value);
+  return plain(value, size >= 1 ? decimalsFor([value], 4) : size >= 0.01 ? 3 : size ? decimalsFor([value], 2) : 0);
+}
+
+// A number that somebody chose: as it was written, without zeros at its end.
+export function constant(value) {
+  return value === null || value === undefined ? NONE : String(Number(value.toPrecision(6))).replace("-", "−");
 }
 
 export function signed(value, decimals) {

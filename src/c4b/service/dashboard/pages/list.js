@@ -2,7 +2,7 @@
 
 import { get, path } from "../api.js";
 import { h, Keyed, setAttribute, setText } from "../dom.js";
-import { age, count, decimalsFor, fixed, moment, plural, share } from "../format.js";
+import { age, constant, count, moment, number, plural, share } from "../format.js";
 import { gravity, Light, mark, word } from "../health.js";
 import { caption, cell, command, curl, heading, link, tableHead } from "../parts.js";
 
@@ -80,11 +80,10 @@ function row(first) {
       return;
     }
     setText(policy, item.policy);
-    const decimals = decimalsFor([item.bank ?? 0, item.reserve]);
     const oldest = item.oldest_pending_age === null ? "" : `, oldest ${age(item.oldest_pending_age)}`;
     const told = [
-      item.bank === null ? "no gate" : fixed(item.bank, decimals),
-      fixed(item.reserve, decimals),
+      item.bank === null ? "no gate" : number(item.bank),
+      constant(item.reserve),
       count(item.rounds),
       share(item.fallbacks, item.rounds),
       `${count(item.pending)}${oldest}`,

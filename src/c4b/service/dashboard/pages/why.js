@@ -4,7 +4,7 @@ import { get, path } from "../api.js";
 import { disclosure, fillRows, h, setText, svg } from "../dom.js";
 import { count, decimalsFor, fixed, moment, number, played, plural, signed } from "../format.js";
 import { Intervals, marker } from "../intervals.js";
-import { caption, figures, heading, link, trail } from "../parts.js";
+import { figures, heading, link, trail } from "../parts.js";
 
 const SHOWN = 40;
 const FIGURES = ["Bank before → after", "Played", "Certified contrast", "Admissible", "Outcome", "Radius"];
@@ -15,7 +15,7 @@ const COLUMNS = [
 
 export function whyPage(name, id) {
   const summary = h("p", { class: "lead summary" });
-  const facts = figures(FIGURES);
+  const facts = figures(FIGURES, "first-wide");
   const rest = h("div", {});
   const when = h("p", { class: "aside" });
   const element = h(
@@ -41,7 +41,7 @@ export function whyPage(name, id) {
   function show(why) {
     setText(when, `${name}, policy ${why.policy}, decided ${moment(why.at)}`);
     setText(summary, why.summary);
-    const decimals = decimalsFor([why.bank_before ?? 0, why.bank ?? 0, why.certificate ?? 0], 5);
+    const decimals = decimalsFor(contrasts(why));
     if (why.bank === null) facts.set(FIGURES[0], "no gate", "nothing is certified");
     else {
       const change = `${signed(why.bank - why.bank_before, decimals)} units of reward`;
@@ -63,6 +63,11 @@ export function whyPage(name, id) {
   }
 
   return { element, refresh, title: `Why ${id}?` };
+}
+
+// All numbers of the page are told with the decimals that these need.
+function contrasts(why) {
+  return [why.certificate, ...why.candidates.flatMap((each) => [each.joint, each.upper, each.separate])];
 }
 
 // The chosen one, then by bank after playing it; those without a number last.
@@ -90,8 +95,7 @@ function cases(why) {
   const gated = why.bank !== null;
   const sorted = ordered(why.candidates);
   if (!sorted.length) return [h("p", { class: "card" }, "There were no candidates, so the baseline was the only choice.")];
-  const numbers = sorted.flatMap((each) => [each.joint, each.upper, each.separate, each.margin]);
-  const decimals = decimalsFor(numbers, 5);
+  const decimals = decimalsFor(contrasts(why));
   const limit = gated ? affordable(sorted) : null;
   const rows = sorted.map((each) => row(each, gated, decimals));
   if (why.action === null && gated) rows.unshift(baselineRow(why, decimals));
@@ -104,7 +108,7 @@ function cases(why) {
   const table = h(
     "table",
     { class: "numbers wide" },
-    caption("Every candidate's numbers, in units of reward; the chosen one first, then by bank after"),
+    h("caption", { class: "unseen" }, "Every candidate's numbers"),
     h("thead", {}, h("tr", {}, ...COLUMNS.map((text) => h("th", { scope: "col" }, text)))),
   );
   const body = table.createTBody();
@@ -126,6 +130,7 @@ function cases(why) {
       legend(limit, gated, why.bank_before, decimals),
       box,
       all,
+      h("p", { class: "aside" }, "The same in numbers, in units of reward:"),
       h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Numbers of the candidates" }, table),
     ),
   ];
@@ -141,7 +146,8 @@ function title(why, sorted) {
 }
 
 function row(each, gated, decimals) {
-  const margin = each.margin === null ? "" : ` · bank ${fixed(each.margin, decimals)}`;
+  const what = !gated ? "" : each.chosen ? "chosen" : each.admissible ? "admissible" : "not admissible";
+  const bank = each.margin === null ? "" : fixed(each.margin, decimals);
   const sign = each.chosen ? "★ " : each.admissible ? "✓ " : "✕ ";
   return {
     name: `${sign}candidate ${each.candidate}`,
@@ -151,7 +157,8 @@ function row(each, gated, decimals) {
     upper: each.upper,
     estimate: each.estimate,
     separate: each.separate,
-    verdict: gated ? `${each.chosen ? "chosen" : each.admissible ? "admissible" : "not admissible"}${margin}` : "",
+    verdict: bank ? `${what} · bank ${bank}` : what,
+    short: bank ? `${what}, ${bank}` : what,
   };
 }
 
@@ -165,6 +172,7 @@ function baselineRow(why, decimals) {
     estimate: null,
     separate: null,
     verdict: `chosen · bank ${fixed(why.bank, decimals)}`,
+    short: `chosen, ${fixed(why.bank, decimals)}`,
   };
 }
 
