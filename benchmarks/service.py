@@ -182,8 +182,8 @@ def page(port: int) -> dict[str, Any]:
     """What the dashboard loads first for a deployment: the slowest request, and all bytes."""
     at = f"/v1/deployments/{NAME}"
     with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60.0) as http:
-        static = sorted(p.name for p in service.PAGE.rglob("*") if p.suffix in (".js", ".css", ".svg"))
-        paths = ["/", *(f"/static/{name}" for name in static)]
+        static = [p for p in sorted(service.PAGE.rglob("*")) if p.suffix in (".js", ".css", ".svg")]
+        paths = ["/", *(f"/static/{p.relative_to(service.PAGE)}" for p in static)]
         paths += ["/v1/deployments", at, f"{at}/series", f"{at}/decisions?limit=50", f"{at}/pending"]
         took, size = {}, 0
         for path in paths:

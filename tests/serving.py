@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -52,9 +52,12 @@ class Service:
 
     def workers(self) -> list[int]:
         """Processes that serve: the children, or the process itself."""
-        children = psutil.Process(self.process.pid).children()
-        spawned = [child.pid for child in children if "spawn_main" in " ".join(child.cmdline())]
-        return spawned or [self.process.pid]
+        found = []
+        for child in psutil.Process(self.process.pid).children():
+            with suppress(psutil.Error):  # it died just now
+                if "spawn_main" in " ".join(child.cmdline()):
+                    found.append(child.pid)
+        return found or [self.process.pid]
 
     def stop(self, how: int = signal.SIGTERM, seconds: float = 60.0) -> int:
         """Ask it to stop; its exit code."""

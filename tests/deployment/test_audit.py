@@ -90,12 +90,21 @@ def lie(name: str) -> Any:
     def count(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
         fields["observations"] += 1
 
+    def estimate(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
+        arrays["estimate"] += 0.01
+
+    def upper(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
+        arrays["upper"] -= 0.01
+
     return locals()[name]
 
 
-@pytest.mark.parametrize("name", ["bank", "margin", "features", "radius", "action", "count"])
+LIES = ["bank", "margin", "features", "radius", "action", "count", "estimate", "upper"]
+
+
+@pytest.mark.parametrize("name", LIES)
 def test_a_forged_decision_is_found(sqlite_url: str, name: str) -> None:
-    with create(sqlite_url) as dep:
+    with create(sqlite_url, policy="reserve-c4b+") as dep:
         trade(dep, 20)
         number = [e.seq for e in entries(dep) if e.kind == "decided"][10]
     with Deployment.open(sqlite_url, "shop") as dep:

@@ -243,6 +243,24 @@ def test_nothing_safe_leaves_nothing(url: str) -> None:
         assert in_agreement(dep)
 
 
+def trade_until_unsafe(dep: Deployment) -> None:
+    for n in range(100):
+        dep.decide([], 0.15 * BASELINE, request_id=f"more-{n}")
+
+
+def test_a_retry_is_answered_when_nothing_is_safe_any_more(url: str) -> None:
+    with create(url, reserve=0.2, baseline_nonnegative=False) as dep:
+        first = dep.decide([], 0.15 * BASELINE, request_id="a")
+        with pytest.raises(NoSafeAction):
+            trade_until_unsafe(dep)
+        head = dep.state().seq
+        assert dep.decide([], 0.15 * BASELINE, request_id="a") == first
+        again = dep.decide_many([([], 0.15 * BASELINE)], request_ids=["a"])
+        assert again == [first]
+        assert dep.state().seq == head
+        assert in_agreement(dep)
+
+
 def test_reading_the_past(url: str) -> None:
     rng = np.random.default_rng(0)
     with create(url) as dep:

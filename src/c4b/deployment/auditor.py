@@ -139,7 +139,7 @@ class Auditor:
         told, digest, content = kept
         if told != hash_ or not snapshot.intact(content, digest):
             raise Wrong("has a damaged snapshot (the journal itself is intact)")
-        if content != snapshot.encode(self.state) and not self.report.replay_differences:
+        if snapshot.differs(content, self.state) and not self.report.replay_differences:
             raise Wrong("has a snapshot that differs from the replayed state")
         self.report.snapshots += 1
 
@@ -177,6 +177,8 @@ class Auditor:
         for row, what in ((UCB, "UCB"), (MARGIN, "margin"), (JOINT, "joint"), (SEPARATE, "separate")):
             self._near(f"{what} of candidates", told[row], found[row], scale)
         self._near("radius", radius, self.set.factors()[2][0], 1.0)
+        if "estimate" in arrays:
+            self._explanation(arrays)
         chosen = self._choice(told, baseline, fields["alarm"])
         if action != chosen:
             raise Wrong(f"executes {_called(action)}, its own numbers choose {_called(chosen)}")
@@ -201,6 +203,16 @@ class Auditor:
         books.charge(bank, executed, baseline, action is None)
         self.report.decisions += 1
         self.report.fallbacks += action is None
+
+    def _explanation(self, arrays: dict[str, Array]) -> None:
+        """What decides nothing, but is shown to whoever asks why; early versions did not record it."""
+        contrasts = arrays["candidates"] - (1.0 - self.books.alpha) * arrays["baseline"]
+        with np.errstate(invalid="ignore"):
+            told = contrasts @ arrays["estimate"]
+            found = contrasts @ self.set.factors()[1][0]
+        self._near("estimated contrasts", np.where(np.isnan(told), -np.inf, told), found, 1.0)
+        if "upper" in arrays:  # one that is too large explains less, but nothing wrongly
+            self._near("upper bounds of contrasts", -arrays["upper"], -self.set.bounds(contrasts)[1], 1.0)
 
     def _choice(self, told: Array, baseline: Array, alarm: str | None) -> int | None:
         """The candidate that the rule takes, given the recorded margins and scores."""

@@ -16,12 +16,12 @@ from c4b.deployment import records, schema
 from c4b.deployment.configuration import SNAPSHOT_EVERY, Configuration
 from c4b.deployment.entries import CREATED, GENESIS, Entry, pack
 from c4b.deployment.limits import Limits
-from c4b.deployment.records import Record, Status
+from c4b.deployment.records import PendingDecision, Point, Record, Status
 from c4b.deployment.report import Report
 from c4b.deployment.session import Session, found, unknown
 from c4b.deployment.store import KnownRequest, Store
 from c4b.deployment.work import Request
-from c4b.errors import C4BError, DeploymentError, InvalidInput, NameTaken
+from c4b.errors import C4BError, DeploymentError, InvalidInput, NameTaken, NoSafeAction
 from c4b.evidence.model import LinearModel
 from c4b.policies.composition import Composition
 from c4b.policies.decision import Decision, Explanation
@@ -167,13 +167,8 @@ class Deployment:
         The same ``request_id`` returns the same decision, from any process, for ever; with other
         candidates it is an error. ``context`` is JSON, kept for whoever asks why.
         """
-        return self._decide(self._request(candidates, baseline, request_id, context, ""))
-
-    def _decide(self, request: Request) -> Decision:
-        try:
-            return self._session.write(lambda work: work.decide([request], look=False))[0]
-        except KnownRequest:
-            return self._session.write(lambda work: work.decide([request]))[0]
+        request = self._request(candidates, baseline, request_id, context, "")
+        return self._decided([request])[0]
 
     def decide_many(
         self,
@@ -189,7 +184,17 @@ class Deployment:
         requests = [
             self._request(*pair, asked[n], told[n], f"rounds[{n}].") for n, pair in enumerate(pairs)
         ]
-        return self._session.write(lambda work: work.decide(requests)) if requests else []
+        return self._decided(requests) if requests else []
+
+    def _decided(self, requests: Sequence[Request]) -> list[Decision]:
+        """Retries are rare: the journal is asked for request ids only when it refuses one, or when what
+        was safe then is not now."""
+        try:
+            return self._session.write(lambda work: work.decide(requests, look=False))
+        except (KnownRequest, NoSafeAction):
+            if all(request.request_id is None for request in requests):
+                raise
+            return self._session.write(lambda work: work.decide(requests))
 
     def request(
         self,
@@ -208,12 +213,9 @@ class Deployment:
         """
 
         def together(some: Sequence[Request]) -> list[Decision | C4BError]:
-            return list(self._session.write(lambda work: work.decide(some)))
+            return list(self._decided(some))
 
-        def alone(one: Request) -> Decision:
-            return self._decide(one)
-
-        return _each(requests, together, alone)
+        return _each(requests, together, lambda one: self._decided([one])[0])
 
     def observe_each(self, outcomes: Sequence[tuple[str, float]]) -> list[C4BError | None]:
         """Reports (id, reward) of several callers in one commit; each gets None or its error."""
@@ -270,18 +272,45 @@ class Deployment:
 
     def state(self) -> Status:
         """Where the deployment stands, with what every process has committed."""
-        return self._session.read(lambda journal, state: records.status(state))
+        now = self._session.now
+        return self._session.read(lambda journal, state: records.status(state, now()))
 
-    def decisions(self, after: str | int | None = None, limit: int = 100) -> list[Record]:
-        """Decisions with their outcomes, oldest first, ``after`` an id (or an entry's number)."""
-        count = _validate.count("limit", limit, 1, "must be a whole number of at least 1")
-        return self._session.read(lambda journal, state: records.decisions(journal, state, after, count))
+    def decisions(
+        self,
+        after: str | int | None = None,
+        limit: int = 100,
+        before: str | int | None = None,
+        newest: bool = False,
+    ) -> list[Record]:
+        """At most ``limit`` decisions with their outcomes, between ``after`` and ``before``, which are
+        ids (or entries' numbers) and not included.
+
+        The first ones, oldest first; or with ``newest`` the last ones, newest first. Either way only the
+        part of the journal that they lie in is read. To page: the last id, as ``after`` or ``before``.
+        """
+        count = _limit(limit)
+        last = _validate.boolean("newest", newest)
+        return self._session.read(
+            lambda journal, state: records.decisions(journal, state, after, before, count, last)
+        )
+
+    def series(self, points: int = 500) -> list[Point]:
+        """About ``points`` evenly spaced decisions for a plot, always the first and the last one.
+
+        Up to 512 points are evenly spaced in any journal; of more, as many as are kept, up to 1024. It
+        costs the same for a hundred decisions as for a million.
+        """
+        count = _validate.count("points", points, 2, "must be a whole number of at least 2")
+        return self._session.read(lambda journal, state: records.series(journal, state, count))
+
+    def pending(self, limit: int = 100) -> list[PendingDecision]:
+        """Decisions whose outcome is not known, oldest first, with their age in seconds."""
+        count, now = _limit(limit), self._session.now
+        return self._session.read(lambda journal, state: records.pending(journal, state, count, now()))
 
     def explain(self, decision_id: str) -> Explanation:
-        """Why: every candidate's score, margin and admissibility, as recorded at the decision."""
-        return self._session.read(
-            lambda journal, state: records.record(journal, state, decision_id)
-        ).decision.explain()
+        """Why: every candidate's bounds, margin and admissibility, as recorded at the decision."""
+        return self.record(decision_id).explain()
 
     def record(self, decision_id: str) -> Record:
         """One decision with its context and its outcome."""
@@ -362,6 +391,10 @@ def _limits(limits: object) -> Limits:
 
 def _interval(value: object) -> int:
     return _validate.count("snapshot_every", value, 1, "must be a whole number of at least 1")
+
+
+def _limit(value: object) -> int:
+    return _validate.count("limit", value, 1, "must be a whole number of at least 1")
 
 
 def _as_many(argument: str, values: Sequence[Any] | None, size: int) -> Sequence[Any]:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from c4b.deployment.deployment import Deployment
-from c4b.deployment.entries import DECIDED, FORGOTTEN, GENESIS, OBSERVED
-from c4b.deployment.journal import Journal
-from c4b.deployment.records import Record
-from c4b.deployment.replay import State
+from c4b.deployment.records import Point, Record
 
 if TYPE_CHECKING:
     import polars
@@ -84,24 +82,14 @@ def write(deployment: Deployment, path: str | os.PathLike[str]) -> int:
     return frame.height
 
 
-def course(deployment: Deployment) -> tuple[list[float], list[bool], list[int]]:
-    """Bank, fallback or not, and outcomes pending, after each decision."""
-
-    def read(journal: Journal, _: State) -> tuple[list[float], list[bool], list[int]]:
-        banks: list[float] = []
-        fallbacks: list[bool] = []
-        pending: list[int] = []
-        waiting = 0
-        for entry in journal.tail(-1, GENESIS):
-            waiting += (entry.kind == DECIDED) - (entry.kind in (OBSERVED, FORGOTTEN))
-            if entry.kind == DECIDED:
-                fields, arrays = entry.unpack()
-                banks.append(float(arrays["numbers"][1]))
-                fallbacks.append(fields["action"] is None)
-                pending.append(waiting)
-        return banks, fallbacks, pending
-
-    return deployment._session.read(read)
+def shares(points: Sequence[Point], window: int = 100) -> list[float]:
+    """Share of fallbacks in about the last ``window`` decisions at each point."""
+    rounds, fallbacks = [0, *(p.round for p in points)], [0, *(p.fallbacks for p in points)]
+    found = []
+    for n in range(1, len(rounds)):
+        start = max(bisect_right(rounds, max(rounds[n] - window, 0)) - 1, 0)
+        found.append((fallbacks[n] - fallbacks[start]) / (rounds[n] - rounds[start]))
+    return found
 
 
 def plot(deployment: Deployment, path: str | os.PathLike[str]) -> None:
@@ -109,16 +97,15 @@ def plot(deployment: Deployment, path: str | os.PathLike[str]) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 (slow)
     from matplotlib.figure import Figure  # noqa: PLC0415 (slow)
 
-    banks, fallbacks, pending = course(deployment)
+    points = deployment.series(points=1000)
     figure = Figure(figsize=(7.0, 6.0), layout="constrained")
     FigureCanvasAgg(figure)
-    rounds = range(1, len(banks) + 1)
-    shares = [sum(fallbacks[max(0, n - 100) : n]) / min(n, 100) for n in rounds]
+    rounds = [point.round for point in points]
     panels: Any = figure.subplots(3, 1, sharex=True)
     for panel, values, label in (
-        (panels[0], banks, "certified bank"),
-        (panels[1], shares, "fallback, last 100"),
-        (panels[2], pending, "outcomes still pending"),
+        (panels[0], [point.bank for point in points], "certified bank"),
+        (panels[1], shares(points), "fallback, last 100"),
+        (panels[2], [point.pending for point in points], "outcomes still pending"),
     ):
         panel.plot(rounds, values, linewidth=1.0)
         panel.set_ylabel(label)

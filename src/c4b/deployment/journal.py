@@ -37,7 +37,9 @@ microseconds since 1970 and never decreases.
                alarms: level, bets
     learned    features (n, d), rewards (n,)
     decided    candidates (K, d), baseline (d,), details (5, K): UCB, margin, joint and separate
-               bound, score; numbers: bank before and after, certificate, UCB of what is executed, radius
+               bound, score; numbers: bank before and after, certificate, UCB of what is executed, radius;
+               estimate (d,): the set's centre; upper (K,): upper bounds of the contrasts, in sets of
+               several ellipsoids. The last two explain only; the first journals are without them
     observed   numbers: reward. about: the decision; by: "caller" or "timeout"
     forgotten  about, by
     executed   features (d,) of what was executed instead; numbers: bank before, bank after
@@ -50,10 +52,10 @@ the one that resulted; ``observations`` counts what it had absorbed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
-from sqlalchemy import and_, bindparam, func, select, update
+from sqlalchemy import Select, and_, bindparam, func, select, update
 
 from c4b.deployment import schema
 from c4b.deployment.entries import DECIDED, GENESIS, Entry
@@ -103,10 +105,31 @@ _WITH_NEXT = (
     .where(journal.c.deployment == bindparam("row"))
     .order_by(journal.c.seq)
 )
+_BEFORE = (
+    select(*_COLUMNS)
+    .where(journal.c.deployment == bindparam("row"), journal.c.seq < bindparam("before"))
+    .order_by(journal.c.seq.desc())
+    .limit(bindparam("count"))
+)
 _AT = _WITH_NEXT.where(journal.c.seq == bindparam("seq"))
+_AMONG = _WITH_NEXT.where(journal.c.seq.in_(bindparam("seqs", expanding=True)))
 _REQUESTED = _WITH_NEXT.where(journal.c.request_id == bindparam("request"))
-_REQUESTED_MANY = _WITH_NEXT.where(journal.c.request_id.in_(bindparam("requests", expanding=True)))
-_ABOUT = _WITH_NEXT.where(journal.c.about.in_(bindparam("seqs", expanding=True)))
+_twin = journal.alias("twin")
+
+
+def _listed(column: str, values: str) -> Select[Any]:
+    """Entries that have one of the ``values``; only in this form SQLite uses its partial indices."""
+    told = _twin.c[column]
+    numbers = select(_twin.c.seq).where(
+        _twin.c.deployment == bindparam("row"),
+        told.is_not(None),
+        told.in_(bindparam(values, expanding=True)),
+    )
+    return _WITH_NEXT.where(journal.c.seq.in_(numbers))
+
+
+_REQUESTED_MANY = _listed("request_id", "requests")
+_ABOUT = _listed("about", "seqs")
 
 
 class Head(NamedTuple):
@@ -209,13 +232,52 @@ class Journal:
             values = {"row": self.head.row, "seqs": list(seqs[start : start + PAGE])}
             yield from self._checked(self.transaction.all_in(_ABOUT, values))
 
-    def decided(self, after: int, count: int) -> list[Entry]:
-        """The next decisions after entry ``after``, from a reading without gaps: none can be hidden."""
-        before = None if after < 0 else self.at(after)
-        if after >= 0 and before is None:
+    def among(self, seqs: Sequence[int]) -> list[Entry]:
+        """The entries of these numbers, in order; all of them are there."""
+        found: list[Entry] = []
+        for start in range(0, len(seqs), PAGE):
+            part = list(seqs[start : start + PAGE])
+            values = {"row": self.head.row, "seqs": part}
+            found += self._checked(self.transaction.all_in(_AMONG, values))
+        if len(found) != len(seqs):
+            raise _missing(min(set(seqs).difference(entry.seq for entry in found)))
+        return found
+
+    def decided(self, after: int, before: int, count: int) -> list[Entry]:
+        """The next decisions after entry ``after`` and before entry ``before``, from a reading without
+        gaps: none can be hidden."""
+        first = None if after < 0 else self.at(after)
+        if after >= 0 and first is None:
             return []
-        tail = self.tail(after, GENESIS if before is None else before.hash())
-        return list(islice((entry for entry in tail if entry.kind == DECIDED), count))
+        tail = self.tail(after, GENESIS if first is None else first.hash())
+        inside = takewhile(lambda entry: entry.seq < before, tail)
+        return list(islice((entry for entry in inside if entry.kind == DECIDED), count))
+
+    def decided_last(self, after: int, before: int, count: int) -> list[Entry]:
+        """The last decisions before ``before`` and after ``after``, newest first, likewise."""
+        back = takewhile(lambda entry: entry.seq > after, self._backwards(before, 2 * count + 16))
+        return list(islice((entry for entry in back if entry.kind == DECIDED), count))
+
+    def _backwards(self, before: int, size: int) -> Iterator[Entry]:
+        """Entries before number ``before``, each checked against the copy of its hash in the next."""
+        hash_, seq = self.head.hash, self.head.seq
+        if before <= seq:
+            following = self.at(max(before, 0))
+            assert following is not None
+            hash_, seq = following.previous, following.seq - 1
+        while seq >= 0:
+            values = {"row": self.head.row, "before": seq + 1, "count": min(size, PAGE)}
+            page = [Entry(*row) for row in self.transaction.all(_BEFORE, values)]
+            for entry in page:
+                if entry.seq != seq:
+                    raise _missing(seq)
+                if _hash(entry) != hash_:
+                    raise _altered(seq)
+                yield entry
+                hash_, seq = entry.previous, entry.seq - 1
+            if not page:
+                raise _missing(seq)
+            size *= 2
 
     def _checked(self, rows: Iterable[Any]) -> list[Entry]:
         entries = []

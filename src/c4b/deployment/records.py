@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
 from c4b._validate import Array
+from c4b.deployment import contrasts
 from c4b.deployment import entries as kinds
-from c4b.deployment.entries import Entry
+from c4b.deployment.course import Row
+from c4b.deployment.entries import GENESIS, Entry
 from c4b.deployment.journal import Journal
 from c4b.deployment.replay import State
 from c4b.deployment.work import decision, decision_id, parsed
 from c4b.errors import JournalCorrupt, UnknownDecision
-from c4b.policies.decision import Decision
+from c4b.policies.decision import Decision, Explanation
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,8 @@ class Status:
     waiting: int
     """Known outcomes that wait for an earlier one."""
     oldest_pending: str | None
+    oldest_pending_age: float | None = field(compare=False)
+    """Seconds since that decision, by this process's clock; None when nothing is pending."""
     radius: float
     alarm: str | None
     seq: int
@@ -46,8 +51,49 @@ class Status:
     at: datetime
 
     def to_dict(self) -> dict[str, Any]:
-        plain = {field: getattr(self, field) for field in self.__slots__}
-        return {key: _plain(value) for key, value in plain.items()}
+        return _plain_fields(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One decision in the course of a deployment, with what there was right after it."""
+
+    round: int
+    """1 for the first decision."""
+    at: datetime
+    bank: float
+    fallbacks: int
+    """Decisions for the baseline, up to and including this one."""
+    pending: int
+    """Decisions whose outcome was not known then, this one included."""
+    certificate: float
+    """Lower bound of this round's contrast for what was played."""
+    radius: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return _plain_fields(self)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingDecision:
+    """A decision whose outcome is not known."""
+
+    id: str
+    at: datetime
+    age: float
+    """Seconds since the decision, by this process's clock."""
+    request_id: str | None
+    context_json: str | None
+    action: int | None
+
+    @property
+    def context(self) -> Any:
+        return None if self.context_json is None else json.loads(self.context_json)
+
+    def to_dict(self) -> dict[str, Any]:
+        plain = _plain_fields(self)
+        del plain["context_json"]
+        return {**plain, "context": self.context}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +111,26 @@ class Record:
     reward: float | None
     executed: Array | None
     """Features of what was executed instead, if that was reported."""
+    contrasts: Array | None = None
+    """(2, K): estimate and upper bound of every candidate's contrast; None in early journals."""
 
     @property
     def context(self) -> Any:
         """What the caller said, for whoever asks why."""
         return None if self.context_json is None else json.loads(self.context_json)
 
+    def explain(self) -> Explanation:
+        """Why, with the whole interval of every candidate's contrast."""
+        return Explanation(self.decision, self.contrasts)
+
     def to_dict(self) -> dict[str, Any]:
-        """As plain JSON data, with the explanation."""
+        """As plain JSON data, with the explanation and all features."""
+        told = self.explain().to_dict()
+        for candidate, features in zip(told["candidates"], self.candidates.tolist(), strict=True):
+            candidate["features"] = features
         return {
-            **self.decision.explain().to_dict(),
+            **told,
+            "baseline": self.baseline.tolist(),
             "at": _plain(self.at),
             "request_id": self.request_id,
             "context": self.context,
@@ -84,9 +140,9 @@ class Record:
         }
 
 
-def status(state: State) -> Status:
+def status(state: State, now: int) -> Status:
     policy, configuration = state.policy, state.configuration
-    unknown = [seq for seq in state.open if not _known(state, seq)]
+    oldest = next(iter(state.open), None)  # what is known is absorbed, unless an older one is not
     return Status(
         name=configuration.name,
         policy=configuration.composition.name,
@@ -96,9 +152,10 @@ def status(state: State) -> Status:
         rounds=state.counts["decided"],
         fallbacks=state.counts["fallback"],
         observations=state.observations,
-        pending=len(unknown),
-        waiting=len(state.open) - len(unknown),
-        oldest_pending=decision_id(state, unknown[0]) if unknown else None,
+        pending=state.unknown,
+        waiting=len(state.open) - state.unknown,
+        oldest_pending=None if oldest is None else decision_id(state, oldest),
+        oldest_pending_age=None if oldest is None else _age(state.open[oldest].at, now),
         radius=policy.radius,
         alarm=state.alarm,
         seq=state.seq,
@@ -107,13 +164,66 @@ def status(state: State) -> Status:
     )
 
 
-def decisions(journal: Journal, state: State, after: str | int | None, count: int) -> list[Record]:
-    start: object = -1 if after is None else after
-    if isinstance(start, str):
-        start = parsed(start, state.configuration.name)
-    if isinstance(start, bool) or not isinstance(start, int):
-        raise UnknownDecision("after", after, "is no decision of this deployment")
-    return _records(journal, state, journal.decided(max(start, -1), count))
+def decisions(
+    journal: Journal,
+    state: State,
+    after: str | int | None,
+    before: str | int | None,
+    count: int,
+    newest: bool,
+) -> list[Record]:
+    start = max(_limit(state, "after", after, -1), -1)
+    stop = _limit(state, "before", before, state.seq + 1)
+    read = journal.decided_last if newest else journal.decided
+    return _records(journal, state, read(start, stop, count))
+
+
+def _limit(state: State, argument: str, told: str | int | None, default: int) -> int:
+    """The number of an entry, given as such or as a decision's id."""
+    seq: object = default if told is None else told
+    if isinstance(seq, str):
+        seq = parsed(seq, state.configuration.name)
+    if isinstance(seq, bool) or not isinstance(seq, int):
+        raise UnknownDecision(argument, told, "is no decision of this deployment")
+    return seq
+
+
+def series(journal: Journal, state: State, points: int) -> list[Point]:
+    """Of a snapshot that an early version wrote the course is not known: read it once."""
+    if state.course is None:
+        past = State(state.configuration)
+        past.replay(journal.tail(-1, GENESIS))
+        state.course = past.course
+    assert state.course is not None
+    return [_point(row) for row in state.course.rows(points)]
+
+
+def _point(row: Row) -> Point:
+    return Point(
+        int(row.round),
+        moment(int(row.at)),
+        row.bank,
+        int(row.fallbacks),
+        int(row.pending),
+        row.certificate,
+        row.radius,
+    )
+
+
+def pending(journal: Journal, state: State, count: int, now: int) -> list[PendingDecision]:
+    """Oldest first."""
+    oldest = list(islice((seq for seq in state.open if not _known(state, seq)), count))
+    found = []
+    for entry in journal.among(oldest):
+        fields, _ = entry.unpack()
+        id_, age = decision_id(state, entry.seq), _age(entry.at, now)
+        made = entry.request_id, fields["context"], fields["action"]
+        found.append(PendingDecision(id_, moment(entry.at), age, *made))
+    return found
+
+
+def _age(at: int, now: int) -> float:
+    return max(now - at, 0) / 1e6
 
 
 def record(journal: Journal, state: State, told: str) -> Record:
@@ -157,6 +267,7 @@ def _record(state: State, entry: Entry, later: Iterable[Entry]) -> Record:
         outcome,
         reward,
         executed,
+        contrasts.recorded(arrays, state.configuration.alpha, state.stack),
     )
 
 
@@ -167,6 +278,10 @@ def moment(at: int) -> datetime:
 def _known(state: State, seq: int) -> bool:
     pending = state.pending(seq)
     return pending is None or pending.known
+
+
+def _plain_fields(value: Any) -> dict[str, Any]:
+    return {name: _plain(getattr(value, name)) for name in value.__slots__}
 
 
 def _plain(value: Any) -> Any:

@@ -17,6 +17,7 @@ from c4b._jit import kernel
 from c4b._validate import Array
 from c4b.deployment import entries as kinds
 from c4b.deployment.configuration import Configuration
+from c4b.deployment.course import Course, Place, Row
 from c4b.deployment.entries import GENESIS, Entry
 from c4b.evidence import statistics
 from c4b.ledger import kernels as ledgers
@@ -50,6 +51,7 @@ class Mark(NamedTuple):
     hash: bytes
     at: int
     counts: dict[str, int]
+    place: Place | None
 
 
 class State:
@@ -65,11 +67,14 @@ class State:
         self.open: dict[int, Open] = {}  # by number of the decision's entry, oldest first
         self.seq_of: dict[int, int] = {}  # round -> that number, for open rounds
         self.counts = dict.fromkeys(COUNTS, 0)
+        self.course: Course | None = Course()  # None: not known, of a snapshot without one
         self.alarm: str | None = None  # the last one
         self.model_alarm: str | None = None
         region, data, _ = statistics.views(self.policy.evidence.flat)
         self._set = (region.estimate, region.radius, data.moment, data.tally)
         self.tally = data.tally
+        self.centre: Array = region.estimate[0]
+        self.stack = len(region.radius)
         self._fingerprint: str | None = None  # until the set changes
 
     # -- reading -------------------------------------------------------------------------------
@@ -98,6 +103,12 @@ class State:
         found = self.open.get(seq)
         return None if found is None else self.policy._outcomes.open[found.round]
 
+    @property
+    def unknown(self) -> int:
+        """Decisions whose outcome is not known."""
+        counts = self.counts
+        return counts["decided"] - counts["observed"] - counts["forgotten"]
+
     # -- changing ------------------------------------------------------------------------------
 
     def advance(self, entry: Entry) -> None:
@@ -120,13 +131,19 @@ class State:
         self._fingerprint = None
         self.counts["learned"] += len(rewards)
 
-    def enter(self, seq: int, at: int, fallback: bool) -> None:
+    def enter(
+        self, seq: int, at: int, fallback: bool, bank: float, certificate: float, radius: float
+    ) -> None:
         """A decision was made: the policy's last round is the journal's entry ``seq``."""
         round_ = self.policy._rounds - 1
         self.open[seq] = Open(round_, at)
         self.seq_of[round_] = seq
         self.counts["decided"] += 1
         self.counts["fallback"] += fallback
+        if self.course is not None:
+            fallbacks = self.counts["fallback"]
+            row = Row(round_ + 1, at, bank, fallbacks, self.unknown, certificate, radius)
+            self.course.add(row)
 
     def absorb(self, seq: int, reward: float | None) -> None:
         """An open decision's outcome, None for lost; absorbs what its arrival allows to absorb."""
@@ -168,7 +185,13 @@ class State:
     def mark(self) -> Mark:
         """Where to go back to when a later decision of the same call fails."""
         return Mark(
-            self.ledger.copy(), self.policy._rounds, self.seq, self.hash, self.at, dict(self.counts)
+            self.ledger.copy(),
+            self.policy._rounds,
+            self.seq,
+            self.hash,
+            self.at,
+            dict(self.counts),
+            None if self.course is None else self.course.place(),
         )
 
     def undo(self, mark: Mark) -> None:
@@ -181,6 +204,8 @@ class State:
                 del self.open[self.seq_of.pop(round_)]
         policy._rounds = mark.rounds
         self.seq, self.hash, self.at, self.counts = mark.seq, mark.hash, mark.at, mark.counts
+        if self.course is not None and mark.place is not None:
+            self.course.back(mark.place)
 
 
 def _created(state: State, entry: Entry, fields: dict[str, Any], arrays: dict[str, Array]) -> None:
@@ -194,10 +219,11 @@ def _learned(state: State, entry: Entry, fields: dict[str, Any], arrays: dict[st
 def _decided(state: State, entry: Entry, fields: dict[str, Any], arrays: dict[str, Array]) -> None:
     policy, action, baseline = state.policy, fields["action"], arrays["baseline"]
     executed = baseline.copy() if action is None else arrays["candidates"][action].copy()
-    recharge(state.ledger, float(arrays["numbers"][1]), executed, baseline, action is None)
+    _, bank, certificate, _, radius = arrays["numbers"].tolist()
+    recharge(state.ledger, bank, executed, baseline, action is None)
     policy._outcomes.open[policy._rounds] = Pending(executed, baseline, action is None)
     policy._rounds += 1
-    state.enter(entry.seq, entry.at, action is None)
+    state.enter(entry.seq, entry.at, action is None, bank, certificate, radius)
 
 
 def _observed(state: State, entry: Entry, fields: dict[str, Any], arrays: dict[str, Array]) -> None:
@@ -249,7 +275,8 @@ def same_bits(one: State, other: State) -> bool:
 
 def _plain(state: State) -> tuple[Any, ...]:
     counts = state.counts, state.alarm, state.model_alarm, state.policy._rounds
-    return state.seq, state.hash, state.at, state.open, *counts
+    course = None if state.course is None else (state.course.stride, state.course.array().tobytes())
+    return state.seq, state.hash, state.at, state.open, course, *counts
 
 
 def _bits(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -11,6 +11,7 @@ import numpy as np
 from sqlalchemy import bindparam, delete, select
 
 from c4b.deployment.configuration import Configuration
+from c4b.deployment.course import Course
 from c4b.deployment.journal import Journal
 from c4b.deployment.replay import Open, State
 from c4b.deployment.schema import snapshots
@@ -76,10 +77,16 @@ def intact(content: object, digest: object) -> bool:
     return isinstance(content, bytes) and hashlib.sha256(content).digest() == digest
 
 
-def encode(state: State) -> bytes:
+def differs(content: bytes, state: State) -> bool:
+    """Whether a snapshot is not the one of ``state``; the first versions wrote no course."""
+    header, _ = _opened(content)
+    return content != encode(state, "course" in header)
+
+
+def encode(state: State, course: bool = True) -> bytes:
     policy = state.policy
     arrays = {key: a for key, a in policy._arrays().items() if key not in _RECENT}
-    header = {
+    header: dict[str, Any] = {
         "policy": policy._header(),
         "seq": state.seq,
         "hash": state.hash.hex(),
@@ -87,18 +94,19 @@ def encode(state: State) -> bytes:
         "open": [(seq, *entry) for seq, entry in state.open.items()],
         "counts": state.counts,
         "alarm": [state.alarm, state.model_alarm],
-        "arrays": [(key, a.dtype.str, a.shape) for key, a in arrays.items()],
     }
+    if course and state.course is not None:
+        header["course"] = state.course.stride
+        arrays["course"] = state.course.array()
+    header["arrays"] = [(key, a.dtype.str, a.shape) for key, a in arrays.items()]
     text = json.dumps(header).encode()
     return b"".join([_LENGTH.pack(len(text)), text, *(a.tobytes() for a in arrays.values())])
 
 
 def decode(content: bytes, configuration: Configuration) -> State:
     """The state that ``encode`` wrote, bit for bit."""
-    (length,) = _LENGTH.unpack_from(content)
-    header = json.loads(content[4 : 4 + length])
+    header, start = _opened(content)
     arrays: dict[str, np.ndarray[Any, Any]] = dict(_RECENT)
-    start = 4 + length
     for key, kind, shape in header["arrays"]:
         array = np.frombuffer(content, kind, int(np.prod(shape)), start).reshape(shape)
         arrays[key] = array.copy()
@@ -110,4 +118,11 @@ def decode(content: bytes, configuration: Configuration) -> State:
     state.seq_of = {entry.round: seq for seq, entry in state.open.items()}
     state.counts = header["counts"]
     state.alarm, state.model_alarm = header["alarm"]
+    state.course = Course.restored(arrays["course"], header["course"]) if "course" in header else None
     return state
+
+
+def _opened(content: bytes) -> tuple[dict[str, Any], int]:
+    """The header, and where the arrays begin."""
+    (length,) = _LENGTH.unpack_from(content)
+    return json.loads(content[4 : 4 + length]), 4 + length

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from c4b._validate import Array
+from c4b.deployment import contrasts
 from c4b.deployment import entries as kinds
 from c4b.deployment.entries import Entry, pack
 from c4b.deployment.journal import Journal
@@ -126,7 +127,8 @@ class Work:
         state = self.state
         candidates, baseline = request.candidates, request.baseline
         made = state.policy._decide(candidates, baseline, request.place)
-        state.enter(state.seq + 1, self.at, made.action is None)
+        fallback = made.action is None
+        state.enter(state.seq + 1, self.at, fallback, made.bank, made.certificate, made.radius)
         fields = {"action": made.action, "context": request.context, "alarm": made.alarm, **set_now}
         numbers = np.array([made.bank_before, made.bank, made.certificate, made.ucb, made.radius])
         arrays = {
@@ -134,7 +136,13 @@ class Work:
             "baseline": baseline,
             "details": made.details,
             "numbers": numbers,
+            contrasts.ESTIMATE: state.centre,
         }
+        if state.stack > 1:
+            alpha = state.configuration.alpha
+            arrays[contrasts.UPPER] = contrasts.uppers(
+                state.policy.evidence.flat, candidates, baseline, alpha
+            )
         entry = self._append(kinds.DECIDED, fields, arrays, request_id=request.request_id)
         return made._replace(id=decision_id(state, entry.seq)), entry
 

@@ -65,13 +65,22 @@ class CandidateReport(NamedTuple):
     penalty: float
     """joint - separate (10): what bounding the two rewards apart would have cost."""
     chosen: bool
+    estimate: float = math.nan
+    """Estimated contrast; NaN where the decision alone does not tell: see ``Deployment.explain``."""
+    upper: float = math.nan
+    """Upper bound of the contrast, of which ``joint`` is the lower one; NaN likewise."""
 
 
 class Explanation:
-    """The reasons for one decision: iterate for the candidates, ``str()`` for a table."""
+    """The reasons for one decision: iterate for the candidates, ``str()`` for a table.
 
-    def __init__(self, decision: Decision) -> None:
+    contrasts: (2, K), estimate and upper bound of every candidate's contrast, if they are known.
+    """
+
+    def __init__(self, decision: Decision, contrasts: Array | None = None) -> None:
         self.decision = decision
+        unknown = (math.nan, math.nan)
+        known = None if contrasts is None else contrasts.T.tolist()
         self.candidates = [
             CandidateReport(
                 k,
@@ -82,6 +91,7 @@ class Explanation:
                 separate,
                 joint - separate,
                 k == decision.action,
+                *(unknown if known is None else known[k]),
             )
             for k, (ucb, margin, joint, separate, _) in enumerate(decision.details.T.tolist())
         ]

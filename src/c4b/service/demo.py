@@ -74,7 +74,7 @@ class Shop:
 def trade(url: str, token: str | None, stop: threading.Event, pace: float) -> None:
     """Send traffic until ``stop``: a burst, then a visitor every ``pace`` seconds."""
     try:
-        with Client(url, token, attempts=12) as client:
+        with Client(url, token, attempts=200) as client:
             shop = Shop(client)
             shop.build()
             while not stop.wait(0.0 if shop.rounds < BURST else pace):

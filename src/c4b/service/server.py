@@ -5,7 +5,11 @@ from __future__ import annotations
 import ipaddress
 import os
 import resource
+import signal
+import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import uvicorn
@@ -43,9 +47,8 @@ def run(
     logs.plainly(f"c4b: serving {scheme}://{host}:{port}/ (dashboard) and /docs (API); stop with Ctrl-C")
     os.environ[VARIABLE] = settings.to_json()
     _many_connections()
-    with tempfile.TemporaryDirectory(prefix="c4b-metrics-") as shared:
-        if workers > 1:
-            os.environ["PROMETHEUS_MULTIPROC_DIR"] = shared
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn raises it again when it is done
+    with _shared_metrics() if workers > 1 else nullcontext():
         uvicorn.run(
             "c4b.service.app:from_environment",
             factory=True,
@@ -65,6 +68,14 @@ def run(
             ssl_certfile=tls_cert,
             ssl_keyfile=tls_key,
         )
+
+
+@contextmanager
+def _shared_metrics() -> Iterator[None]:
+    """A folder in which workers add up what they measure."""
+    with tempfile.TemporaryDirectory(prefix="c4b-metrics-") as shared:
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = shared
+        yield
 
 
 def check_host(store: str, host: str) -> None:

@@ -1,0 +1,91 @@
+"""The course of all decisions, thinned out as it grows: a picture of any journal at once.
+
+Every ``stride``-th decision is kept; when there are too many, every second one is dropped and the stride
+doubles. So what is kept depends on the journal alone, and lies in snapshots with the rest of the state.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from c4b._validate import Array
+
+KEPT = 1024
+"""Decisions kept at most, besides the last; after thinning out it is half as many."""
+
+
+class Row(NamedTuple):
+    """One decision, and what there was after it."""
+
+    round: float
+    """1 for the first decision."""
+    at: float
+    bank: float
+    fallbacks: float
+    pending: float
+    certificate: float
+    radius: float
+
+
+class Place(NamedTuple):
+    """Where to go back to."""
+
+    kept: list[Row]
+    size: int
+    stride: int
+    last: Row | None
+
+
+class Course:
+    """Evenly spaced decisions from the first on, and the last one. Belongs to one state."""
+
+    def __init__(self) -> None:
+        self.kept: list[Row] = []
+        self.stride = 1
+        self.last: Row | None = None
+
+    def add(self, row: Row) -> None:
+        """The next decision."""
+        self.last = row
+        if (row.round - 1) % self.stride == 0:
+            if len(self.kept) == KEPT:
+                self.kept = self.kept[::2]  # a new list: places in the old one stay valid
+                self.stride *= 2
+            if (row.round - 1) % self.stride == 0:
+                self.kept.append(row)
+
+    def rows(self, points: int) -> list[Row]:
+        """About ``points`` >= 2 of them, evenly spaced, the first and the last always."""
+        found = self._all()
+        if len(found) <= points:
+            return found
+        step = (len(found) - 1) / (points - 1)
+        return [found[round(n * step)] for n in range(points)]
+
+    def _all(self) -> list[Row]:
+        if self.last is None or self.last is self.kept[-1]:
+            return list(self.kept)
+        return [*self.kept, self.last]
+
+    def place(self) -> Place:
+        return Place(self.kept, len(self.kept), self.stride, self.last)
+
+    def back(self, place: Place) -> None:
+        """Forget what was added since."""
+        self.kept, size, self.stride, self.last = place
+        del self.kept[size:]
+
+    def array(self) -> Array:
+        """(n, 7), whole numbers of microseconds fit into a float64 until the year 2255."""
+        return np.array(self._all(), dtype=np.float64).reshape(-1, len(Row._fields))
+
+    @classmethod
+    def restored(cls, array: Array, stride: int) -> Course:
+        made = cls()
+        rows = [Row(*values) for values in array.tolist()]
+        made.stride = stride
+        made.last = rows[-1] if rows else None
+        made.kept = [row for row in rows if (row.round - 1) % stride == 0]
+        return made

@@ -1,0 +1,192 @@
+"""The client against a real service, and over a network that loses answers."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import c4b
+from c4b import errors
+from c4b.service import client as module
+from serving import Service, free_port, serving
+
+MODEL = c4b.LinearModel(dim=2, noise=0.1, norm_bound=1.0)
+POOL = np.array([[1.0, 0.1], [1.0, -0.3]])
+BASELINE = np.array([1.0, 0.0])
+
+
+@pytest.fixture
+def client(service: Service) -> Iterator[c4b.Client]:
+    with c4b.Client(service.url) as made:
+        yield made
+
+
+def test_the_whole_protocol(client: c4b.Client, name: str, tmp_path: Path) -> None:
+    made = client.create(name, MODEL, policy="reserve-c4b+", reserve=2.0)
+    assert made.configuration.policy == "reserve-c4b+"
+    assert client.create(name, MODEL, policy="reserve-c4b+", reserve=2.0).state.seq == made.state.seq
+    client.learn(name, POOL, np.array([0.6, 0.4]))
+    first = client.decide(name, POOL, BASELINE, request_id="r", context={"user": "ü"})
+    assert client.decide(name, POOL, BASELINE, request_id="r") == first
+    assert first.is_baseline == (first.action is None)
+    several = client.decide_many(name, [(POOL, BASELINE)] * 3)
+    client.executed(name, several[0].id)
+    client.observe(name, first.id, 0.5)
+    client.observe_many(name, {several[0].id: 0.5})
+    client.forget(name, several[1].id)
+    assert [each.id for each in client.pending(name)] == [several[2].id]
+    assert [line.id for line in client.decisions(name, page=2)] == [first.id, *(d.id for d in several)]
+    why = client.explain(name, first.id)
+    assert why.context == {"user": "ü"}
+    assert len(why.candidates) == 2
+    assert client.audit(name).clean
+    client.export(name, tmp_path / "table.parquet")
+    assert pl.read_parquet(tmp_path / "table.parquet").height == 4
+    assert name in [state.name for state in client.deployments()]
+    assert client.deployment(name).state.rounds == 4
+
+
+def test_errors_are_the_librarys(client: c4b.Client, name: str) -> None:
+    client.create(name, MODEL)
+    made = client.decide(name, POOL, BASELINE, request_id="once")
+    client.observe(name, made.id, 0.5)
+    with pytest.raises(errors.ContradictoryOutcome, match=r"reward 0\.5 already") as caught:
+        client.observe(name, made.id, 0.6)
+    assert caught.value.argument == "reward"
+    with pytest.raises(errors.ContradictoryRequest):
+        client.decide(name, POOL + 1.0, BASELINE, request_id="once")
+    with pytest.raises(errors.InvalidInput, match="baseline"):
+        client.decide(name, POOL, [1.0])
+    with pytest.raises(errors.InvalidInput, match=r"candidates\[0\]\[0\]"):
+        client.decide(name, [["one", 0.0]], BASELINE)
+    with pytest.raises(errors.InvalidInput, match="JSON"):
+        client.decide(name, [[float("nan"), 0.0]], BASELINE)
+    with pytest.raises(errors.UnknownDecision):
+        client.explain(name, f"{name}-77")
+    with pytest.raises(errors.UnknownDeployment):
+        client.deployment("nowhere")
+    with pytest.raises(errors.NameTaken):
+        client.create(name, MODEL, alpha=0.5)
+    with pytest.raises(errors.HistoryClosed):
+        client.learn(name, POOL, [0.5, 0.5])
+    with pytest.raises(errors.InvalidInput, match="http"):
+        c4b.Client("127.0.0.1:8000")
+
+
+def test_every_error_of_the_library_survives_the_wire() -> None:
+    kinds = [e for e in vars(errors).values() if isinstance(e, type) and issubclass(e, errors.C4BError)]
+    assert all(errors.named(errors.kind(kind)) is kind for kind in kinds)
+    assert errors.named("no-such-error") is None
+
+
+def test_no_token_and_a_wrong_one(guarded) -> None:  # type: ignore[no-untyped-def]
+    for token in (None, "c4b_0_0", guarded.revoked):
+        with (
+            c4b.Client(guarded.service.url, token) as client,
+            pytest.raises(errors.ServiceRefused, match="token"),
+        ):
+            client.deployments()
+    with (
+        c4b.Client(guarded.service.url, guarded.read) as client,
+        pytest.raises(errors.ServiceRefused, match="needs scope decide"),
+    ):
+        client.decide("mine", POOL, BASELINE)
+
+
+class Thief:
+    """A proxy that lets requests through and steals the first answers."""
+
+    def __init__(self, port: int, steal: int) -> None:
+        self.steal, self.stolen = steal, 0
+        self._port = port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                caller, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._carry, args=(caller,), daemon=True).start()
+
+    def _carry(self, caller: socket.socket) -> None:
+        with caller, socket.create_connection(("127.0.0.1", self._port)) as service:
+            while asked := caller.recv(65536):
+                service.sendall(asked)
+                if not asked.rstrip().endswith(b"}") and asked.startswith(b"POST"):
+                    continue  # the body is still to come
+                answer = service.recv(65536)
+                if self.stolen < self.steal:
+                    self.stolen += 1
+                    return
+                caller.sendall(answer)
+
+    def close(self) -> None:
+        self._listener.close()
+
+
+@contextmanager
+def thief(service: Service, steal: int) -> Iterator[Thief]:
+    made = Thief(service.port, steal)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def test_a_lost_answer_is_asked_for_again_and_nothing_is_done_twice(
+    service: Service, client: c4b.Client, name: str
+) -> None:
+    client.create(name, MODEL, reserve=2.0)
+    with thief(service, 3) as between, c4b.Client(between.url) as unlucky:
+        made = unlucky.decide(name, POOL, BASELINE)
+        assert between.stolen == 3
+    assert client.deployment(name).state.rounds == 1
+    assert [line.id for line in client.decisions(name)] == [made.id]
+
+
+def test_giving_up_says_what_is_known(
+    service: Service, client: c4b.Client, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_LONGEST", 0.01)
+    client.create(name, MODEL)
+    with thief(service, 9) as between, c4b.Client(between.url, attempts=3) as unlucky:
+        with pytest.raises(errors.ServiceUnavailable, match="may have been carried out"):
+            unlucky.decide(name, POOL, BASELINE, request_id="mine")
+        assert between.stolen == 3
+    assert client.deployment(name).state.rounds == 1
+    assert client.decide(name, POOL, BASELINE, request_id="mine").id == f"{name}-1"
+    with (
+        c4b.Client(f"http://127.0.0.1:{free_port()}", attempts=2) as nobody,
+        pytest.raises(errors.ServiceUnavailable, match="2 attempts"),
+    ):
+        nobody.deployments()
+
+
+def test_a_service_that_comes_back(tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path}/back.db"
+    with serving(store, tmp_path / "log") as service, c4b.Client(service.url, attempts=100) as client:
+        client.create("shop", MODEL)
+        before = client.decide("shop", POOL, BASELINE)
+        service.stop()
+        answers = []
+        asking = threading.Thread(
+            target=lambda: answers.append(client.decide("shop", POOL, BASELINE)), daemon=True
+        )
+        asking.start()
+        again = Service(store, tmp_path / "log2", port=service.port)
+        try:
+            asking.join(60.0)
+            assert [each.id for each in answers] == ["shop-2"]
+            assert client.explain("shop", before.id).bank == before.bank
+        finally:
+            again.stop()
