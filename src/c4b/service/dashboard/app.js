@@ -31,6 +31,13 @@ function routed(hash) {
   return missingPage();
 }
 
+// Shows little more than its heading until there is something to show.
+function fresh(hash) {
+  const made = routed(hash);
+  made.element.classList.add("blank");
+  return made;
+}
+
 function decoded(text) {
   try {
     return decodeURIComponent(text);
@@ -56,7 +63,7 @@ function open() {
   }
   address = wanted;
   const before = kept.get(wanted);
-  page = before?.page ?? routed(wanted);
+  page = before?.page ?? fresh(wanted);
   asking = false;
   show(page);
   if (!first) {
@@ -81,7 +88,7 @@ function name(title) {
 // From the beginning, with another token or without.
 function again() {
   kept.clear();
-  page = routed(address);
+  page = fresh(address);
   asking = false;
   show(page);
   live.now();
@@ -110,6 +117,7 @@ function told({ problem, retryAt, last }) {
     if (lost) announce("Connected again");
     banner(null);
     refused(null);
+    page.element.classList.remove("blank");
     name(page.title);
     setText(part("live"), live.paused ? `paused at ${clock(last)}` : `live, updated ${clock(last)}`);
     return;

@@ -10,7 +10,7 @@ export class Intervals {
   #svg = svg("svg", { role: "img", class: "plot intervals" });
   #rows = [];
   #limit = null;
-  #decimals = 3;
+  #gated = true;
 
   constructor() {
     this.element = this.#svg;
@@ -19,10 +19,10 @@ export class Intervals {
 
   // rows: {name, chosen, admissible, joint, upper, estimate, separate, verdict, short}; limit: what the bank
   // affords, or null where that is not one number.
-  show(rows, limit, decimals, label) {
+  show(rows, limit, gated, label) {
     this.#rows = rows;
     this.#limit = limit;
-    this.#decimals = decimals;
+    this.#gated = gated;
     setAttribute(this.#svg, "aria-label", label);
     new ResizeObserver(() => this.#draw()).observe(this.#svg.parentElement);
     this.#draw();
@@ -90,10 +90,10 @@ export class Intervals {
     const parts = [svg("line", { x1: zero, x2: zero, ...ends, class: "zero" })];
     const y = frame.top - 28;
     // only where there is room on that side
-    if (zero - frame.left > 110) {
+    if (this.#gated && zero - frame.left > 110) {
       parts.push(svg("text", { x: zero - 8, y, class: "tick end" }, "← spends the bank"));
     }
-    if (frame.right - zero > 110) {
+    if (this.#gated && frame.right - zero > 90) {
       parts.push(svg("text", { x: zero + 8, y, class: "tick" }, "adds to it →"));
     }
     if (this.#limit !== null) {

@@ -41,6 +41,8 @@ export function whyPage(name, id) {
   function show(why) {
     setText(when, `${name}, policy ${why.policy}, decided ${moment(why.at)}`);
     setText(summary, why.summary);
+    summary.classList.toggle("reason", why.alarm !== null);
+    summary.dataset.health = why.alarm === null ? "" : "alarm";
     const decimals = decimalsFor(contrasts(why));
     if (why.bank === null) facts.set(FIGURES[0], "no gate", "nothing is certified");
     else {
@@ -49,9 +51,11 @@ export function whyPage(name, id) {
     }
     const instead = why.executed ? "another action was executed instead" : "";
     facts.set("Played", played(why.action), instead);
-    facts.set("Certified contrast", fixed(why.certificate, decimals), "at least this, units of reward");
+    const bound = why.bank === null ? "lower bound, not used to decide" : "at least this, units of reward";
+    facts.set("Certified contrast", fixed(why.certificate, decimals), bound);
     const fit = why.candidates.filter((each) => each.admissible).length;
-    facts.set("Admissible", `${count(fit)} of ${count(why.candidates.length)}`, "candidates");
+    if (why.bank === null) facts.set("Admissible", "no gate", plural(why.candidates.length, "candidate"));
+    else facts.set("Admissible", `${count(fit)} of ${count(why.candidates.length)}`, "candidates");
     const [outcome, note] = {
       pending: ["pending", "the reward is not known yet"],
       observed: [number(why.reward), "reward"],
@@ -70,9 +74,9 @@ function contrasts(why) {
   return [why.certificate, ...why.candidates.flatMap((each) => [each.joint, each.upper, each.separate])];
 }
 
-// The chosen one, then by bank after playing it; those without a number last.
-function ordered(candidates) {
-  const value = (each) => each.margin ?? -Infinity;
+// The chosen one, then by bank after playing it, or by UCB without a gate; without a number last.
+function ordered(candidates, gated) {
+  const value = (each) => (gated ? each.margin : each.ucb) ?? -Infinity;
   return [...candidates].sort((a, b) => b.chosen - a.chosen || value(b) - value(a) || a.candidate - b.candidate);
 }
 
@@ -93,7 +97,7 @@ function verdict(each, gated) {
 
 function cases(why) {
   const gated = why.bank !== null;
-  const sorted = ordered(why.candidates);
+  const sorted = ordered(why.candidates, gated);
   if (!sorted.length) return [h("p", { class: "card" }, "There were no candidates, so the baseline was the only choice.")];
   const decimals = decimalsFor(contrasts(why));
   const limit = gated ? affordable(sorted) : null;
@@ -121,7 +125,7 @@ function cases(why) {
     box.tabIndex = -1;
     box.focus({ preventScroll: true });
   });
-  queueMicrotask(() => plot.show(rows.slice(0, SHOWN), limit, decimals, inWords(why, sorted, decimals)));
+  queueMicrotask(() => plot.show(rows.slice(0, SHOWN), limit, gated, inWords(why, sorted, decimals)));
   return [
     h(
       "section",
@@ -139,6 +143,7 @@ function cases(why) {
 function title(why, sorted) {
   const saved = sorted.filter((each) => each.admissible && each.penalty !== null && each.margin < each.penalty).length;
   if (why.bank === null) return "No gate: nothing is certified, the highest UCB was played";
+  if (why.alarm !== null) return "An alarm is on: these certificates are void";
   if (saved) {
     return `${plural(saved, "candidate is", "candidates are")} admissible only because both rewards were bounded jointly`;
   }
@@ -148,7 +153,7 @@ function title(why, sorted) {
 function row(each, gated, decimals) {
   const what = !gated ? "" : each.chosen ? "chosen" : each.admissible ? "admissible" : "not admissible";
   const bank = each.margin === null ? "" : fixed(each.margin, decimals);
-  const sign = each.chosen ? "★ " : each.admissible ? "✓ " : "✕ ";
+  const sign = each.chosen ? "★ " : !gated ? "" : each.admissible ? "✓ " : "✕ ";
   return {
     name: `${sign}candidate ${each.candidate}`,
     chosen: each.chosen,
