@@ -89,6 +89,23 @@ export class Keyed {
   }
 }
 
+// Changes the page so that what is focused, or else what is in the middle, stays where it is seen.
+export function steady(change) {
+  const main = document.querySelector("main");
+  const active = document.activeElement;
+  const seen = (element) => {
+    const { top, bottom } = element.getBoundingClientRect();
+    return bottom > 0 && top < innerHeight;
+  };
+  const held =
+    active !== main && main.contains(active) && seen(active)
+      ? active
+      : document.elementFromPoint(innerWidth / 2, innerHeight / 2);
+  const before = held?.getBoundingClientRect().top;
+  change();
+  if (scrollY > 0 && held?.isConnected) scrollBy(0, held.getBoundingClientRect().top - before);
+}
+
 // Rows of plain text in a table's body; cells that say the same are left alone.
 export function fillRows(body, rows) {
   while (body.rows.length > rows.length) body.deleteRow(-1);

@@ -1,7 +1,7 @@
 // One deployment: the light and its reasons, the course of the bank, the last decisions.
 
 import { get, path } from "../api.js";
-import { h, setAttribute, setText } from "../dom.js";
+import { h, setAttribute, setText, steady } from "../dom.js";
 import { age, constant, count, decimalsFor, number, plural, share } from "../format.js";
 import { Light, mark } from "../health.js";
 import { command, curl, figures, heading, link, trail } from "../parts.js";
@@ -42,7 +42,7 @@ export function deploymentPage(name) {
 
   async function refresh(signal) {
     const { state, configuration } = await get(path(name), signal);
-    show(state, configuration);
+    steady(() => show(state, configuration));
     pending.age();
     if (state.seq === seen || !state.rounds) return;
     const [series, page, waiting] = await Promise.all([
@@ -50,9 +50,11 @@ export function deploymentPage(name) {
       table.newest(signal),
       get(`${path(name, "pending")}?limit=50`, signal),
     ]);
-    course.show(series, state);
-    table.show(page, decimalsFor([configuration.model.noise], 3));
-    pending.show(waiting.pending, state);
+    steady(() => {
+      course.show(series, state);
+      table.show(page, decimalsFor([configuration.model.noise], 3));
+      pending.show(waiting.pending, state);
+    });
     seen = state.seq; // only now: what failed is asked again
   }
 

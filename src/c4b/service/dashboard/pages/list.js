@@ -1,7 +1,7 @@
 // All deployments, the worst first.
 
 import { get, path } from "../api.js";
-import { h, Keyed, setAttribute, setText } from "../dom.js";
+import { h, Keyed, setAttribute, setText, steady } from "../dom.js";
 import { age, constant, count, moment, number, plural, share } from "../format.js";
 import { gravity, Light, mark, word } from "../health.js";
 import { caption, cell, command, curl, heading, link, tableHead } from "../parts.js";
@@ -41,7 +41,7 @@ export function listPage() {
     full.hidden = !items.length;
     empty.hidden = items.length > 0;
     if (!items.length && !empty.firstChild) empty.append(...invitation());
-    rows.show(items);
+    steady(() => rows.show(items));
     setText(summary, inWords(items));
     title = `${mark(items[0]?.health)}Deployments`;
   }
