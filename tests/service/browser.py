@@ -100,6 +100,32 @@ def too_wide(page: Page) -> int:
     return int(page.evaluate("document.documentElement.scrollWidth - innerWidth"))
 
 
+def crowded(page: Page) -> list[str]:
+    """Labels in charts that lie over each other or are cut off."""
+    return list(page.evaluate(_CROWDED))
+
+
+_CROWDED = """() => {
+  const found = [];
+  for (const plot of document.querySelectorAll("svg.plot")) {
+    const frame = plot.getBoundingClientRect();
+    const texts = [...plot.querySelectorAll("text")];
+    const labels = texts.map((text) => [text.textContent, text.getBoundingClientRect()]);
+    labels.forEach(([text, box], n) => {
+      if (!box.width) return;
+      if (box.left < frame.left - 1 || box.right > frame.right + 1) found.push(`${text} is cut off`);
+      if (box.top < frame.top - 1 || box.bottom > frame.bottom + 1) found.push(`${text} is cut off`);
+      for (const [other, its] of labels.slice(n + 1)) {
+        const wide = Math.min(box.right, its.right) - Math.max(box.left, its.left);
+        const high = Math.min(box.bottom, its.bottom) - Math.max(box.top, its.top);
+        if (wide > 1 && high > 4) found.push(`${text} over ${other}`);
+      }
+    });
+  }
+  return found;
+}"""
+
+
 def faint(page: Page) -> list[str]:
     """Texts whose contrast with what is behind them is below 4.5 : 1."""
     return list(page.evaluate(_FAINT))

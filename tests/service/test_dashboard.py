@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 import c4b.service
-from service.browser import PHONE, chromium, faint, nameless, too_wide, witness
+from service.browser import PHONE, chromium, crowded, faint, nameless, too_wide, witness
 from serving import Service, serving
 
 if TYPE_CHECKING:
@@ -238,7 +238,10 @@ def test_any_number_of_decisions_on_a_phone_and_a_desk(
                     continue
                 page = seen.open(hash_)
                 expect(page.get_by_text("live, updated")).to_be_visible()
+                page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+                page.wait_for_timeout(100)
                 assert too_wide(page) <= 0
+                assert crowded(page) == []
                 assert nameless(page) == []
                 unscoped = page.locator("th:not([scope])").count()
                 assert unscoped == 0

@@ -1,7 +1,7 @@
 // The shell: which page is open, whether it is live, and what to do when it is not.
 
 import { hasToken, keepToken, Problem } from "./api.js";
-import { h, setText } from "./dom.js";
+import { h, setProse, setText } from "./dom.js";
 import { clock } from "./format.js";
 import { announce } from "./health.js";
 import { Live } from "./live.js";
@@ -139,7 +139,7 @@ function banner(problem, seconds, last) {
   if (problem === null) return;
   const what = problem.status === 0 ? "Connection lost" : "The service has a problem";
   const when = last ? `last update ${clock(last)}` : "no data yet";
-  setText(part("banner-text"), `${what}, retrying in ${seconds} s, ${when}: ${problem.message}.`);
+  setProse(part("banner-text"), `${what}, retrying in ${seconds} s, ${when}: ${problem.message}.`);
 }
 
 // An answer that trying again will hardly change.
@@ -151,7 +151,8 @@ function refused(problem) {
     problem.status === 403
       ? "Use “Forget token” and enter one that covers this; a read token is enough for this page."
       : "";
-  const told = h("p", { class: "reason", "data-health": "alarm", role: "alert" }, `${what}: ${problem.message}. ${remedy}`);
+  const told = h("p", { class: "reason", "data-health": "alarm", role: "alert" });
+  setProse(told, `${what}: ${problem.message}. ${remedy}`);
   main.prepend(h("div", { class: "refused" }, told, h("p", {}, h("a", { href: "#/" }, "All deployments"))));
 }
 

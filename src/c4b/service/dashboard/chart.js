@@ -52,7 +52,7 @@ export class Chart {
     );
     const box = h("div", { class: "scroll", tabindex: "0", role: "region" }, table);
     box.setAttribute("aria-label", `${options.name}: numbers`);
-    this.#numbers = disclosure("Numbers", box, () => this.#list());
+    this.#numbers = disclosure("Numbers", box, () => this.#view && this.#list());
     this.element = h(
       "figure",
       { class: "chart", "aria-labelledby": this.#id },
@@ -104,6 +104,7 @@ export class Chart {
     if (bounds.length) low = Math.max(low, bounds[0]);
     if (bounds.length > 1) high = Math.min(high, bounds[1]);
     if (whole) high = Math.max(high, 2);
+    if (danger && [...known, ...always].every((value) => value === 0)) high = 1;
     if (danger) low = Math.min(low, -0.1 * high);
 
     const up = ticks(low, high, height / 48, whole);

@@ -28,6 +28,17 @@ export function setText(node, text) {
   if (node.textContent !== told) node.textContent = told;
 }
 
+// The same for a sentence in which `commands` stand between back quotes.
+const sentences = new WeakMap();
+
+export function setProse(node, text) {
+  if (sentences.get(node) === text) return;
+  sentences.set(node, text);
+  const parts = text.split("`");
+  const whole = parts.length % 2 === 1; // every quote has its partner
+  node.replaceChildren(...(whole ? parts.map((part, n) => (n % 2 ? h("code", {}, part) : part)) : [text]));
+}
+
 export function setAttribute(node, name, value) {
   if (node.getAttribute(name) !== String(value)) node.setAttribute(name, value);
 }

@@ -50,9 +50,9 @@ export function plural(value, one, many = `${one}s`) {
 export function share(part, whole) {
   if (!whole) return NONE;
   const percent = (100 * part) / whole;
-  if (percent > 0 && percent < 0.1) return "< 0.1 %";
-  if (percent < 100 && percent > 99.9) return "> 99.9 %";
-  return `${plain(percent, percent === 0 || percent === 100 ? 0 : 1)} %`;
+  if (percent > 0 && percent < 0.1) return "<\u00a00.1\u00a0%";
+  if (percent < 100 && percent > 99.9) return ">\u00a099.9\u00a0%";
+  return `${plain(percent, percent === 0 || percent === 100 ? 0 : 1)}\u00a0%`;
 }
 
 export function age(seconds) {

@@ -1,7 +1,7 @@
 // One deployment: the light and its reasons, the course of the bank, the last decisions.
 
 import { get, path } from "../api.js";
-import { h, setAttribute, setText, steady } from "../dom.js";
+import { h, setAttribute, setProse, setText, steady } from "../dom.js";
 import { age, constant, count, decimalsFor, number, plural, share } from "../format.js";
 import { Light, mark } from "../health.js";
 import { command, curl, figures, heading, link, trail } from "../parts.js";
@@ -79,7 +79,7 @@ function why(box, state) {
     box.replaceChildren(...state.reasons.map(() => h("p", { class: "reason" })));
   }
   state.reasons.forEach((reason, n) => {
-    setText(box.children[n], reason);
+    setProse(box.children[n], reason);
     setAttribute(box.children[n], "data-health", state.health);
   });
 }
