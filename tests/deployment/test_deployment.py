@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import c4b
-from c4b import Deployment, Policy
+from c4b import Decision, Deployment, Policy
 from c4b.errors import (
     ContradictoryOutcome,
     ContradictoryRequest,
@@ -334,3 +334,33 @@ def test_a_refuted_model_is_recorded_and_latches(url: str) -> None:
         assert "ALARM" in dep.explain(told.decision.id).summary
         assert in_agreement(dep)
         assert dep.audit().clean
+
+
+def test_requests_of_several_callers_in_one_commit(url: str) -> None:
+    """One that cannot be decided gets its error, the others their decisions."""
+    rng = np.random.default_rng(4)
+    with create(url) as dep:
+        pools = [rivals(rng) for _ in range(5)]
+        asked = [dep.request(pool, BASELINE, f"r-{n}", {"n": n}) for n, pool in enumerate(pools)]
+        first = dep.decide_each(asked[:3])
+        assert [made.id for made in first if isinstance(made, Decision)] == [
+            f"shop-{n}" for n in (1, 2, 3)
+        ]
+        before = dep.state().seq
+        mixed = dep.decide_each([asked[0], dep.request(pools[1], BASELINE, "r-0"), asked[3], asked[4]])
+        assert mixed[0] == first[0]
+        assert isinstance(mixed[1], ContradictoryRequest)
+        assert [getattr(made, "id", None) for made in mixed[2:]] == [f"shop-{before + n}" for n in (1, 2)]
+        twins = dep.decide_each([dep.request(pools[0], BASELINE, "twin")] * 2)
+        assert twins[0] == twins[1]
+        assert dep.decide_each([]) == []
+
+        told = dep.observe_each([("shop-1", 0.5), ("shop-9999", 0.5), ("shop-2", 0.4)])
+        assert [type(each) for each in told] == [type(None), UnknownDecision, type(None)]
+        assert dep.observe_each([("shop-1", 0.5), ("shop-3", 0.3)]) == [None, None]
+        again = dep.observe_each([("shop-1", 0.6)])
+        assert isinstance(again[0], ContradictoryOutcome)
+        assert in_agreement(dep)
+        assert dep.audit().clean
+    apart = dep.decide_each([asked[0], asked[1]])  # closed: the store's fault is everybody's
+    assert all(isinstance(error, StoreUnavailable) for error in apart)

@@ -145,7 +145,7 @@ def test_a_graceful_stop_finishes_what_is_under_way(sqlite_url: str, tmp_path: P
         for caller in callers:
             caller.start()
         time.sleep(1.0)
-        assert service.stop() == 0
+        assert service.stop() == 0  # an orderly end, not a death by signal
         for caller in callers:
             caller.join(30.0)
         assert set(answers) <= {200, "cut"}

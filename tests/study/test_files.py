@@ -1,13 +1,17 @@
 """Study files: what they may say, and how each mistake is answered."""
 
+import json
+import pickle
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from c4b import policies
 from c4b.errors import InvalidInput
 from c4b.study import files
 from c4b.study.plan import Method, Setting, Study
+from c4b.study.run import run
 from c4b.study.simulate import simulate
 from small import TOML, study_file
 
@@ -73,7 +77,16 @@ BAD = {  # text of the file, the key as the file spells it, part of the remedy
     "a forced phase that is a number": (
         edited('"contrast"', '{policy = "contrast", after_forced_phase = 1}'),
         "methods.after_forced_phase", "True or False"),
-    "a method that is a number": (edited('"contrast"', "3"), "methods", "must be a name or"),
+    "a method that is a number": (edited('"contrast"', "3"), "methods", "must be a name,"),
+    "a policy and its parts": (
+        edited('"contrast"', '{policy = "contrast", score = "mean"}'), "methods.score", "not both"),
+    "parts without a ledger": (
+        edited('"contrast"', '{label = "x", score = "mean"}'), "methods", "ledger"),
+    "parts without a label": (edited('"contrast"', '{ledger = "carry"}'), "methods.label", "text"),
+    "parts that do not go together": (
+        edited('"contrast"', '{label = "x", ledger = "revalue"}'), "methods.ledger", "does not go with"),
+    "an unknown part": (
+        edited('"contrast"', '{label = "x", ledger = "cary"}'), "methods.ledger", "'carry'"),
     "a label that is a number": (
         edited('"contrast"', '{policy = "contrast", label = 3}'), "methods.label", "text"),
     "duplicate labels": (edited('"contrast"', '"refresh"'), "methods", "its own label"),
@@ -241,3 +254,16 @@ def test_the_forced_phase_of_the_theory_sheet(rho: float, forced: int) -> None:
 def test_every_field_of_a_setting_has_a_key_in_the_file() -> None:
     reachable = {field for keys in files.SECTIONS.values() for field in keys.values()}
     assert reachable == set(Setting.__slots__)
+
+
+def test_a_policy_by_its_parts(tmp_path: Path) -> None:
+    """It runs like a registered one, and other processes need not know its name."""
+    parts = '{label = "mine", ledger = "refresh", selection = "propose", score = "mean"}'
+    study = files.load(study_file(tmp_path, edited('"contrast"', parts)))
+    mine = study.methods[0]
+    assert (mine.label, mine.composition.selection, mine.composition.score) == ("mine", "propose", "mean")
+    assert Study.from_dict(json.loads(json.dumps(study.to_dict()))) == study
+    assert pickle.loads(pickle.dumps(study)) == study
+    assert "mine" not in policies.names()
+    found = run(study.with_(episodes=2), tmp_path / "out")
+    assert set(found.frame["method"].unique()) == {method.label for method in study.methods}

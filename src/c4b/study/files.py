@@ -11,6 +11,7 @@ from typing import Any
 
 from c4b import _validate
 from c4b.errors import InvalidInput
+from c4b.policies.composition import Composition
 from c4b.study import candidates
 from c4b.study.plan import Method, Setting, Study
 
@@ -34,7 +35,8 @@ SECTIONS: dict[str, dict[str, str]] = {
 TOP = ("name", "title", "episodes", "seed", "methods")
 WHOLE = ("count", "rounds", "history_size")
 VECTORS = ("theta", "baseline")
-METHOD_KEYS = ("label", "policy", "confidence", "after_forced_phase")
+PART_KEYS = ("certificate", "ledger", "selection", "score", "latches")
+METHOD_KEYS = ("label", "policy", "confidence", "after_forced_phase", *PART_KEYS)
 
 
 class StudyFileError(InvalidInput):
@@ -157,18 +159,30 @@ def _methods(where: str, value: Any) -> list[Method]:
     for entry in value:
         if isinstance(entry, str):
             entry = {"policy": entry}  # noqa: PLW2901 (the short form of the same thing)
-        if not isinstance(entry, dict) or "policy" not in entry:
-            raise StudyFileError(
-                f"{where}: methods", entry, 'must be a name or {policy = "…", label = "…"}'
-            )
+        if not isinstance(entry, dict) or ("policy" in entry) == ("ledger" in entry):
+            remedy = 'must be a name, {policy = "…", label = "…"}, or {label = "…", ledger = "…", …}'
+            raise StudyFileError(f"{where}: methods", entry, remedy)
         _known(where, "methods", entry, METHOD_KEYS)
-        label = _text(where, "methods.label", entry.get("label", entry["policy"]))
+        label = _text(where, "methods.label", entry.get("label", entry.get("policy")))
         try:
             late = _validate.boolean("after_forced_phase", entry.get("after_forced_phase", False))
-            methods.append(Method(label, entry["policy"], entry.get("confidence"), late))
+            own = _composed(label, entry)
+            methods.append(Method(label, entry.get("policy", label), entry.get("confidence"), late, own))
         except InvalidInput as error:
             raise _named(where, error, {key: f"methods.{key}" for key in METHOD_KEYS}) from error
     return methods
+
+
+def _composed(label: str, entry: dict[str, Any]) -> Composition | None:
+    """A policy given by its parts instead of a name."""
+    parts = {key: entry[key] for key in PART_KEYS if key in entry}
+    if "policy" in entry:
+        if parts:
+            key, value = next(iter(parts.items()))
+            raise InvalidInput(key, value, "give a policy's name or its parts, not both")
+        return None
+    _validate.boolean("latches", parts.get("latches", False))
+    return Composition(label, **{"certificate": "joint", "selection": "filter", "summary": "", **parts})
 
 
 def _known(where: str, section: str, content: dict[str, Any], keys: Any) -> None:

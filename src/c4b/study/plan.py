@@ -130,22 +130,27 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A column of the study: a registered policy, perhaps with a confidence choice of its own."""
+    """A column of the study: a policy, perhaps with a confidence choice of its own."""
 
     label: str
     policy: str
     confidence: str | None = None
     after_forced_phase: bool = False
     """Play the baseline for as long as any set-certified gate must; see ``Setting.forced_rounds``."""
+    parts: Composition | None = None
+    """The policy itself; None looks ``policy`` up among those registered *here*, for good: the other
+    processes that take part may not know it."""
 
     def __post_init__(self) -> None:
-        compositions.get(self.policy)
+        if self.parts is None:
+            object.__setattr__(self, "parts", compositions.get(self.policy))
         if self.confidence is not None:
             _validate.name("confidence", self.confidence, CONFIDENCES)
 
     @property
     def composition(self) -> Composition:
-        return compositions.get(self.policy)
+        assert self.parts is not None
+        return self.parts
 
     def confidence_in(self, setting: Setting) -> str:
         """The method's own choice, else the setting's, else the policy's."""
@@ -199,7 +204,9 @@ class Study:
             Setting(**{**told, "theta": tuple(told["theta"]), "baseline": tuple(told["baseline"])})
             for told in data["settings"]
         ]
-        methods = [Method(**method) for method in data["methods"]]
+        methods = [
+            Method(**{**method, "parts": Composition(**method["parts"])}) for method in data["methods"]
+        ]
         return cls(
             data["name"],
             data["title"],

@@ -1,0 +1,45 @@
+"""The demo as a newcomer starts it: alive within a minute, three pages, one alarm."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import httpx
+
+from serving import C4B, free_port
+
+
+def test_demo(tmp_path: Path) -> None:
+    port = free_port()
+    with (tmp_path / "log").open("wb") as log:
+        command = [*C4B, "demo", "--port", str(port), "--pace", "0.02"]
+        folder = {**os.environ, "TMPDIR": str(tmp_path)}
+        process = subprocess.Popen(command, stdout=log, stderr=log, env=folder)
+    try:
+        found: dict[str, dict[str, object]] = {}
+        deadline = time.monotonic() + 180.0
+        while time.monotonic() < deadline:
+            try:
+                told = httpx.get(f"http://127.0.0.1:{port}/v1/deployments", timeout=10.0).json()
+            except httpx.TransportError:
+                time.sleep(0.2)
+                continue
+            found = {state["name"]: state for state in told["deployments"]}
+            if len(found) == 3 and found["search"]["health"] == "alarm":
+                break
+            time.sleep(0.5)
+        assert sorted(found) == ["checkout", "homepage", "search"]
+        assert found["search"]["health"] == "alarm"  # its world changed, and the data said so
+        assert found["homepage"]["health"] == "ok"
+        assert found["homepage"]["bank"] > 0.0  # type: ignore[operator]
+        said = (tmp_path / "log").read_text()
+        assert f"http://127.0.0.1:{port}/" in said
+        assert "stopped" not in said
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(30.0)
+    assert not list(tmp_path.glob("c4b-demo-*"))  # thrown away, as promised

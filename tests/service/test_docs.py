@@ -1,0 +1,75 @@
+"""The page on operating and README's section on the service: every snippet runs, every name exists."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from c4b.service import grafana
+from serving import Service, serving
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/operating.md").read_text()
+README = (ROOT / "README.md").read_text().split("## Serve it")[1].split("\n## ")[0]
+
+
+def snippets(text: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+def shell(code: str, folder: Path) -> str:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["sh", "-e", "-c", code],
+        env={**os.environ, "PATH": path},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped-def]
+    folder = tmp_path_factory.mktemp("docs")
+    with serving(f"sqlite:///{folder}/shop.db", folder / "log") as service:
+        yield service, folder
+
+
+def test_the_page_in_its_order(running: tuple[Service, Path]) -> None:
+    """The service is started by the fixture, with the command that the page gives."""
+    service, folder = running
+    start, tokens, use, backup = snippets(PAGE, "sh")
+    assert start.startswith("c4b serve --store sqlite:///shop.db")
+    said = shell(use.replace("localhost:8000", f"127.0.0.1:{service.port}"), folder)
+    assert '"id":"homepage-1"' in said
+    assert '"outcome":"observed"' in said
+    assert "homepage: clean" in shell(backup, folder)
+    created = shell(tokens, folder)
+    assert len(re.findall(r"^c4b_\w+_\S+$", created, re.MULTILINE)) == 3
+    assert "web shop" in created
+
+
+def test_readme_section(service: Service, capsys: pytest.CaptureFixture[str]) -> None:
+    (code,) = snippets(README, "python")
+    exec(compile(code.replace("http://127.0.0.1:8000", service.url), "snippet", "exec"), {})
+    assert "bank" in capsys.readouterr().out
+
+
+def test_names_on_the_page_exist() -> None:
+    here = Path(__file__).parent
+    for name in re.findall(r"(test_\w+\.py)", PAGE):
+        assert (here / name).exists(), name
+    everything = "".join(path.read_text() for path in here.glob("test_*.py"))
+    for name in re.findall(r"::(test_\w+)", PAGE):
+        assert f"def {name}(" in everything, name
+    known = str(grafana.dashboard())
+    for metric in set(re.findall(r"\bc4b_(?!\w*token)[a-z]+_\w+|\bc4b_(?:bank|alarm)\b", PAGE)):
+        assert metric in known, metric
