@@ -1,7 +1,7 @@
 // The shell: which page is open, whether it is live, and what to do when it is not.
 
 import { hasToken, keepToken, Problem } from "./api.js";
-import { h, setText } from "./dom.js";
+import { h, setProse, setText } from "./dom.js";
 import { clock } from "./format.js";
 import { announce } from "./health.js";
 import { Live } from "./live.js";
@@ -31,6 +31,13 @@ function routed(hash) {
   return missingPage();
 }
 
+// Shows little more than its heading until there is something to show.
+function fresh(hash) {
+  const made = routed(hash);
+  made.element.classList.add("blank");
+  return made;
+}
+
 function decoded(text) {
   try {
     return decodeURIComponent(text);
@@ -56,7 +63,7 @@ function open() {
   }
   address = wanted;
   const before = kept.get(wanted);
-  page = before?.page ?? routed(wanted);
+  page = before?.page ?? fresh(wanted);
   asking = false;
   show(page);
   if (!first) {
@@ -81,7 +88,7 @@ function name(title) {
 // From the beginning, with another token or without.
 function again() {
   kept.clear();
-  page = routed(address);
+  page = fresh(address);
   asking = false;
   show(page);
   live.now();
@@ -110,6 +117,7 @@ function told({ problem, retryAt, last }) {
     if (lost) announce("Connected again");
     banner(null);
     refused(null);
+    page.element.classList.remove("blank");
     name(page.title);
     setText(part("live"), live.paused ? `paused at ${clock(last)}` : `live, updated ${clock(last)}`);
     return;
@@ -131,7 +139,7 @@ function banner(problem, seconds, last) {
   if (problem === null) return;
   const what = problem.status === 0 ? "Connection lost" : "The service has a problem";
   const when = last ? `last update ${clock(last)}` : "no data yet";
-  setText(part("banner-text"), `${what}, retrying in ${seconds} s, ${when}: ${problem.message}.`);
+  setProse(part("banner-text"), `${what}, retrying in ${seconds} s, ${when}: ${problem.message}.`);
 }
 
 // An answer that trying again will hardly change.
@@ -143,7 +151,8 @@ function refused(problem) {
     problem.status === 403
       ? "Use “Forget token” and enter one that covers this; a read token is enough for this page."
       : "";
-  const told = h("p", { class: "reason", "data-health": "alarm", role: "alert" }, `${what}: ${problem.message}. ${remedy}`);
+  const told = h("p", { class: "reason", "data-health": "alarm", role: "alert" });
+  setProse(told, `${what}: ${problem.message}. ${remedy}`);
   main.prepend(h("div", { class: "refused" }, told, h("p", {}, h("a", { href: "#/" }, "All deployments"))));
 }
 

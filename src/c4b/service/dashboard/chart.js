@@ -52,7 +52,7 @@ export class Chart {
     );
     const box = h("div", { class: "scroll", tabindex: "0", role: "region" }, table);
     box.setAttribute("aria-label", `${options.name}: numbers`);
-    this.#numbers = disclosure("Numbers", box, () => this.#list());
+    this.#numbers = disclosure("Numbers", box, () => this.#view && this.#list());
     this.element = h(
       "figure",
       { class: "chart", "aria-labelledby": this.#id },
@@ -104,17 +104,19 @@ export class Chart {
     if (bounds.length) low = Math.max(low, bounds[0]);
     if (bounds.length > 1) high = Math.min(high, bounds[1]);
     if (whole) high = Math.max(high, 2);
+    if (danger && [...known, ...always].every((value) => value === 0)) high = 1;
     if (danger) low = Math.min(low, -0.1 * high);
 
     const up = ticks(low, high, height / 48, whole);
     const decimals = tickDecimals(up);
     const labels = up.map((value) => fixed(value, decimals));
     const left = Math.max(58, 14 + 6.8 * Math.max(...labels.map((label) => label.length)));
-    const frame = { left, right: width - 14, top: 24, bottom: height - 40 };
+    const frame = { left, right: width - 14, top: 30, bottom: height - 45 };
     const first = round[0];
     const last = round.at(-1);
-    const x = linear([first, last], [frame.left + 6, frame.right - 6]);
-    const place = (n) => (first === last ? (frame.left + frame.right) / 2 : x(round[n]));
+    const alone = (frame.left + frame.right) / 2;
+    const x = first === last ? () => alone : linear([first, last], [frame.left + 6, frame.right - 6]);
+    const place = (n) => x(round[n]);
     const y = linear([low, high], [frame.bottom, frame.top]);
     this.#place = { place, y, frame };
 
@@ -127,12 +129,12 @@ export class Chart {
         svg("text", { x: frame.left - 7, y: at + 4, class: "tick end" }, labels[n]),
       );
     });
-    parts.push(...this.#across(frame, place));
+    parts.push(...this.#across(frame, x));
     if (kind === "area") parts.push(area(values, place, y, y(Math.max(0, low))));
     if (zero) {
       parts.push(svg("line", { x1: frame.left, x2: frame.right, y1: y(0), y2: y(0), class: "zero" }));
     }
-    if (reference) parts.push(...referenceLine(frame, y, reference));
+    if (reference) parts.push(...referenceLine(frame, y, reference, values));
     if (kind === "dots") {
       values.forEach((value, n) => {
         if (value !== null) parts.push(svg("circle", { cx: place(n), cy: y(value), r: 2, class: "dot" }));
@@ -174,25 +176,25 @@ export class Chart {
   }
 
   // Two rows under the axis: the decision's number and its time.
-  #across(frame, place) {
+  #across(frame, x) {
     const { round, at } = this.#view;
     const span = new Date(at.at(-1)) - new Date(at[0]);
     const wanted = Math.max(1, Math.floor((frame.right - frame.left) / 110));
     const places = ticks(round[0], round.at(-1), wanted, true);
     const parts = [
-      svg("text", { x: frame.left - 7, y: frame.bottom + 16, class: "tick end" }, "decision"),
-      svg("text", { x: frame.left - 7, y: frame.bottom + 31, class: "tick end faint" }, "time"),
+      svg("text", { x: frame.left - 7, y: frame.bottom + 20, class: "tick end" }, "decision"),
+      svg("text", { x: frame.left - 7, y: frame.bottom + 35, class: "tick end faint" }, "time"),
     ];
     for (const value of places) {
       const n = nearest(round, value);
-      const middle = place(n);
+      const middle = x(value);
       const label = tickTime(at[n], span);
       const half = Math.max(label.length, count(value).length) * 3.4;
       const inside = Math.min(Math.max(middle, frame.left + half), frame.right + 12 - half);
       parts.push(
         svg("line", { x1: middle, x2: middle, y1: frame.bottom, y2: frame.bottom + 4, class: "notch" }),
-        svg("text", { x: inside, y: frame.bottom + 16, class: "tick middle" }, count(round[n])),
-        svg("text", { x: inside, y: frame.bottom + 31, class: "tick middle faint" }, label),
+        svg("text", { x: inside, y: frame.bottom + 20, class: "tick middle" }, count(value)),
+        svg("text", { x: inside, y: frame.bottom + 35, class: "tick middle faint" }, label),
       );
     }
     return parts;
@@ -287,10 +289,14 @@ function area(values, place, y, floor) {
   return svg("path", { d: shapes.join(""), class: "area" });
 }
 
-function referenceLine(frame, y, { value, name }) {
+// Its name stands at the end from which the line is farther away.
+function referenceLine(frame, y, { value, name }, values) {
   const at = y(value);
+  const far = (other) => Math.abs((other ?? value) - value);
+  const end = far(values.at(-1)) >= far(values[0]);
+  const place = end ? { x: frame.right - 6, class: "reference-name end" } : { x: frame.left + 6, class: "reference-name" };
   return [
     svg("line", { x1: frame.left, x2: frame.right, y1: at, y2: at, class: "reference" }),
-    svg("text", { x: frame.left + 6, y: at - 5, class: "reference-name" }, name),
+    svg("text", { ...place, y: at - 6 }, name),
   ];
 }

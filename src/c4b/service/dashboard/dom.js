@@ -28,6 +28,17 @@ export function setText(node, text) {
   if (node.textContent !== told) node.textContent = told;
 }
 
+// The same for a sentence in which `commands` stand between back quotes.
+const sentences = new WeakMap();
+
+export function setProse(node, text) {
+  if (sentences.get(node) === text) return;
+  sentences.set(node, text);
+  const parts = text.split("`");
+  const whole = parts.length % 2 === 1; // every quote has its partner
+  node.replaceChildren(...(whole ? parts.map((part, n) => (n % 2 ? h("code", {}, part) : part)) : [text]));
+}
+
 export function setAttribute(node, name, value) {
   if (node.getAttribute(name) !== String(value)) node.setAttribute(name, value);
 }
@@ -87,6 +98,23 @@ export class Keyed {
     this.#shown.set(this.#key(item), made);
     return made;
   }
+}
+
+// Changes the page so that what is focused, or else what is in the middle, stays where it is seen.
+export function steady(change) {
+  const main = document.querySelector("main");
+  const active = document.activeElement;
+  const seen = (element) => {
+    const { top, bottom } = element.getBoundingClientRect();
+    return bottom > 0 && top < innerHeight;
+  };
+  const held =
+    active !== main && main.contains(active) && seen(active)
+      ? active
+      : document.elementFromPoint(innerWidth / 2, innerHeight / 2);
+  const before = held?.getBoundingClientRect().top;
+  change();
+  if (scrollY > 0 && held?.isConnected) scrollBy(0, held.getBoundingClientRect().top - before);
 }
 
 // Rows of plain text in a table's body; cells that say the same are left alone.

@@ -21,8 +21,16 @@ export function fixed(value, decimals) {
   return value === null || value === undefined ? NONE : plain(value, decimals);
 }
 
-export function number(value, digits = 4) {
-  return value === null || value === undefined ? NONE : plain(value, decimalsFor([value], digits));
+// One number by itself: three decimals, fewer for large ones, more for tiny ones.
+export function number(value) {
+  if (value === null || value === undefined) return NONE;
+  const size = Math.abs(value);
+  return plain(value, size >= 1 ? decimalsFor([value], 4) : size >= 0.01 ? 3 : size ? decimalsFor([value], 2) : 0);
+}
+
+// A number that somebody chose: as it was written, without zeros at its end.
+export function constant(value) {
+  return value === null || value === undefined ? NONE : String(Number(value.toPrecision(6))).replace("-", "−");
 }
 
 export function signed(value, decimals) {
@@ -42,9 +50,9 @@ export function plural(value, one, many = `${one}s`) {
 export function share(part, whole) {
   if (!whole) return NONE;
   const percent = (100 * part) / whole;
-  if (percent > 0 && percent < 0.1) return "< 0.1 %";
-  if (percent < 100 && percent > 99.9) return "> 99.9 %";
-  return `${plain(percent, percent === 0 || percent === 100 ? 0 : 1)} %`;
+  if (percent > 0 && percent < 0.1) return "<\u00a00.1\u00a0%";
+  if (percent < 100 && percent > 99.9) return ">\u00a099.9\u00a0%";
+  return `${plain(percent, percent === 0 || percent === 100 ? 0 : 1)}\u00a0%`;
 }
 
 export function age(seconds) {

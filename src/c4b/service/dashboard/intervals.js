@@ -10,19 +10,19 @@ export class Intervals {
   #svg = svg("svg", { role: "img", class: "plot intervals" });
   #rows = [];
   #limit = null;
-  #decimals = 3;
+  #gated = true;
 
   constructor() {
     this.element = this.#svg;
     this.#svg.style.setProperty("width", "100%");
   }
 
-  // rows: {name, chosen, admissible, joint, upper, estimate, separate, verdict}; limit: what the bank
+  // rows: {name, chosen, admissible, joint, upper, estimate, separate, verdict, short}; limit: what the bank
   // affords, or null where that is not one number.
-  show(rows, limit, decimals, label) {
+  show(rows, limit, gated, label) {
     this.#rows = rows;
     this.#limit = limit;
-    this.#decimals = decimals;
+    this.#gated = gated;
     setAttribute(this.#svg, "aria-label", label);
     new ResizeObserver(() => this.#draw()).observe(this.#svg.parentElement);
     this.#draw();
@@ -38,19 +38,21 @@ export class Intervals {
     if (!width) return;
     const narrow = width < NARROW;
     const tall = narrow ? 50 : 32;
-    const frame = { left: narrow ? 12 : 150, right: width - (narrow ? 12 : 190), top: 46 };
+    const side = 30 + 6.9 * Math.max(...this.#rows.map((row) => row.verdict.length));
+    const frame = { left: narrow ? 12 : 150, right: width - (narrow ? 12 : side), top: 46 };
     frame.bottom = frame.top + tall * this.#rows.length;
     const known = this.#rows.flatMap((row) => [row.joint, row.upper, row.estimate, row.separate]);
     const [low, high] = extent([...known, 0, this.#limit].filter((value) => value !== null));
     const x = linear([low, high], [frame.left, frame.right]);
     const inside = (value) => Math.min(Math.max(value, frame.left), frame.right);
-    const parts = [this.#hatch(), ...this.#axis(frame, x, low, high)];
+    const layers = { bands: [], bars: [], front: [] };
     this.#rows.forEach((row, n) => {
       const top = frame.top + n * tall;
       const middle = narrow ? top + 34 : top + tall / 2;
-      parts.push(this.#row(row, { top, middle, tall, width, narrow, frame }, (value) => inside(x(value))));
+      this.#row(layers, row, { top, middle, tall, width, narrow, frame }, (value) => inside(x(value)));
     });
-    parts.push(...this.#marks(frame, x));
+    const axis = this.#axis(frame, x, low, high);
+    const parts = [this.#hatch(), ...layers.bands, ...axis, ...layers.bars, ...this.#marks(frame, x), ...layers.front];
     const height = frame.bottom + 44;
     setAttribute(this.#svg, "viewBox", `0 0 ${width} ${height}`);
     this.#svg.style.setProperty("height", `${height}px`);
@@ -88,10 +90,10 @@ export class Intervals {
     const parts = [svg("line", { x1: zero, x2: zero, ...ends, class: "zero" })];
     const y = frame.top - 28;
     // only where there is room on that side
-    if (zero - frame.left > 110) {
+    if (this.#gated && zero - frame.left > 110) {
       parts.push(svg("text", { x: zero - 8, y, class: "tick end" }, "← spends the bank"));
     }
-    if (frame.right - zero > 110) {
+    if (this.#gated && frame.right - zero > 90) {
       parts.push(svg("text", { x: zero + 8, y, class: "tick" }, "adds to it →"));
     }
     if (this.#limit !== null) {
@@ -100,38 +102,39 @@ export class Intervals {
     return parts;
   }
 
-  #row(row, at, x) {
+  #row({ bands, bars, front }, row, at, x) {
     const { top, middle, tall, width, narrow, frame } = at;
-    const group = svg("g", { class: row.chosen ? "candidate chosen" : "candidate" });
-    if (row.chosen) group.append(svg("rect", { x: 0, y: top, width, height: tall, rx: 5, class: "band" }));
+    if (row.chosen) bands.push(svg("rect", { x: 0, y: top, width, height: tall, rx: 5, class: "band" }));
     const line = narrow ? top + 17 : middle + 4;
-    const name = { x: narrow ? 10 : 12, y: line, class: "row-name" };
+    const strong = row.chosen ? " chosen" : "";
+    const name = { x: narrow ? 10 : 12, y: line, class: `row-name${strong}` };
     const side = narrow
-      ? { x: width - 10, y: line, class: "verdict end" }
-      : { x: frame.right + 16, y: line, class: "verdict" };
-    group.append(svg("text", name, row.name), svg("text", side, row.verdict));
+      ? { x: width - 10, y: line, class: `verdict end${strong}` }
+      : { x: frame.right + 16, y: line, class: `verdict${strong}` };
+    front.push(svg("text", name, row.name), svg("text", side, narrow ? row.short : row.verdict));
     if (row.joint === null) {
-      const told = { x: (frame.left + frame.right) / 2, y: middle + 4, class: "cannot middle" };
-      group.append(svg("text", told, "cannot be certified"));
-      return group;
+      const told = { x: (frame.left + frame.right) / 2, y: middle + 4, class: `cannot middle${strong}` };
+      front.push(svg("text", told, "cannot be certified"));
+      return;
     }
     const from = x(row.joint);
-    const to = row.upper === null ? from : x(row.upper);
     if (row.separate !== null) {
       const low = x(row.separate);
       const box = { x: low, y: middle - 5, width: Math.max(0, from - low), height: 10 };
-      group.append(
+      bars.push(
         svg("rect", { ...box, class: "gap" }),
         svg("rect", { ...box, fill: "url(#gap)" }),
         svg("line", { x1: low, x2: low, y1: middle - 8, y2: middle + 8, class: "separate" }),
       );
     }
-    group.append(
-      svg("line", { x1: from, x2: to, y1: middle, y2: middle, class: "joint" }),
+    const d = `M${from} ${middle}h24m-6 -5l6 5l-6 5`; // at least this: no upper end is known
+    bars.push(
+      row.upper === null
+        ? svg("path", { d, class: "at-least" })
+        : svg("line", { x1: from, x2: x(row.upper), y1: middle, y2: middle, class: "joint" }),
       svg("line", { x1: from, x2: from, y1: middle - 8, y2: middle + 8, class: "joint-end" }),
     );
-    if (row.estimate !== null) group.append(marker(x(row.estimate), middle, row.admissible));
-    return group;
+    if (row.estimate !== null) front.push(marker(x(row.estimate), middle, row.admissible));
   }
 }
 

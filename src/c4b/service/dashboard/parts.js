@@ -20,7 +20,7 @@ export function heading(...children) {
 }
 
 // Name and value pairs, of which the values change: {element, set(name, value, note)}.
-export function figures(names) {
+export function figures(names, kind = "") {
   const cells = new Map();
   const boxes = names.map((name) => {
     const value = h("dd", { class: "value" });
@@ -32,7 +32,7 @@ export function figures(names) {
     setText(cells.get(name).value, value);
     setText(cells.get(name).note, note);
   };
-  return { element: h("dl", { class: "figures" }, ...boxes), set };
+  return { element: h("dl", { class: `figures ${kind}` }, ...boxes), set };
 }
 
 // A command to copy.

@@ -1,7 +1,7 @@
 // What a person can do here: check the whole journal, and take the decisions away as a file.
 
 import { blob, path, post } from "../api.js";
-import { h, setAttribute, setText } from "../dom.js";
+import { h, setAttribute, setProse, setText } from "../dom.js";
 import { clock, count, plural } from "../format.js";
 
 export class Checks {
@@ -46,8 +46,8 @@ export class Checks {
     if (report.clean) {
       return [
         "ok",
-        `Clean at ${clock(new Date())}: ${entries}, ${plural(report.outcomes, "outcome")} recomputed, ` +
-          `${count(report.precise)} of them in 50 digits; largest difference ${report.largest_error.toExponential(1)}.`,
+        `Clean at ${clock(new Date())}: ${entries} and ${plural(report.outcomes, "outcome")} recomputed, ` +
+          `${plural(report.precise, "decision")} in 50 digits; largest difference ${report.largest_error.toExponential(1)}.`,
       ];
     }
     const where = report.entry === null ? "" : ` at entry ${report.entry}`;
@@ -68,7 +68,7 @@ export class Checks {
 
   #say(health, text) {
     setAttribute(this.#verdict, "data-health", health);
-    setText(this.#verdict, text);
+    setProse(this.#verdict, text);
     this.#verdict.hidden = false;
   }
 }

@@ -2,7 +2,7 @@
 
 import { Chart } from "../chart.js";
 import { h } from "../dom.js";
-import { age, count, number, plural, share } from "../format.js";
+import { age, constant, number, plural, share } from "../format.js";
 
 const UNGATED = "No gate: nothing is certified.";
 
@@ -41,7 +41,7 @@ export class Course {
     whole: true,
     bounds: [0],
     decimals: 0,
-    tell: (value) => `${plural(value, "outcome")} pending`,
+    tell: (value) => `${plural(value, "outcome")} pending at that moment`,
   });
   #radius = new Chart({
     name: "Radius of the confidence set",
@@ -66,7 +66,7 @@ export class Course {
     const { round, at } = series;
     const shared = { round, at, nothing: round.length ? null : "No decision yet." };
     const none = state.bank === null ? { ...shared, nothing: UNGATED } : shared;
-    const reserve = state.reserve ? { value: state.reserve, name: `reserve ${number(state.reserve)}` } : null;
+    const reserve = state.reserve ? { value: state.reserve, name: `reserve ${constant(state.reserve)}` } : null;
     this.#bank.show({ ...none, title: bankTitle(state), values: series.bank, reference: reserve });
     this.#fallbacks.show({
       ...shared,
@@ -87,16 +87,19 @@ export class Course {
 function bankTitle({ bank, reserve, alarm }) {
   if (bank === null) return "There is no bank";
   if (alarm) return `The bank says ${number(bank)}, but an alarm makes certificates void`;
+  if (bank === 0) return "The bank is 0: nothing can be spent yet, the promise holds";
   if (bank < 0) return `The bank is ${number(bank)}, below zero: what was executed is not covered`;
   if (!reserve) return `The bank is ${number(bank)}, above zero: the promise holds`;
-  return `The bank is ${number(bank)}, ${bank < reserve ? "below" : "above"} the reserve of ${number(reserve)} and above zero: the promise holds`;
+  return `The bank is ${number(bank)}, ${bank < reserve ? "below" : "above"} the reserve of ${constant(reserve)} and above zero: the promise holds`;
 }
 
 function contrastTitle(values) {
   const known = values.filter((value) => value !== null);
   if (!known.length) return "Certified contrast of what was played";
   const good = known.filter((value) => value >= 0).length;
-  return `${share(good, known.length)} of the decisions shown were certain to add to the bank, the others spent it`;
+  if (good === known.length) return "Every decision shown was certain not to lower the bank";
+  if (!good) return "Every decision shown drew on the bank";
+  return `${share(good, known.length)} of the decisions shown were certain not to lower the bank, the others drew on it`;
 }
 
 function pendingTitle({ pending, oldest_pending_age: oldest }) {

@@ -2,10 +2,10 @@
 
 import { get, path } from "../api.js";
 import { h, Keyed, setText } from "../dom.js";
-import { count, decimalsFor, fixed, moment, number, played, plural } from "../format.js";
+import { count, fixed, moment, played, plural } from "../format.js";
 import { caption, cell, link, tableHead } from "../parts.js";
 
-const PAGE = 50;
+const PAGE = 25;
 const COLUMNS = [
   ["Time", ""],
   ["Decision", ""],
@@ -27,14 +27,15 @@ export class DecisionTable {
   #last = null; // the oldest one shown
   #paged = false;
   #waiting = null; // a page of newer ones that is not shown
+  #decimals = 3;
 
   constructor(name) {
     this.#name = name;
-    this.#rows = new Keyed(this.#body, (line) => line.id, (line) => row(name, line));
+    this.#rows = new Keyed(this.#body, (line) => line.id, (line) => row(name, line, this.#decimals));
     this.#older.addEventListener("click", () => this.#more());
     this.#fresh.addEventListener("click", () => {
       this.#paged = false;
-      this.show(this.#waiting);
+      this.show(this.#waiting, this.#decimals);
       this.#body.querySelector("a").focus();
     });
     this.element = h(
@@ -43,11 +44,15 @@ export class DecisionTable {
       h("h2", { id: "decisions" }, "Decisions"),
       this.#fresh,
       h(
-        "table",
-        { class: "cards decisions", role: "table" },
-        caption("Newest first. Open a decision to see why. Candidates are counted from 0."),
-        tableHead(COLUMNS),
-        this.#body,
+        "div",
+        { class: "sideways" },
+        h(
+          "table",
+          { class: "cards decisions", role: "table" },
+          caption("Newest first. Open a decision to see why. Candidates are counted from 0."),
+          tableHead(COLUMNS),
+          this.#body,
+        ),
       ),
       this.#trouble,
       this.#older,
@@ -58,7 +63,8 @@ export class DecisionTable {
     return get(`${path(this.#name, "decisions")}?limit=${PAGE}&order=newest`, signal);
   }
 
-  show(page) {
+  show(page, decimals) {
+    this.#decimals = decimals;
     if (this.#paged) {
       const fresh = page.decisions.filter((line) => !this.#rows.has(line.id)).length;
       this.#waiting = page;
@@ -96,7 +102,7 @@ export class DecisionTable {
   }
 }
 
-function row(name, first) {
+function row(name, first, decimals) {
   const cells = COLUMNS.map(([title, kind], n) => cell(title, kind, n === 1 ? "th" : "td"));
   const [time, id, what, fit, certificate, bank, outcome, reward] = cells;
   const at = h("time", { datetime: first.at, title: first.at }, moment(first.at));
@@ -105,14 +111,13 @@ function row(name, first) {
   const element = h("tr", { role: "row" }, ...cells);
 
   function update(line) {
-    const decimals = decimalsFor([line.bank ?? 0, line.certificate ?? 0], 5);
     setText(what, played(line.action, line.candidates) + (line.executed ? " (another was executed)" : ""));
     setText(fit, line.bank === null ? "no gate" : `${count(line.admissible)} of ${count(line.candidates)}`);
     setText(certificate, fixed(line.certificate, decimals));
     setText(bank, fixed(line.bank, decimals));
     setText(outcome, line.outcome);
     outcome.dataset.outcome = line.outcome;
-    setText(reward, line.reward === null ? "–" : number(line.reward));
+    setText(reward, fixed(line.reward, decimals));
     element.classList.toggle("fallback", line.action === null);
   }
 

@@ -1,8 +1,8 @@
 // One deployment: the light and its reasons, the course of the bank, the last decisions.
 
 import { get, path } from "../api.js";
-import { h, setAttribute, setText } from "../dom.js";
-import { age, count, decimalsFor, fixed, number, plural, share } from "../format.js";
+import { h, setAttribute, setProse, setText, steady } from "../dom.js";
+import { age, constant, count, decimalsFor, number, plural, share } from "../format.js";
 import { Light, mark } from "../health.js";
 import { command, curl, figures, heading, link, trail } from "../parts.js";
 import { Checks } from "./checks.js";
@@ -22,7 +22,7 @@ export function deploymentPage(name) {
   const pending = new PendingTable(name);
   const checks = new Checks(name);
   const start = h("section", { class: "card", hidden: true });
-  const busy = h("div", {}, course.element, table.element, pending.element);
+  const busy = h("div", {}, course.element, pending.element, table.element);
   const settings = h("dl", { class: "pairs" });
   const element = h(
     "div",
@@ -42,7 +42,7 @@ export function deploymentPage(name) {
 
   async function refresh(signal) {
     const { state, configuration } = await get(path(name), signal);
-    show(state, configuration);
+    steady(() => show(state, configuration));
     pending.age();
     if (state.seq === seen || !state.rounds) return;
     const [series, page, waiting] = await Promise.all([
@@ -50,9 +50,11 @@ export function deploymentPage(name) {
       table.newest(signal),
       get(`${path(name, "pending")}?limit=50`, signal),
     ]);
-    course.show(series, state);
-    table.show(page);
-    pending.show(waiting.pending, state);
+    steady(() => {
+      course.show(series, state);
+      table.show(page, decimalsFor([configuration.model.noise], 3));
+      pending.show(waiting.pending, state);
+    });
     seen = state.seq; // only now: what failed is asked again
   }
 
@@ -77,23 +79,22 @@ function why(box, state) {
     box.replaceChildren(...state.reasons.map(() => h("p", { class: "reason" })));
   }
   state.reasons.forEach((reason, n) => {
-    setText(box.children[n], reason);
+    setProse(box.children[n], reason);
     setAttribute(box.children[n], "data-health", state.health);
   });
 }
 
 function promised(state, configuration) {
   if (state.bank === null) return `Policy ${state.policy} has no gate: nothing is certified.`;
-  const sure = number(100 * (1 - configuration.model.delta), 3);
-  const kept = number(100 * (1 - state.alpha), 3);
-  const reserve = state.reserve ? `, less the reserve of ${number(state.reserve)}` : "";
+  const sure = constant(100 * (1 - configuration.model.delta));
+  const kept = constant(100 * (1 - state.alpha));
+  const reserve = state.reserve ? `, less the reserve of ${constant(state.reserve)}` : "";
   return `Policy ${state.policy}. While the bank is not negative: with ${sure} % probability the total mean reward is at least ${kept} % of the incumbent's${reserve}.`;
 }
 
 function tell(facts, state) {
-  const decimals = decimalsFor([state.bank ?? 0, state.reserve]);
   if (state.bank === null) facts.set("Bank", "no gate", "nothing is certified");
-  else facts.set("Bank", fixed(state.bank, decimals), `began with the reserve, ${fixed(state.reserve, decimals)}`);
+  else facts.set("Bank", number(state.bank), `reserve ${constant(state.reserve)}`);
   facts.set("Decisions", count(state.rounds));
   facts.set("Baseline played", share(state.fallbacks, state.rounds), state.rounds ? `${count(state.fallbacks)} times` : "");
   facts.set(

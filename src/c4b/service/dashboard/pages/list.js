@@ -1,8 +1,8 @@
 // All deployments, the worst first.
 
 import { get, path } from "../api.js";
-import { h, Keyed, setAttribute, setText } from "../dom.js";
-import { age, count, decimalsFor, fixed, moment, plural, share } from "../format.js";
+import { h, Keyed, setAttribute, setProse, setText, steady } from "../dom.js";
+import { age, constant, count, moment, number, plural, share } from "../format.js";
 import { gravity, Light, mark, word } from "../health.js";
 import { caption, cell, command, curl, heading, link, tableHead } from "../parts.js";
 
@@ -12,7 +12,7 @@ const COLUMNS = [
   ["Bank", "number"],
   ["Reserve", "number"],
   ["Decisions", "number"],
-  ["Baseline played", "number"],
+  ["Baseline played", "number", "Baseline"],
   ["Pending outcomes", "number"],
   ["Last entry", "number"],
 ];
@@ -28,7 +28,7 @@ export function listPage() {
     tableHead(COLUMNS),
     body,
   );
-  const full = h("div", { class: "card", hidden: true }, table);
+  const full = h("div", { class: "card sideways", hidden: true }, table);
   const empty = h("div", { class: "card", hidden: true });
   const element = h("div", {}, heading("Deployments"), summary, full, empty);
   let title = "Deployments";
@@ -41,7 +41,7 @@ export function listPage() {
     full.hidden = !items.length;
     empty.hidden = items.length > 0;
     if (!items.length && !empty.firstChild) empty.append(...invitation());
-    rows.show(items);
+    steady(() => rows.show(items));
     setText(summary, inWords(items));
     title = `${mark(items[0]?.health)}Deployments`;
   }
@@ -59,7 +59,7 @@ function inWords(items) {
 
 function row(first) {
   const light = new Light(first.name);
-  const cells = COLUMNS.map(([name, kind], n) => cell(name, kind, n === 1 ? "th" : "td"));
+  const cells = COLUMNS.map(([name, kind, short = name], n) => cell(short, kind, n === 1 ? "th" : "td"));
   const [health, name, ...numbers] = cells;
   const reasons = h("ul", { class: "reasons-small" });
   const policy = h("span", { class: "aside" });
@@ -73,18 +73,17 @@ function row(first) {
     if (reasons.childElementCount !== item.reasons.length) {
       reasons.replaceChildren(...item.reasons.map(() => h("li")));
     }
-    item.reasons.forEach((reason, n) => setText(reasons.children[n], reason));
+    item.reasons.forEach((reason, n) => setProse(reasons.children[n], reason));
     if (item.health === "broken") {
-      setText(policy, "The journal or the store needs a person: see the service's log, and run c4b deploy audit.");
+      setProse(policy, "It needs a person: see the service's log, and run `c4b deploy audit`.");
       numbers.forEach((each) => setText(each, "–"));
       return;
     }
-    setText(policy, item.policy);
-    const decimals = decimalsFor([item.bank ?? 0, item.reserve]);
+    setProse(policy, item.policy);
     const oldest = item.oldest_pending_age === null ? "" : `, oldest ${age(item.oldest_pending_age)}`;
     const told = [
-      item.bank === null ? "no gate" : fixed(item.bank, decimals),
-      fixed(item.reserve, decimals),
+      item.bank === null ? "no gate" : number(item.bank),
+      constant(item.reserve),
       count(item.rounds),
       share(item.fallbacks, item.rounds),
       `${count(item.pending)}${oldest}`,

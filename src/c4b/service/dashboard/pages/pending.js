@@ -27,13 +27,17 @@ export class PendingTable {
       {},
       this.#summary,
       h(
-        "table",
-        { class: "cards pending", role: "table" },
-        caption("Report these outcomes, or declare them lost; later ones may wait for them."),
-        tableHead(COLUMNS),
-        this.#body,
+        "div",
+        { class: "sideways" },
+        h(
+          "table",
+          { class: "cards pending", role: "table" },
+          caption("Report these outcomes, or declare them lost; later ones may wait for them."),
+          tableHead(COLUMNS),
+          this.#body,
+        ),
+        this.#rest,
       ),
-      this.#rest,
     );
   }
 

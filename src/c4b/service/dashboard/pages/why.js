@@ -4,7 +4,7 @@ import { get, path } from "../api.js";
 import { disclosure, fillRows, h, setText, svg } from "../dom.js";
 import { count, decimalsFor, fixed, moment, number, played, plural, signed } from "../format.js";
 import { Intervals, marker } from "../intervals.js";
-import { caption, figures, heading, link, trail } from "../parts.js";
+import { figures, heading, link, trail } from "../parts.js";
 
 const SHOWN = 40;
 const FIGURES = ["Bank before → after", "Played", "Certified contrast", "Admissible", "Outcome", "Radius"];
@@ -15,7 +15,7 @@ const COLUMNS = [
 
 export function whyPage(name, id) {
   const summary = h("p", { class: "lead summary" });
-  const facts = figures(FIGURES);
+  const facts = figures(FIGURES, "first-wide");
   const rest = h("div", {});
   const when = h("p", { class: "aside" });
   const element = h(
@@ -41,7 +41,9 @@ export function whyPage(name, id) {
   function show(why) {
     setText(when, `${name}, policy ${why.policy}, decided ${moment(why.at)}`);
     setText(summary, why.summary);
-    const decimals = decimalsFor([why.bank_before ?? 0, why.bank ?? 0, why.certificate ?? 0], 5);
+    summary.classList.toggle("reason", why.alarm !== null);
+    summary.dataset.health = why.alarm === null ? "" : "alarm";
+    const decimals = decimalsFor(contrasts(why));
     if (why.bank === null) facts.set(FIGURES[0], "no gate", "nothing is certified");
     else {
       const change = `${signed(why.bank - why.bank_before, decimals)} units of reward`;
@@ -49,9 +51,11 @@ export function whyPage(name, id) {
     }
     const instead = why.executed ? "another action was executed instead" : "";
     facts.set("Played", played(why.action), instead);
-    facts.set("Certified contrast", fixed(why.certificate, decimals), "at least this, units of reward");
+    const bound = why.bank === null ? "lower bound, not used to decide" : "at least this, units of reward";
+    facts.set("Certified contrast", fixed(why.certificate, decimals), bound);
     const fit = why.candidates.filter((each) => each.admissible).length;
-    facts.set("Admissible", `${count(fit)} of ${count(why.candidates.length)}`, "candidates");
+    if (why.bank === null) facts.set("Admissible", "no gate", plural(why.candidates.length, "candidate"));
+    else facts.set("Admissible", `${count(fit)} of ${count(why.candidates.length)}`, "candidates");
     const [outcome, note] = {
       pending: ["pending", "the reward is not known yet"],
       observed: [number(why.reward), "reward"],
@@ -65,9 +69,14 @@ export function whyPage(name, id) {
   return { element, refresh, title: `Why ${id}?` };
 }
 
-// The chosen one, then by bank after playing it; those without a number last.
-function ordered(candidates) {
-  const value = (each) => each.margin ?? -Infinity;
+// All numbers of the page are told with the decimals that these need.
+function contrasts(why) {
+  return [why.certificate, ...why.candidates.flatMap((each) => [each.joint, each.upper, each.separate])];
+}
+
+// The chosen one, then by bank after playing it, or by UCB without a gate; without a number last.
+function ordered(candidates, gated) {
+  const value = (each) => (gated ? each.margin : each.ucb) ?? -Infinity;
   return [...candidates].sort((a, b) => b.chosen - a.chosen || value(b) - value(a) || a.candidate - b.candidate);
 }
 
@@ -88,10 +97,9 @@ function verdict(each, gated) {
 
 function cases(why) {
   const gated = why.bank !== null;
-  const sorted = ordered(why.candidates);
+  const sorted = ordered(why.candidates, gated);
   if (!sorted.length) return [h("p", { class: "card" }, "There were no candidates, so the baseline was the only choice.")];
-  const numbers = sorted.flatMap((each) => [each.joint, each.upper, each.separate, each.margin]);
-  const decimals = decimalsFor(numbers, 5);
+  const decimals = decimalsFor(contrasts(why));
   const limit = gated ? affordable(sorted) : null;
   const rows = sorted.map((each) => row(each, gated, decimals));
   if (why.action === null && gated) rows.unshift(baselineRow(why, decimals));
@@ -104,7 +112,7 @@ function cases(why) {
   const table = h(
     "table",
     { class: "numbers wide" },
-    caption("Every candidate's numbers, in units of reward; the chosen one first, then by bank after"),
+    h("caption", { class: "unseen" }, "Every candidate's numbers"),
     h("thead", {}, h("tr", {}, ...COLUMNS.map((text) => h("th", { scope: "col" }, text)))),
   );
   const body = table.createTBody();
@@ -117,7 +125,7 @@ function cases(why) {
     box.tabIndex = -1;
     box.focus({ preventScroll: true });
   });
-  queueMicrotask(() => plot.show(rows.slice(0, SHOWN), limit, decimals, inWords(why, sorted, decimals)));
+  queueMicrotask(() => plot.show(rows.slice(0, SHOWN), limit, gated, inWords(why, sorted, decimals)));
   return [
     h(
       "section",
@@ -126,6 +134,7 @@ function cases(why) {
       legend(limit, gated, why.bank_before, decimals),
       box,
       all,
+      h("p", { class: "aside" }, "The same in numbers, in units of reward:"),
       h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Numbers of the candidates" }, table),
     ),
   ];
@@ -134,6 +143,7 @@ function cases(why) {
 function title(why, sorted) {
   const saved = sorted.filter((each) => each.admissible && each.penalty !== null && each.margin < each.penalty).length;
   if (why.bank === null) return "No gate: nothing is certified, the highest UCB was played";
+  if (why.alarm !== null) return "An alarm is on: these certificates are void";
   if (saved) {
     return `${plural(saved, "candidate is", "candidates are")} admissible only because both rewards were bounded jointly`;
   }
@@ -141,8 +151,9 @@ function title(why, sorted) {
 }
 
 function row(each, gated, decimals) {
-  const margin = each.margin === null ? "" : ` · bank ${fixed(each.margin, decimals)}`;
-  const sign = each.chosen ? "★ " : each.admissible ? "✓ " : "✕ ";
+  const what = !gated ? "" : each.chosen ? "chosen" : each.admissible ? "admissible" : "not admissible";
+  const bank = each.margin === null ? "" : fixed(each.margin, decimals);
+  const sign = each.chosen ? "★ " : !gated ? "" : each.admissible ? "✓ " : "✕ ";
   return {
     name: `${sign}candidate ${each.candidate}`,
     chosen: each.chosen,
@@ -151,7 +162,8 @@ function row(each, gated, decimals) {
     upper: each.upper,
     estimate: each.estimate,
     separate: each.separate,
-    verdict: gated ? `${each.chosen ? "chosen" : each.admissible ? "admissible" : "not admissible"}${margin}` : "",
+    verdict: bank ? `${what} · bank ${bank}` : what,
+    short: bank ? `${what}, ${bank}` : what,
   };
 }
 
@@ -165,6 +177,7 @@ function baselineRow(why, decimals) {
     estimate: null,
     separate: null,
     verdict: `chosen · bank ${fixed(why.bank, decimals)}`,
+    short: `chosen, ${fixed(why.bank, decimals)}`,
   };
 }
 
