@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -43,6 +44,8 @@ class Service:
                     return
             except httpx.TransportError:
                 time.sleep(0.05)
+        self.process.kill()
+        self.process.wait()
         raise AssertionError(f"the service did not get ready:\n{self.log.read_text()[-4000:]}")
 
     def http(self, token: str | None = None, **options: Any) -> httpx.Client:
@@ -67,9 +70,12 @@ class Service:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Below the ports that the system gives to outgoing connections: it stays free until it is used."""
+    while True:
+        port = random.SystemRandom().randrange(15_000, 32_000)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 @contextmanager

@@ -5,25 +5,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from c4b.service import tokens
+from guarded import BODY, ROUND, Guarded
 from serving import Service, serving
 
 _numbers = itertools.count()
-BODY = {"model": {"dim": 2, "noise": 0.1, "norm_bound": 1.0}, "alpha": 0.1, "reserve": 2.0}
-ROUND = {"candidates": [[1.0, 0.1], [1.0, -0.3]], "baseline": [1.0, 0.0]}
-
-
-class Guarded(NamedTuple):
-    service: Service
-    read: str
-    decide: str
-    admin: str
-    mine: str  # scope decide, for the deployment "mine" only
-    revoked: str
 
 
 @pytest.fixture(scope="session")
@@ -41,12 +30,13 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     mine = tokens.create(store, "decide", "mine")
     revoked = tokens.create(store, "admin")
     tokens.revoke(store, revoked.split("_")[1])
-    with serving(store, folder / "log") as running:
+    with serving(store, folder / "log", "--host", "0.0.0.0") as running:
         with running.http(scopes[2]) as http:
+            first = http.get("/v1/deployments", headers={"Host": "c4b.example"}).status_code
             for name in ("mine", "other"):
                 http.put(f"/v1/deployments/{name}", json=BODY).raise_for_status()
                 http.post(f"/v1/deployments/{name}/decisions", json=ROUND).raise_for_status()
-        yield Guarded(running, *scopes, mine, revoked)
+        yield Guarded(running, *scopes, mine, revoked, first)
 
 
 @pytest.fixture
