@@ -34,11 +34,26 @@ def behind(scope: Scope) -> type[APIRoute]:
 
             async def guarded(request: Request) -> Response:
                 request.state.grant = await _granted(request, scope)
+                _only_json(request)
                 return await handle(_JSONRequest(request.scope, request.receive))
 
             return guarded
 
     return Guarded
+
+
+def _only_json(request: Request) -> None:
+    """Refuse a body of another kind: a page elsewhere can make a browser send forms and text here."""
+    kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
+    bare = (
+        request.headers.get("content-length", "0") == "0" and "transfer-encoding" not in request.headers
+    )
+    packed = request.headers.get("content-encoding", "identity")
+    if packed != "identity":
+        raise Refused(415, "unsupported-media-type", f"send it as it is, not as {packed[:50]!r}")
+    if request.method in ("POST", "PUT") and kind != "application/json" and (kind or not bare):
+        detail = f"send application/json, not {kind!r}" if kind else "say Content-Type: application/json"
+        raise Refused(415, "unsupported-media-type", detail[:200])
 
 
 async def _granted(request: Request, scope: Scope) -> Grant:

@@ -16,6 +16,7 @@ from starlette.staticfiles import StaticFiles
 
 from c4b.deployment import schema
 from c4b.deployment.store import Store
+from c4b.errors import C4BError
 from c4b.service import messages, metrics, problems, routes
 from c4b.service.access import behind
 from c4b.service.guard import Guard
@@ -72,14 +73,18 @@ def create(settings: Settings) -> FastAPI:
         warm()
         app.state.shelf = Shelf(settings)
         app.state.keeper = Gatekeeper(app.state.shelf.store)
+        app.state.keeper.grant(None)  # what it knows once, it knows while the store is away
         try:
             yield
         finally:
             app.state.shelf.close()
 
-    def local_only() -> bool:
-        keeper: Gatekeeper | None = getattr(app.state, "keeper", None)
-        return keeper is not None and keeper.open
+    async def local_only() -> bool:
+        keeper: Gatekeeper = app.state.keeper
+        try:
+            return await run_in_threadpool(lambda: keeper.open) if keeper.stale else keeper.open
+        except C4BError:  # no telling: no token is known
+            return True
 
     app = FastAPI(
         title="Reserve-C4B",

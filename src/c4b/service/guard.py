@@ -6,7 +6,8 @@ import asyncio
 import re
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from ipaddress import ip_address
 from typing import Any
 
 from starlette.responses import JSONResponse
@@ -16,8 +17,8 @@ from c4b.service import logs, problems
 from c4b.service.problems import Refused
 
 _TELLABLE = re.compile(r"[A-Za-z0-9._:/+=@-]{1,100}")
-_SLOW = ("/audit", "/export")
-"""Ends of the paths that may take as long as they need."""
+_SLOW = re.compile(r"/v1/deployments/[^/]+/(audit|export)")
+"""What may take as long as it needs."""
 _HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
@@ -39,7 +40,7 @@ class Guard:
         app: ASGIApp,
         body_bytes: int,
         seconds: float,
-        local_only: Callable[[], bool],
+        local_only: Callable[[], Awaitable[bool]],
         measure: Measure,
     ) -> None:
         self.app = app
@@ -86,13 +87,13 @@ class Guard:
         async def refuse(error: Refused) -> None:
             if not answered:  # after the first byte of an answer there is no taking it back
                 answer: JSONResponse = problems.refused(error)
-                if not complete:  # there is no telling where the next request would begin
+                if error.status_code == 408:  # else what is still to come is read and thrown away
                     answer.headers["Connection"] = "close"
                 await answer(scope, receive, told)
 
-        patience = None if scope["path"].endswith(_SLOW) else self.seconds
+        patience = None if _SLOW.fullmatch(scope["path"]) else self.seconds
         try:
-            self._check(scope, headers)
+            await self._check(scope, headers)
             async with asyncio.timeout(patience):
                 await self.app(scope, limited, told)
         except Refused as error:
@@ -105,18 +106,12 @@ class Guard:
         finally:
             self._tell(scope, answered, time.perf_counter() - began)
 
-    def _check(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
+    async def _check(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
         length = headers.get(b"content-length", b"0")
         if length.isdigit() and int(length) > self.body_bytes:
             raise _too_large(self.body_bytes)
-        if scope["method"] in ("POST", "PUT", "PATCH") and scope["path"].startswith("/v1"):
-            kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
-            empty = length == b"0" and b"transfer-encoding" not in headers
-            if kind != b"application/json" and not (empty and not kind):
-                detail = f"send application/json, not {kind.decode('latin-1') or 'nothing'!r}"
-                raise Refused(415, "unsupported-media-type", detail[:200])
-        if self.local_only() and not _LOCAL.fullmatch(headers.get(b"host", b"").decode("latin-1")):
-            # a page elsewhere can make a browser send requests here under a name of its own
+        # a page elsewhere can make a browser send requests here under a name of its own
+        if not _from_here(scope, headers) and await self.local_only():
             detail = "without tokens only this machine is served, as localhost; see `c4b token create`"
             raise Refused(403, "loopback-only", detail)
 
@@ -132,6 +127,12 @@ class Guard:
             milliseconds=round(seconds * 1e3, 3),
             token=scope.get("state", {}).get("token"),
         )
+
+
+def _from_here(scope: Scope, headers: dict[bytes, bytes]) -> bool:
+    host, _ = scope.get("client") or ("", 0)
+    named = headers.get(b"host", b"").decode("latin-1")
+    return bool(_LOCAL.fullmatch(named)) and bool(host) and ip_address(host).is_loopback
 
 
 def _too_large(limit: int) -> Refused:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 import secrets
 import threading
 import time
@@ -42,6 +43,8 @@ T = TypeVar("T")
 FRESH = 1.0
 """Seconds for which a worker believes what it read: a revoked token works no longer than this."""
 _PREFIX = "c4b"
+_ID = re.compile(r"[0-9a-f]{12}")
+_CREATION_LOCK = 0x633463  # any number that only this module uses
 
 _metadata = MetaData()
 _tokens = Table(
@@ -142,12 +145,14 @@ def listed(url: str) -> list[Token]:
 
 
 def revoke(url: str, name: str) -> Token:
-    """End a token's life; twice is harmless."""
+    """End a token's life; twice is harmless. ``name`` is its id; the whole token will do."""
+    if name.startswith(f"{_PREFIX}_"):
+        name = name.split("_")[1]  # and the secret is in no message
 
     def write(connection: Connection) -> Token:
         wanted = _tokens.c.id == name
         row = None
-        if inspect(connection).has_table(_tokens.name):
+        if _ID.fullmatch(name) and inspect(connection).has_table(_tokens.name):
             first = func.coalesce(_tokens.c.revoked, _now())
             connection.execute(update(_tokens).where(wanted).values(revoked=first))
             row = connection.execute(select(_tokens).where(wanted)).first()
@@ -165,12 +170,13 @@ class Gatekeeper:
         self._store = store
         self._known: dict[str, Any] = {}
         self._read_at = float("-inf")
+        self._open = True
         self._turn = threading.Lock()
 
     def grant(self, bearer: str | None) -> Grant | None:
         """What ``bearer`` may do, or None: not a valid token, or none where one is needed."""
         known = self._fresh()
-        if not known:
+        if self._open:
             return ANYBODY
         prefix, _, rest = (bearer or "").partition("_")
         name, _, secret = rest.partition("_")
@@ -183,8 +189,10 @@ class Gatekeeper:
 
     @property
     def open(self) -> bool:
-        """Whether, as far as this worker knows, no token was ever created."""
-        return not self._known
+        """Whether no token was ever created; reads the store unless one is known."""
+        if self._open:
+            self._fresh()
+        return self._open
 
     @property
     def stale(self) -> bool:
@@ -200,6 +208,7 @@ class Gatekeeper:
                         there = inspect(connection).has_table(_tokens.name)
                         rows = connection.execute(select(_tokens)).all() if there else []
                     self._known = {row.id: row for row in rows}
+                    self._open = self._open and not rows  # tokens that vanish open no door either
                     self._read_at = began
         return self._known
 
@@ -209,6 +218,8 @@ def _on(url: str, action: Callable[[Connection], T], make: bool = False, write: 
     try:
         with store.administering(write=make or write) as connection:
             if make:
+                if connection.dialect.name == "postgresql":  # or two that make the table collide
+                    connection.execute(select(func.pg_advisory_xact_lock(_CREATION_LOCK)))
                 _metadata.create_all(connection)
             return action(connection)
     finally:

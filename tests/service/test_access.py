@@ -1,0 +1,189 @@
+"""Who may do what: every route with every kind of token, against a table written down here."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Any
+
+import httpx
+import pytest
+
+import wire
+from c4b.deployment import Deployment
+from guarded import BODY, ROUND, Guarded
+
+PUBLIC, READ, DECIDE, ADMIN = "public", "read", "decide", "admin"
+
+TABLE: dict[tuple[str, str], tuple[str, Any]] = {
+    ("GET", "/healthz"): (PUBLIC, None),
+    ("GET", "/readyz"): (PUBLIC, None),
+    ("GET", "/metrics"): (READ, None),
+    ("GET", "/v1/deployments"): (READ, None),
+    ("GET", "/v1/deployments/{name}"): (READ, None),
+    ("PUT", "/v1/deployments/{name}"): (ADMIN, BODY),
+    ("POST", "/v1/deployments/{name}/history"): (ADMIN, {"features": [], "rewards": []}),
+    ("GET", "/v1/deployments/{name}/decisions"): (READ, None),
+    ("POST", "/v1/deployments/{name}/decisions"): (DECIDE, ROUND),
+    ("POST", "/v1/deployments/{name}/decisions/batch"): (DECIDE, {"rounds": []}),
+    ("GET", "/v1/deployments/{name}/decisions/{id}"): (READ, None),
+    ("PUT", "/v1/deployments/{name}/decisions/{id}/outcome"): (DECIDE, {"reward": 0.5}),
+    ("PUT", "/v1/deployments/{name}/decisions/{id}/executed"): (DECIDE, {"features": None}),
+    ("POST", "/v1/deployments/{name}/outcomes"): (DECIDE, {"outcomes": []}),
+    ("GET", "/v1/deployments/{name}/series"): (READ, None),
+    ("GET", "/v1/deployments/{name}/pending"): (READ, None),
+    ("POST", "/v1/deployments/{name}/audit"): (READ, None),
+    ("GET", "/v1/deployments/{name}/export"): (READ, None),
+}
+"""What a route needs, and a body that it takes."""
+HOLDS = {
+    "read": (READ,),
+    "decide": (READ, DECIDE),
+    "mine": (READ, DECIDE),
+    "admin": (READ, DECIDE, ADMIN),
+}
+
+
+def expected(need: str, who: str, whole: bool) -> int:
+    """0: allowed. ``whole``: the route is about no deployment, or about the one of the token "mine"."""
+    if need == PUBLIC:
+        return 0
+    if who in ("none", "revoked", "forged"):
+        return 401
+    return 0 if need in HOLDS[who] and (whole or who != "mine") else 403
+
+
+def test_the_table_has_every_route(guarded: Guarded) -> None:
+    with guarded.service.http() as http:
+        told = http.get("/openapi.json").json()["paths"]
+    routes = {(method.upper(), path) for path, methods in told.items() for method in methods}
+    assert routes == set(TABLE)
+
+
+def hashes(guarded: Guarded) -> dict[str, str]:
+    found = {}
+    for name in ("mine", "other"):
+        with Deployment.open(guarded.service.store, name) as dep:
+            found[name] = dep.state().hash
+    return found
+
+
+@pytest.mark.parametrize("who", ["none", "forged", "revoked", "mine", "read", "decide", "admin"])
+def test_every_route_with_every_token(guarded: Guarded, who: str) -> None:
+    token = {
+        "none": None,
+        "forged": guarded.admin[:-4] + "AAAA",
+        "revoked": guarded.revoked,
+        "mine": guarded.mine,
+        "read": guarded.read,
+        "decide": guarded.decide,
+        "admin": guarded.admin,
+    }[who]
+    before = hashes(guarded)
+    refused = 0
+    with guarded.service.http(token) as http:
+        for name in ("mine", "other"):
+            for (method, path), (need, body) in TABLE.items():
+                wanted = expected(need, who, "{name}" not in path or name == "mine")
+                if not wanted and who != "read" and body is not None:
+                    continue  # would change something; the API's own tests do
+                at = path.replace("{name}", name).replace("{id}", f"{name}-1")
+                told = http.request(method, at, json=body)
+                if wanted:
+                    assert told.status_code == wanted, (who, method, at, told.text)
+                    assert ("www-authenticate" in told.headers) == (wanted == 401)
+                    assert told.headers["content-type"] == "application/problem+json"
+                    refused += 1
+                else:
+                    assert told.status_code == 200, (who, method, at, told.text)
+    assert refused or who == "admin"
+    assert hashes(guarded) == before
+
+
+def test_what_a_token_allows_works(guarded: Guarded, name: str) -> None:
+    """The other half of the table: requests that change something, by the least token that may."""
+    with guarded.service.http(guarded.admin) as admin, guarded.service.http(guarded.decide) as decide:
+        for (method, path), (need, body) in TABLE.items():
+            if body is not None:
+                http = admin if need == ADMIN else decide
+                at = path.replace("{name}", name).replace("{id}", f"{name}-1")
+                told = http.request(method, at, json=body)
+                assert told.status_code in (200, 201, 409), (method, at, told.text)
+                assert told.status_code < 400 or "executed" in at  # its outcome is reported by then
+
+
+def test_a_token_is_taken_from_its_header_only(guarded: Guarded) -> None:
+    token = guarded.admin
+    with guarded.service.http() as http:
+        for key in ("token", "access_token", "Authorization", "authorization", "api_key"):
+            assert http.get("/v1/deployments", params={key: token}).status_code == 401
+            assert http.get("/v1/deployments", params={key: f"Bearer {token}"}).status_code == 401
+            assert http.get("/v1/deployments", headers={"Cookie": f"{key}={token}"}).status_code == 401
+            assert http.get("/v1/deployments", headers={f"X-{key}": token}).status_code == 401
+        for value in (token, f"Basic {token}", f"Bearer: {token}", f"Bearer{token}", f"Bearer x {token}"):
+            assert http.get("/v1/deployments", headers={"Authorization": value}).status_code == 401, value
+        assert (
+            http.get("/v1/deployments", headers={"Authorization": f"bearer {token}"}).status_code == 200
+        )
+
+
+@pytest.mark.parametrize("body", [b"{", b"\xff\xfe", b"[" * 100_000, b""])
+def test_refused_before_the_body_is_parsed(guarded: Guarded, body: bytes) -> None:
+    at = "/v1/deployments/mine/decisions"
+    with guarded.service.http() as http:
+        for kind in ("application/json", "text/plain", "multipart/form-data"):
+            told = http.post(at, content=body, headers={"Content-Type": kind})
+            assert told.status_code == 401
+    with guarded.service.http(guarded.read) as http:
+        assert http.post(at, content=body, headers={"Content-Type": "text/plain"}).status_code == 403
+
+
+def test_refused_before_the_body_is_read(guarded: Guarded) -> None:
+    """The answer comes while the body is still to come; nobody is asked to go on."""
+    size = b"Content-Length: 1000000\r\n"
+    for more in (b"", b"Expect: 100-continue\r\n"):
+        with wire.connect(guarded.service.port) as line:
+            began = time.monotonic()
+            line.sendall(wire.head("POST /v1/deployments/mine/decisions", wire.JSON, size, more))
+            text = line.recv(65536)
+            assert text.startswith(b"HTTP/1.1 401")
+            assert time.monotonic() - began < 10.0
+
+
+def test_a_token_for_one_deployment_sees_that_one(guarded: Guarded) -> None:
+    with guarded.service.http(guarded.mine) as http:
+        assert [each["name"] for each in http.get("/v1/deployments").json()["deployments"]] == ["mine"]
+        told = http.get("/metrics").text
+        assert set(re.findall(r'deployment="([^"]*)"', told)) == {"mine"}
+        assert "other" not in told.replace('method="other"', "")
+        missing = http.get("/v1/deployments/nobody-has-this")
+        assert missing.status_code == http.get("/v1/deployments/other").status_code == 403
+    with guarded.service.http(guarded.read) as http:
+        assert len(http.get("/v1/deployments").json()["deployments"]) >= 2
+
+
+def test_secrets_stay_secret(guarded: Guarded) -> None:
+    """Nothing of a token but its id, and nothing of a query, in answers or in the log."""
+    every = [guarded.read, guarded.decide, guarded.admin, guarded.mine, guarded.revoked]
+    answers: list[httpx.Response] = []
+    for token in every:
+        with guarded.service.http(token) as http:
+            for path in (
+                "/v1/deployments",
+                "/metrics",
+                "/nowhere",
+                "/v1/deployments/other",
+                "/",
+                "/docs",
+            ):
+                answers.append(http.get(path, params={"token": token, "marked-query": "1"}))
+            answers.append(http.put("/v1/deployments/other", content=token))
+            answers.append(http.get("/v1/deployments/mine/decisions", params={"limit": token}))
+    log = guarded.service.log.read_text()
+    assert guarded.read.split("_")[1] in log
+    assert "marked-query" not in log
+    for token in every:
+        secret = token.split("_", 2)[2]
+        assert secret not in log
+        for told in answers:
+            assert secret not in told.text + str(told.headers)
