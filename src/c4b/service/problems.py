@@ -86,6 +86,10 @@ def install(app: FastAPI) -> None:
             return response(404, "no-such-page", detail[:500])
         made = response(error.status_code, "http-error", str(error.detail))
         made.headers.update(error.headers or {})
+        if error.status_code == 405:  # the router knows one route; the same path may have several
+            known = request.app.openapi()["paths"].get(getattr(request.scope.get("route"), "path", None))
+            if known:
+                made.headers["Allow"] = ", ".join(sorted(method.upper() for method in known))
         return made
 
 
