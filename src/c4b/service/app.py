@@ -26,8 +26,13 @@ from c4b.service.tokens import Gatekeeper, Scope
 
 PAGE = Path(__file__).parent / "dashboard"
 
-_open = APIRouter()
-_measured = APIRouter(route_class=behind(Scope.read))
+
+def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    return {status: routes.PROBLEMS[status] for status in statuses}
+
+
+_open = APIRouter(responses=_problems(403))
+_measured = APIRouter(route_class=behind(Scope.read), responses=_problems(401, 403, 500, 503, 504))
 
 
 @_open.get("/healthz", tags=["operation"], summary="Alive?")
@@ -36,7 +41,7 @@ async def alive() -> messages.Done:
     return messages.Done()
 
 
-@_open.get("/readyz", tags=["operation"], summary="Ready?", responses={503: {"model": messages.Problem}})
+@_open.get("/readyz", tags=["operation"], summary="Ready?", responses=_problems(500, 503, 504))
 async def ready(request: Request) -> messages.Done:
     """The store can be read, so decisions can be made."""
     await run_in_threadpool(request.app.state.shelf.names)

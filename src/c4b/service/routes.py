@@ -26,7 +26,7 @@ from c4b.service.problems import MEDIA_TYPE, Refused
 from c4b.service.shelf import Shelf
 from c4b.service.tokens import Grant, Scope
 
-_PROBLEMS: dict[int | str, dict[str, Any]] = {
+PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {
         "description": what,
         "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
@@ -42,13 +42,14 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
         415: "Not JSON.",
         422: "An argument that cannot be used.",
         429: "Busy with another one.",
+        500: "The journal is damaged, or a defect: see the log.",
         503: "The store cannot be reached.",
         504: "No answer in time.",
     }.items()
 }
-_look = APIRouter(prefix="/v1", route_class=behind(Scope.read), responses=_PROBLEMS)
-_use = APIRouter(prefix="/v1", route_class=behind(Scope.decide), responses=_PROBLEMS)
-_rule = APIRouter(prefix="/v1", route_class=behind(Scope.admin), responses=_PROBLEMS)
+_look = APIRouter(prefix="/v1", route_class=behind(Scope.read), responses=PROBLEMS)
+_use = APIRouter(prefix="/v1", route_class=behind(Scope.decide), responses=PROBLEMS)
+_rule = APIRouter(prefix="/v1", route_class=behind(Scope.admin), responses=PROBLEMS)
 routers = (_rule, _use, _look)
 
 Name = Annotated[str, InPath(description="The deployment's name.", max_length=100, examples=["homepage"])]
