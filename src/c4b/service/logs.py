@@ -30,7 +30,7 @@ class Lines(logging.Formatter):
         told.update(getattr(record, "fields", {}))
         if record.exc_info:
             told["error"] = self.formatException(record.exc_info)
-        return json.dumps(told, ensure_ascii=False, default=str)
+        return json.dumps(told, default=str)  # ASCII: there are line ends beyond it
 
 
 def configuration(level: str) -> dict[str, Any]:
