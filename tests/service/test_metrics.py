@@ -1,0 +1,137 @@
+"""What Prometheus reads, and the Grafana dashboard over it."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from c4b.service import grafana
+from c4b.service.metrics import CONTENT_TYPE
+from guarded import BODY, ROUND
+from serving import Service
+from small import Call
+
+Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+def samples(http: httpx.Client) -> Samples:
+    told = http.get("/metrics")
+    assert told.status_code == 200
+    assert told.headers["content-type"] == CONTENT_TYPE
+    found: Samples = {}
+    for family in text_string_to_metric_families(told.text):
+        assert family.documentation
+        for sample in family.samples:
+            key = sample.name, frozenset(sample.labels.items())
+            assert key not in found
+            found[key] = sample.value
+    return found
+
+
+def value(found: Samples, metric: str, **labels: str) -> float:
+    return found[metric, frozenset(labels.items())]
+
+
+def test_counters_are_the_journal(service: Service, name: str) -> None:
+    with service.http() as http:
+        at = f"/v1/deployments/{name}"
+        http.put(at, json=BODY)
+        http.post(f"{at}/history", json={"features": [[1.0, 0.0]], "rewards": [0.5]})
+        for _ in range(3):
+            made = http.post(f"{at}/decisions", json=ROUND).json()
+        http.put(f"{at}/decisions/{made['id']}/outcome", json={"reward": 0.5})
+        state = http.get(at).json()["state"]
+        found = samples(http)
+    for metric, field in {
+        "c4b_decisions_total": "rounds",
+        "c4b_fallbacks_total": "fallbacks",
+        "c4b_observations_total": "observations",
+        "c4b_journal_entries_total": "seq",
+        "c4b_bank": "bank",
+        "c4b_reserve": "reserve",
+        "c4b_pending_outcomes": "pending",
+        "c4b_waiting_outcomes": "waiting",
+        "c4b_radius": "radius",
+    }.items():
+        assert value(found, metric, deployment=name) == state[field], metric
+    assert value(found, "c4b_decisions_total", deployment=name) == 3
+    assert value(found, "c4b_alarm", deployment=name) == 0
+    assert value(found, "c4b_oldest_pending_seconds", deployment=name) >= 0
+
+
+def test_requests_are_counted(service: Service, name: str) -> None:
+    with service.http() as http:
+        http.put(f"/v1/deployments/{name}", json=BODY)
+        before = samples(http)
+        for _ in range(4):
+            http.get(f"/v1/deployments/{name}")
+        http.get("/v1/deployments/nobody")
+        after = samples(http)
+    labels = {"method": "GET", "route": "/v1/deployments/{name}"}
+
+    def grown(metric: str, **more: str) -> float:
+        key = metric, frozenset({**labels, **more}.items())
+        return after[key] - before.get(key, 0.0)
+
+    assert grown("c4b_http_request_seconds_count") == 5
+    assert grown("c4b_http_request_seconds_bucket", le="+Inf") == 5
+    assert grown("c4b_http_request_seconds_sum") > 0
+    assert grown("c4b_http_requests_total", status="200") == 4
+    assert grown("c4b_http_requests_total", status="404") == 1
+
+
+def test_strangers_invent_no_series(service: Service, name: str) -> None:
+    with service.http() as http:
+        http.put(f"/v1/deployments/{name}", json=BODY)
+        http.get(f"/v1/deployments/{name}/decisions/{name}-1")
+        for path in ("/made/up", f"/{name}", "/static/none", "/v1/deployments/%22%0A", "/v1"):
+            http.get(path)
+        http.request("PROPFIND", f"/v1/deployments/{name}")
+        routes = set(http.get("/openapi.json").json()["paths"])
+        found = samples(http)
+    labels = [dict(labels) for _, labels in found]
+    seen = {each["route"] for each in labels if "route" in each}
+    assert "(none)" in seen
+    assert "/v1/deployments/{name}/decisions/{id}" in seen
+    pages = {"(none)", "/", "/docs", "/openapi.json", "/static"}
+    assert all(each.startswith("/swagger/") for each in seen - routes - pages), seen
+    known = {"GET", "POST", "PUT", "HEAD", "OPTIONS", "DELETE", "other"}
+    assert {each["method"] for each in labels if "method" in each} <= known
+
+
+def test_a_policy_without_a_gate(service: Service, name: str) -> None:
+    """No bank: not a number, and nothing breaks."""
+    with service.http() as http:
+        at = f"/v1/deployments/{name}"
+        assert http.put(at, json={**BODY, "policy": "linucb"}).status_code == 201
+        assert http.post(f"{at}/decisions", json=ROUND).json()["bank"] is None
+        bank = value(samples(http), "c4b_bank", deployment=name)
+        assert math.isnan(bank)
+        assert http.get(at).json()["state"]["bank"] is None
+
+
+def test_the_dashboard_asks_for_what_there_is(
+    service: Service, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with service.http() as http:
+        http.put(f"/v1/deployments/{name}", json=BODY)
+        http.post(f"/v1/deployments/{name}/decisions", json=ROUND)
+        found = samples(http)
+    names = {metric for metric, _ in found}
+    told = json.loads(Call(monkeypatch, capsys)("grafana").out)
+    assert told == grafana.dashboard()
+    asked = [target["expr"] for panel in told["panels"] for target in panel["targets"]]
+    asked += [each["query"] for each in told["templating"]["list"] if each["type"] == "query"]
+    assert len(asked) >= 10
+    for query in asked:
+        used = set(re.findall(r"\bc4b_\w+", query))
+        assert used, query
+        assert used <= names, query
+    routes = {route for query in asked for route in re.findall(r'route="([^"]*)"', query)}
+    assert routes
+    assert routes <= {dict(labels).get("route") for _, labels in found}
