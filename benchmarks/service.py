@@ -36,7 +36,7 @@ from c4b.service import app as service
 from c4b.service import logs
 from c4b.service import messages as m
 from c4b.service.access import behind
-from c4b.service.settings import Settings
+from c4b.service.settings import VARIABLE, Settings
 from c4b.service.tokens import Scope
 
 MODEL = {"dim": 5, "noise": 0.3, "norm_bound": 1.5}
@@ -46,7 +46,9 @@ CONNECTIONS = 16
 
 def serve(store: str, port: int, size: int) -> None:
     """The service with one endpoint more."""
-    app = service.create(Settings(store))
+    settings = Settings(store)
+    os.environ[VARIABLE] = settings.to_json()
+    app = service.create(settings)
     bare = APIRouter(route_class=behind(Scope.decide))
     connection = sqlite3.connect(
         store.removeprefix("sqlite:///"), isolation_level=None, check_same_thread=False, timeout=30.0
