@@ -18,6 +18,7 @@ import numpy as np
 
 from c4b._jit import allocating, inlined, kernel
 from c4b._validate import Array
+from c4b._window import window
 from c4b.certificates.kernels import joint_claim, structural
 from c4b.evidence.bounds import lower, raise_to_lower, upper
 from c4b.evidence.statistics import Region
@@ -78,7 +79,11 @@ def opening(account: Account, dim: int, checkpoints: int) -> Array:
 
 def views(flat: Array) -> tuple[Ledger, Account]:
     """Name the parts of a flat vector; writing to them writes to it. ``opened`` is its compiled form."""
-    room, dim = int(flat[0]), int(flat[1])
+    return parts(flat, int(flat[0]), int(flat[1]))
+
+
+def parts(flat: Array, room: int, dim: int) -> tuple[Ledger, Account]:
+    """``views`` for an M and d that the caller knows, perhaps when compiling."""
     a = HEADING + 1
     b = a + dim
     c = b + 3 * dim
@@ -88,20 +93,25 @@ def views(flat: Array) -> tuple[Ledger, Account]:
     g = f + room
     h = g + 4 * dim
     ledger = Ledger(
-        flat[HEADING:a],
-        flat[a:b],
-        flat[b:c].reshape(3, dim),
-        flat[c:d],
-        flat[d:e],
-        flat[e:f].reshape(room, dim),
-        flat[f:g],
-        flat[g:h].reshape(4, dim),
-        flat[h : h + room * dim].reshape(room, dim),
+        window(flat, HEADING, (1,)),
+        window(flat, a, (dim,)),
+        window(flat, b, (3, dim)),
+        window(flat, c, (4,)),
+        window(flat, d, (room,)),
+        window(flat, e, (room, dim)),
+        window(flat, f, (room,)),
+        window(flat, g, (4, dim)),
+        window(flat, h, (room, dim)),
     )
     return ledger, Account(flat[2], flat[3], flat[4] == 1.0, int(flat[5]), flat[6])
 
 
-opened = inlined(views)
+opened_as = inlined(parts)
+
+
+@inlined
+def opened(flat: Array) -> tuple[Ledger, Account]:
+    return opened_as(flat, int(flat[0]), int(flat[1]))
 
 
 @inlined

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from c4b._jit import allocating, inlined
+from c4b._jit import allocating, inlined, kernel
 from c4b._validate import LARGEST, Array
 from c4b.certificates.kernels import (
     joint_claim,
@@ -84,23 +84,33 @@ def certify(
 
 
 @inlined
-def proposal(details: Array) -> int:
-    """The candidate of highest finite score, lowest index on ties, or BASELINE."""
-    best, top = BASELINE, -np.inf
-    for k in range(details.shape[1]):
-        if details[SCORE, k] > top and details[SCORE, k] < np.inf:
-            best, top = k, details[SCORE, k]
-    return best
+def _rank(details: Array, k: int, least: float, proposed: bool) -> float:
+    """The score of a candidate that may be chosen, else -inf; a score that is not finite never counts."""
+    value: float = details[SCORE, k]
+    return value if (proposed or details[MARGIN, k] >= least) and value < np.inf else -np.inf
 
 
-@inlined
-def best_from(details: Array, least: float) -> int:
-    """Highest finite score among margins >= ``least``, lowest index on ties, or BASELINE."""
-    best, top = BASELINE, -np.inf
-    for k in range(details.shape[1]):
-        if details[MARGIN, k] >= least and details[SCORE, k] > top and details[SCORE, k] < np.inf:
-            best, top = k, details[SCORE, k]
-    return best
+@kernel
+def best_from(details: Array, least: float, proposed: bool) -> int:
+    """Highest finite score among margins >= ``least``, lowest index on ties, or BASELINE.
+
+    ``proposed``: margins do not matter. First the highest score, as four maxima that do not wait for
+    each other, then its first place: no branch depends on the scores, which nobody can predict.
+    """
+    size = details.shape[1]
+    a, b, c, d = -np.inf, -np.inf, -np.inf, -np.inf
+    fours = size - size % 4
+    for k in range(0, fours, 4):
+        a = max(a, _rank(details, k, least, proposed))
+        b = max(b, _rank(details, k + 1, least, proposed))
+        c = max(c, _rank(details, k + 2, least, proposed))
+        d = max(d, _rank(details, k + 3, least, proposed))
+    for k in range(fours, size):
+        a = max(a, _rank(details, k, least, proposed))
+    top, best = max(a, b, c, d), size
+    for k in range(size):
+        best = min(best, k if _rank(details, k, least, proposed) == top else size)
+    return best if top > -np.inf else BASELINE
 
 
 @inlined
@@ -110,11 +120,11 @@ def choose(details: Array, propose: bool, least: float) -> int:
     ``propose``: only the candidate of highest score is tested, against 0.
     """
     if propose:
-        best = proposal(details)
+        best = best_from(details, 0.0, True)
         return best if best != BASELINE and details[MARGIN, best] >= 0.0 else BASELINE
-    best = best_from(details, max(least, 0.0))
+    best = best_from(details, max(least, 0.0), False)
     if best == BASELINE and least > 0.0:
-        best = best_from(details, 0.0)
+        best = best_from(details, 0.0, False)
     return best
 
 
