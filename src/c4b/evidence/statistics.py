@@ -11,6 +11,7 @@ import numpy as np
 
 from c4b._jit import inlined, kernel
 from c4b._validate import Array
+from c4b._window import window
 from c4b.evidence.model import LinearModel, Terms
 
 REFACTOR_EVERY = 256
@@ -88,19 +89,35 @@ def radius_index(model: LinearModel) -> int:
 
 def views(flat: Array) -> tuple[Region, Data, Terms]:
     """Name the parts of a flat vector; writing to them writes to it. ``opened`` is its compiled form."""
-    stack, dim = int(flat[0]), int(flat[1])
+    return parts(flat, int(flat[0]), int(flat[1]))
+
+
+def parts(flat: Array, stack: int, dim: int) -> tuple[Region, Data, Terms]:
+    """``views`` for a G and d that the caller knows, perhaps when compiling."""
     a = HEADING + stack * dim * dim
     b = a + stack * dim
     c = b + stack
     d = c + stack
     e = d + dim * dim
     f = e + dim
-    region = Region(flat[HEADING:a].reshape(stack, dim, dim), flat[a:b].reshape(stack, dim), flat[b:c])
-    data = Data(flat[c:d], flat[d:e].reshape(dim, dim), flat[e:f], flat[f : f + TALLY])
+    region = Region(
+        window(flat, HEADING, (stack, dim, dim)), window(flat, a, (stack, dim)), window(flat, b, (stack,))
+    )
+    data = Data(
+        window(flat, c, (stack,)),
+        window(flat, d, (dim, dim)),
+        window(flat, e, (dim,)),
+        window(flat, f, (TALLY,)),
+    )
     return region, data, Terms(flat[2], flat[3], flat[4], flat[5] == 1.0, flat[6])
 
 
-opened = inlined(views)
+opened_as = inlined(parts)
+
+
+@inlined
+def opened(flat: Array) -> tuple[Region, Data, Terms]:
+    return opened_as(flat, int(flat[0]), int(flat[1]))
 
 
 @inlined
@@ -163,7 +180,7 @@ def watch(data: Data, terms: Terms, explained: float, condition: float) -> None:
             data.tally[ALARM] = RESIDUALS
 
 
-@kernel
+@inlined
 def add(region: Region, data: Data, x: Array, y: float) -> None:
     """One observation into V^-1 (Sherman-Morrison), log det, A and sum x Y; call ``recentre`` after.
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from c4b._jit import allocating, inlined, kernel
 from c4b._validate import Array
+from c4b._window import window
 from c4b.certificates.kernels import joint_claim, structural
 from c4b.evidence.bounds import lower, raise_to_lower, upper
 from c4b.evidence.statistics import Region
@@ -78,7 +79,11 @@ def opening(account: Account, dim: int, checkpoints: int) -> Array:
 
 def views(flat: Array) -> tuple[Ledger, Account]:
     """Name the parts of a flat vector; writing to them writes to it. ``opened`` is its compiled form."""
-    room, dim = int(flat[0]), int(flat[1])
+    return parts(flat, int(flat[0]), int(flat[1]))
+
+
+def parts(flat: Array, room: int, dim: int) -> tuple[Ledger, Account]:
+    """``views`` for an M and d that the caller knows, perhaps when compiling."""
     a = HEADING + 1
     b = a + dim
     c = b + 3 * dim
@@ -88,20 +93,25 @@ def views(flat: Array) -> tuple[Ledger, Account]:
     g = f + room
     h = g + 4 * dim
     ledger = Ledger(
-        flat[HEADING:a],
-        flat[a:b],
-        flat[b:c].reshape(3, dim),
-        flat[c:d],
-        flat[d:e],
-        flat[e:f].reshape(room, dim),
-        flat[f:g],
-        flat[g:h].reshape(4, dim),
-        flat[h : h + room * dim].reshape(room, dim),
+        window(flat, HEADING, (1,)),
+        window(flat, a, (dim,)),
+        window(flat, b, (3, dim)),
+        window(flat, c, (4,)),
+        window(flat, d, (room,)),
+        window(flat, e, (room, dim)),
+        window(flat, f, (room,)),
+        window(flat, g, (4, dim)),
+        window(flat, h, (room, dim)),
     )
     return ledger, Account(flat[2], flat[3], flat[4] == 1.0, int(flat[5]), flat[6])
 
 
-opened = inlined(views)
+opened_as = inlined(parts)
+
+
+@inlined
+def opened(flat: Array) -> tuple[Ledger, Account]:
+    return opened_as(flat, int(flat[0]), int(flat[1]))
 
 
 @inlined
@@ -128,14 +138,12 @@ def pool_margins(
         for k in range(size):
             out[row, k] = np.inf
     elif account.kind == REVALUE:
-        for k in range(size):
-            out[row, k] = -np.inf
         for i in range(dim):
             offset[i] = ledger.sums[DISPLACED, i] + baseline[i]
         owed = (1.0 - alpha) * upper(region, offset)
         earned = structural(region, ledger.sums[FALLBACK], alpha, account.nonnegative, 0.0)
         base = account.reserve + earned - owed - ledger.tally[SLACK]
-        raise_to_lower(region, forms, pool, base, ledger.sums[PLAYED], row, out)
+        raise_to_lower(region, forms, pool, base, ledger.sums[PLAYED], row, out, True)
     else:
         bank = ledger.bank[0]
         for k in range(size):
@@ -144,7 +152,7 @@ def pool_margins(
             base = ledger.kept_bank[m] + joint_claim(baseline, alpha, offset)
             for i in range(dim):
                 offset[i] += _since(ledger, m, i)
-            raise_to_lower(region, forms, pool, base, offset, row, out)
+            raise_to_lower(region, forms, pool, base, offset, row, out, False)
     if account.tolerance > 0.0:
         for k in range(size):
             out[row, k] -= _round_slack(account, False)
@@ -278,13 +286,14 @@ def _enter(
     A plain sum would forget every later round after one huge row, and claims about later rounds, which
     are differences of two prefixes, would certify contrasts that they no longer see.
     """
-    low = ledger.low
+    low, kept = ledger.low, 1.0 - account.alpha
+    for i in range(len(executed)):
+        total, lost = _plus(ledger.prefix[i], low[0, i], sign * executed[i])
+        ledger.prefix[i], low[0, i] = _plus(total, lost, -kept * (sign * baseline[i]))
+    if account.kind != REVALUE:  # nobody else reads the sums
+        return
     for i in range(len(executed)):
         x, b = sign * executed[i], sign * baseline[i]
-        ledger.prefix[i], low[0, i] = _plus(ledger.prefix[i], low[0, i], x)
-        ledger.prefix[i], low[0, i] = _plus(ledger.prefix[i], low[0, i], -(1.0 - account.alpha) * b)
-        if account.kind != REVALUE:  # nobody else reads the sums
-            continue
         if is_baseline:
             ledger.sums[FALLBACK, i], low[3, i] = _plus(ledger.sums[FALLBACK, i], low[3, i], b)
         else:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from c4b._jit import allocating, inlined
+from c4b._jit import allocating, inlined, kernel
 from c4b._validate import LARGEST, Array
 from c4b.certificates.kernels import (
     joint_claim,
@@ -49,13 +49,18 @@ def score(region: Region, pool: Array, forms: Array, boldness: float, details: A
     pool_forms(region, pool, forms)
     pool_upper(region, forms, UCB, details)
     if boldness == 1.0:
-        for k in range(details.shape[1]):
-            details[SCORE, k] = details[UCB, k]
+        _copy(details, UCB, SCORE)
     else:
         pool_lower(region, forms, 0.0, SCORE, details)
         for k in range(details.shape[1]):
             high, low = details[UCB, k], details[SCORE, k]
             details[SCORE, k] = 0.5 * ((1.0 + boldness) * high + (1.0 - boldness) * low)
+
+
+@kernel
+def _copy(details: Array, source: int, target: int) -> None:
+    for k in range(details.shape[1]):
+        details[target, k] = details[source, k]
 
 
 @inlined
@@ -83,38 +88,43 @@ def certify(
     pool_margins(ledger, account, region, forms, pool, baseline, certificate, scratch, MARGIN, details)
 
 
-@inlined
-def proposal(details: Array) -> int:
-    """The candidate of highest finite score, lowest index on ties, or BASELINE."""
-    best, top = BASELINE, -np.inf
-    for k in range(details.shape[1]):
-        if details[SCORE, k] > top and details[SCORE, k] < np.inf:
-            best, top = k, details[SCORE, k]
-    return best
+@kernel
+def best_from(details: Array, least: float, proposed: bool, rank: Array) -> int:
+    """Highest finite score among margins >= ``least``, lowest index on ties, or BASELINE.
+
+    ``proposed``: margins do not matter. ``rank`` (K,) is scratch. First the highest score, as four maxima
+    that do not wait for each other, then its first place: no branch depends on scores or margins, which
+    nobody can predict.
+    """
+    size = details.shape[1]
+    for k in range(size):
+        value = details[SCORE, k]
+        admitted = (proposed | (details[MARGIN, k] >= least)) & (value < np.inf)
+        rank[k] = value if admitted else -np.inf
+    a, b, c, d = -np.inf, -np.inf, -np.inf, -np.inf
+    fours = size - size % 4
+    for k in range(0, fours, 4):
+        a, b = max(a, rank[k]), max(b, rank[k + 1])
+        c, d = max(c, rank[k + 2]), max(d, rank[k + 3])
+    for k in range(fours, size):
+        a = max(a, rank[k])
+    top, best = max(a, b, c, d), size
+    for k in range(size):
+        best = min(best, k if rank[k] == top else size)
+    return best if top > -np.inf else BASELINE
 
 
 @inlined
-def best_from(details: Array, least: float) -> int:
-    """Highest finite score among margins >= ``least``, lowest index on ties, or BASELINE."""
-    best, top = BASELINE, -np.inf
-    for k in range(details.shape[1]):
-        if details[MARGIN, k] >= least and details[SCORE, k] > top and details[SCORE, k] < np.inf:
-            best, top = k, details[SCORE, k]
-    return best
-
-
-@inlined
-def choose(details: Array, propose: bool, least: float) -> int:
+def choose(details: Array, propose: bool, least: float, rank: Array) -> int:
     """The best-scored candidate whose margin is >= ``least``, else >= 0; else BASELINE.
 
-    ``propose``: only the candidate of highest score is tested, against 0.
+    ``propose``: only the candidate of highest score is tested, against 0. ``rank`` (K,) is scratch.
     """
+    best = best_from(details, max(least, 0.0), propose, rank)
     if propose:
-        best = proposal(details)
         return best if best != BASELINE and details[MARGIN, best] >= 0.0 else BASELINE
-    best = best_from(details, max(least, 0.0))
     if best == BASELINE and least > 0.0:
-        best = best_from(details, 0.0)
+        best = best_from(details, 0.0, False, rank)
     return best
 
 
@@ -130,8 +140,9 @@ def settle(
     baseline: Array,
     details: Array,
     executed: Array,
+    rank: Array,
 ) -> tuple[int, float]:
-    """Choose among assessed candidates (K, d) and charge the ledger.
+    """Choose among assessed candidates (K, d) and charge the ledger; rank (K,) is scratch.
 
     Returns (action, BASELINE or NO_SAFE_ACTION; its margin) and writes the features of what is
     executed. Without known nonnegativity a baseline whose margin is below 0 stops the policy; then
@@ -142,12 +153,14 @@ def settle(
     if thrift > 0.0:
         credit = structural(region, baseline, account.alpha, True, account.tolerance)
         least = min(thrift * ledger.bank[0], CUSHION * credit)
-    action = BASELINE if alarmed else choose(details, propose, least)
-    while action != BASELINE and not _usable(candidates, action):
+    action = BASELINE
+    while not alarmed:
+        action = choose(details, propose, least, rank)
+        if action == BASELINE or _usable(candidates, action):
+            break
         details[UCB, action] = np.inf  # absorbing it could overflow: never admitted
         details[SCORE, action] = np.inf
         details[MARGIN, action] = -np.inf
-        action = choose(details, propose, least)
     if action == BASELINE:
         margin = baseline_margin(ledger, account, region, baseline, executed)
         for i in range(len(executed)):
@@ -229,7 +242,17 @@ def decide(
         if bad >= 0:
             return NOT_FINITE, float(start + bad), np.nan, np.nan, details, executed
     action, margin = settle(
-        region, ledger, account, propose, thrift, alarmed, candidates, baseline, details, executed
+        region,
+        ledger,
+        account,
+        propose,
+        thrift,
+        alarmed,
+        candidates,
+        baseline,
+        details,
+        executed,
+        np.empty(size),
     )
     if action < 0:
         bound = structural(region, baseline, account.alpha, account.nonnegative, account.tolerance)

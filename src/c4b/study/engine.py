@@ -3,17 +3,19 @@
 The truth lives here and only here: no kernel below this room sees theta or a mean.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from c4b._jit import kernel
+from c4b._jit import inlined, kernel
 from c4b._validate import Array, Counts
-from c4b.evidence.bounds import contains
+from c4b._window import window
+from c4b.evidence.bounds import CROSS, contains
 from c4b.evidence.statistics import ALARM, add, recentre
-from c4b.evidence.statistics import opened as opened_evidence
+from c4b.evidence.statistics import opened_as as opened_evidence
 from c4b.ledger.kernels import UNGATED
-from c4b.ledger.kernels import opened as opened_ledger
+from c4b.ledger.kernels import opened_as as opened_ledger
 from c4b.policies.round import (
     BASELINE,
     MARGIN,
@@ -37,11 +39,25 @@ METRICS = (
     "rmin_separate",  # (14) along the executed path, separate certificates
     "sum_penalty",  # sum of (10) along the executed path
 )
-"""Columns that ``run_episode`` fills, in this order; NaN where a method without a gate has none."""
+"""Columns that ``run_setting`` fills, in this order; NaN where a method without a gate has none."""
+
+USUAL_STACK, USUAL_DIM, USUAL_SIZE = 1, 5, 32
+"""Ellipsoids, features and candidates of the paper's study, which gets machine code of its own."""
+
+
+PROPOSE, BOLDNESS, THRIFT, LATCHES, WAIT, EVIDENCE_AT, EVIDENCE_SIZE, LEDGER_AT, LEDGER_SIZE = range(9)
+"""Columns of ``Lineup.rules``. The first WAIT rounds play the baseline."""
+
+
+class Lineup(NamedTuple):
+    """What the M methods of a setting start from, as arrays: one compiled call plays them all."""
+
+    ledgers: Array  # flat ledgers, one after the other
+    rules: Array  # (M, 9): a composition's rule, rounds to wait, then place and size of both flats
 
 
 class Workspace(NamedTuple):
-    """Scratch of an episode with K candidates and a stack of G ellipsoids."""
+    """Scratch of an episode with K candidates and a stack of at most G ellipsoids."""
 
     evidence: Array  # flat
     ledger: Array  # flat
@@ -51,11 +67,16 @@ class Workspace(NamedTuple):
     scratch: Array  # (d,)
 
 
-def workspace(evidence: Array, ledger: Array, dim: int, size: int) -> Workspace:
-    """Scratch for runs that start from flat vectors like these."""
-    forms = np.empty((1 + 2 * int(evidence[0]), size))
+def workspace(lineup: Lineup, stack: int, dim: int, size: int) -> Workspace:
+    """Scratch for any of the methods."""
+    longest = lineup.rules.max(axis=0).astype(int)
     return Workspace(
-        evidence.copy(), ledger.copy(), forms, np.empty((ROWS, size)), np.empty(dim), np.empty(dim)
+        np.empty(longest[EVIDENCE_SIZE]),
+        np.empty(longest[LEDGER_SIZE]),
+        np.empty((1 + 2 * stack, size)),
+        np.empty((ROWS, size)),
+        np.empty(dim),
+        np.empty(dim),
     )
 
 
@@ -70,42 +91,37 @@ class Scene(NamedTuple):
     theta: Array  # (d,)
 
 
-@kernel
-def _copy(source: Array, target: Array) -> None:
-    for i in range(len(source)):
-        target[i] = source[i]
-
-
-@kernel
-def run_episode(
-    evidence_flat: Array,
-    ledger_flat: Array,
-    propose: bool,
-    boldness: float,
-    thrift: float,
-    latches: bool,
-    wait: int,
+@inlined
+def _play(
+    evidences: Array,
+    lineup: Lineup,
     scene: Scene,
     work: Workspace,
     metrics: Array,
     fallbacks: Counts,
     setting: int,
     method: int,
+    stack: int,
+    dim: int,
+    size: int,
 ) -> None:
-    """Play T rounds from an evidence and a ledger, which are left as they are.
-
-    The first ``wait`` rounds play the baseline. Writes metrics[setting, method], (S, M, 11), and adds
-    the cumulative count of fallbacks and its square to fallbacks[:, setting, method], (2, S, M, T).
-    """
-    _copy(evidence_flat, work.evidence)
-    _copy(ledger_flat, work.ledger)
-    region, data, terms = opened_evidence(work.evidence)
-    ledger, account = opened_ledger(work.ledger)
-    pools, means, best, noise = scene.pools, scene.means, scene.best, scene.noise
-    baseline, theta = scene.baseline, scene.theta
-    rounds, dim, size = pools.shape
-    forms, details = work.forms, work.details
-    executed, scratch = work.executed, work.scratch
+    """One method of ``run_setting``, for G = ``stack``, d = ``dim`` and K = ``size``."""
+    rule = lineup.rules[method]
+    propose, latches, wait = rule[PROPOSE] == 1.0, rule[LATCHES] == 1.0, int(rule[WAIT])
+    boldness, thrift = rule[BOLDNESS], rule[THRIFT]
+    for i in range(int(rule[EVIDENCE_SIZE])):
+        work.evidence[i] = evidences[int(rule[EVIDENCE_AT]) + i]
+    for i in range(int(rule[LEDGER_SIZE])):
+        work.ledger[i] = lineup.ledgers[int(rule[LEDGER_AT]) + i]
+    rounds = len(scene.best)
+    region, data, terms = opened_evidence(work.evidence, stack, dim)
+    ledger, account = opened_ledger(work.ledger, int(work.ledger[0]), dim)
+    pools = window(scene.pools, 0, (rounds, dim, size))
+    means, best, noise = scene.means, scene.best, scene.noise
+    baseline, theta = window(scene.baseline, 0, (dim,)), window(scene.theta, 0, (dim,))
+    forms = window(work.forms, 0, (1 + 2 * stack, size))
+    details = window(work.details, 0, (ROWS, size))
+    executed, scratch = window(work.executed, 0, (dim,)), window(work.scratch, 0, (dim,))
     gated = account.kind != UNGATED
     baseline_mean = 0.0
     for i in range(dim):
@@ -125,7 +141,17 @@ def run_episode(
             for k in range(size):
                 details[MARGIN, k] = -np.inf
         action, margin = settle(
-            region, ledger, account, propose, thrift, alarmed, pool.T, baseline, details, executed
+            region,
+            ledger,
+            account,
+            propose,
+            thrift,
+            alarmed,
+            pool.T,
+            baseline,
+            details,
+            executed,
+            forms[CROSS],
         )
         fell_back = action == BASELINE
         mean = baseline_mean if fell_back else means[t, action]
@@ -162,3 +188,52 @@ def run_episode(
     row[8] = need_joint if gated else np.nan
     row[9] = need_separate if gated else np.nan
     row[10] = paid_separate - paid_joint if gated else np.nan
+
+
+@kernel
+def run_setting(
+    evidences: Array,
+    lineup: Lineup,
+    scene: Scene,
+    work: Workspace,
+    metrics: Array,
+    fallbacks: Counts,
+    setting: int,
+) -> None:
+    """Play T rounds with every method, from flat evidences, one after the other, left as they are.
+
+    Writes metrics[setting], (S, M, 11), and adds the cumulative count of fallbacks and its square to
+    fallbacks[:, setting], (2, S, M, T).
+    """
+    _, dim, size = scene.pools.shape
+    for m in range(len(lineup.rules)):
+        stack = int(evidences[int(lineup.rules[m, EVIDENCE_AT])])
+        _play(evidences, lineup, scene, work, metrics, fallbacks, setting, m, stack, dim, size)
+
+
+@kernel
+def run_usual_setting(
+    evidences: Array,
+    lineup: Lineup,
+    scene: Scene,
+    work: Workspace,
+    metrics: Array,
+    fallbacks: Counts,
+    setting: int,
+) -> None:
+    """``run_setting`` for the usual G, d and K: the same source with all three known when compiling.
+
+    Bits cannot differ: kernels are compiled without any licence to reorder or contract arithmetic.
+    """
+    stack, dim, size = USUAL_STACK, USUAL_DIM, USUAL_SIZE
+    for m in range(len(lineup.rules)):
+        _play(evidences, lineup, scene, work, metrics, fallbacks, setting, m, stack, dim, size)
+
+
+Runner = Callable[[Array, Lineup, Scene, Workspace, Array, Counts, int], None]
+
+
+def runner(stack: int, dim: int, size: int) -> Runner:
+    """The fastest ``run_setting`` for at most G ellipsoids, d features and K candidates."""
+    usual = (stack, dim, size) == (USUAL_STACK, USUAL_DIM, USUAL_SIZE)
+    return run_usual_setting if usual else run_setting
