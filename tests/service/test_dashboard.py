@@ -85,7 +85,7 @@ def test_the_journey_of_a_decision(browser: Browser, service: Service, name: str
         table = page.get_by_role("table", name=re.compile("Newest first"))
         expect(table.get_by_role("row")).to_have_count(2)
         expect(table).to_contain_text("0.600")
-        expect(page.get_by_role("img", name=re.compile("the promise holds"))).to_be_visible()
+        expect(page.get_by_role("img", name=re.compile("the promise is certified"))).to_be_visible()
 
         second = shop.decide()  # and the page hears of it by itself
         expect(table.get_by_role("row")).to_have_count(3)
@@ -327,6 +327,7 @@ def test_an_alarm_is_seen_and_announced(browser: Browser, service: Service, name
         expect(page).to_have_title(f"!! {name} - Reserve-C4B")
         expect(page.locator("#announcer")).to_have_text(f"{name} is now: Alarm")
         expect(page.locator(".reasons")).to_contain_text("play the baseline")
+        expect(page.get_by_text("nothing is promised any more")).to_be_visible()
         seen.judge()
 
 

@@ -90,11 +90,11 @@ export class Intervals {
     const parts = [svg("line", { x1: zero, x2: zero, ...ends, class: "zero" })];
     const y = frame.top - 28;
     // only where there is room on that side
-    if (this.#gated && zero - frame.left > 110) {
-      parts.push(svg("text", { x: zero - 8, y, class: "tick end" }, "← spends the bank"));
+    if (this.#gated && zero - frame.left > 160) {
+      parts.push(svg("text", { x: zero - 8, y, class: "tick end" }, "← below the promised share"));
     }
     if (this.#gated && frame.right - zero > 90) {
-      parts.push(svg("text", { x: zero + 8, y, class: "tick" }, "adds to it →"));
+      parts.push(svg("text", { x: zero + 8, y, class: "tick" }, "above it →"));
     }
     if (this.#limit !== null) {
       parts.push(svg("line", { x1: x(this.#limit), x2: x(this.#limit), ...ends, class: "reference" }));

@@ -87,19 +87,19 @@ export class Course {
 function bankTitle({ bank, reserve, alarm }) {
   if (bank === null) return "There is no bank";
   if (alarm) return `The bank says ${number(bank)}, but an alarm makes certificates void`;
-  if (bank === 0) return "The bank is 0: nothing can be spent yet, the promise holds";
+  if (bank === 0) return "The bank is 0: nothing can be spent yet, the promise is certified";
   if (bank < 0) return `The bank is ${number(bank)}, below zero: what was executed is not covered`;
-  if (!reserve) return `The bank is ${number(bank)}, above zero: the promise holds`;
-  return `The bank is ${number(bank)}, ${bank < reserve ? "below" : "above"} the reserve of ${constant(reserve)} and above zero: the promise holds`;
+  if (!reserve) return `The bank is ${number(bank)}, above zero: the promise is certified`;
+  return `The bank is ${number(bank)}, ${bank < reserve ? "below" : "above"} the reserve of ${constant(reserve)} and above zero: the promise is certified`;
 }
 
 function contrastTitle(values) {
   const known = values.filter((value) => value !== null);
   if (!known.length) return "Certified contrast of what was played";
   const good = known.filter((value) => value >= 0).length;
-  if (good === known.length) return "Every decision shown was certain not to lower the bank";
-  if (!good) return "Every decision shown drew on the bank";
-  return `${share(good, known.length)} of the decisions shown were certain not to lower the bank, the others drew on it`;
+  if (good === known.length) return "Every decision shown was certain to earn at least the promised share";
+  if (!good) return "No decision shown was certain by itself to earn the promised share";
+  return `${share(good, known.length)} of the decisions shown were certain to earn at least the promised share`;
 }
 
 function pendingTitle({ pending, oldest_pending_age: oldest }) {

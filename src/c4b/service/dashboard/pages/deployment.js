@@ -86,6 +86,7 @@ function why(box, state) {
 
 function promised(state, configuration) {
   if (state.bank === null) return `Policy ${state.policy} has no gate: nothing is certified.`;
+  if (state.alarm) return `Policy ${state.policy}. An alarm is on: certificates are void, nothing is promised any more.`;
   const sure = constant(100 * (1 - configuration.model.delta));
   const kept = constant(100 * (1 - state.alpha));
   const reserve = state.reserve ? `, less the reserve of ${constant(state.reserve)}` : "";

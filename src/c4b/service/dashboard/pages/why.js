@@ -130,7 +130,7 @@ function cases(why) {
     h(
       "section",
       { class: "card", "aria-labelledby": "cases" },
-      h("h2", { id: "cases" }, title(why, sorted)),
+      h("h2", { id: "cases" }, title(why, sorted, limit)),
       legend(limit, gated, why.bank_before, decimals),
       box,
       all,
@@ -140,8 +140,10 @@ function cases(why) {
   ];
 }
 
-function title(why, sorted) {
-  const saved = sorted.filter((each) => each.admissible && each.penalty !== null && each.margin < each.penalty).length;
+function title(why, sorted, limit) {
+  // a ledger that recertifies its past has no one limit: there the round alone does not tell
+  const short = (each) => limit !== null && each.separate !== null && each.separate < limit;
+  const saved = sorted.filter((each) => each.admissible && short(each)).length;
   if (why.bank === null) return "No gate: nothing is certified, the highest UCB was played";
   if (why.alarm !== null) return "An alarm is on: these certificates are void";
   if (saved) {
