@@ -33,7 +33,7 @@ class Service:
             self.process = subprocess.Popen(command, stdout=out, stderr=out)
         self.wait()
 
-    def wait(self, seconds: float = 120.0) -> None:
+    def wait(self, seconds: float = 300.0) -> None:
         """Until it is ready."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
@@ -62,7 +62,7 @@ class Service:
                     found.append(child.pid)
         return found or [self.process.pid]
 
-    def stop(self, how: int = signal.SIGTERM, seconds: float = 60.0) -> int:
+    def stop(self, how: int = signal.SIGTERM, seconds: float = 120.0) -> int:
         """Ask it to stop; its exit code."""
         if self.process.poll() is None:
             os.kill(self.process.pid, how)

@@ -64,7 +64,7 @@ def run(
             proxy_headers=False,
             timeout_keep_alive=30,
             timeout_graceful_shutdown=GRACE,
-            timeout_worker_healthcheck=60,
+            timeout_worker_healthcheck=10,  # a worker killed while it starts holds the others up so long
             ssl_certfile=tls_cert,
             ssl_keyfile=tls_key,
         )
