@@ -131,8 +131,8 @@ def test_nothing_can_be_hidden_from_a_page(url: str, damage: str) -> None:
 # -- the course --------------------------------------------------------------------------------
 
 
-def counted(dep: Deployment) -> list[tuple[int, float, int, int, float, float]]:
-    """(round, bank, fallbacks, pending, certificate, radius) of every decision, from the entries."""
+def counted(dep: Deployment) -> list[tuple[float, ...]]:
+    """(round, bank, fallbacks, pending, certificate, radius, estimate) of every decision, by its entry."""
     from c4b.deployment.entries import GENESIS  # noqa: PLC0415
     from c4b.deployment.session import found  # noqa: PLC0415
 
@@ -145,11 +145,14 @@ def counted(dep: Deployment) -> list[tuple[int, float, int, int, float, float]]:
                 fallbacks += fields["action"] is None
                 pending += 1
                 _, bank, certificate, _, radius = arrays["numbers"].tolist()
-                rows.append((len(rows) + 1, bank, fallbacks, pending, certificate, radius))
+                b = arrays["baseline"]
+                played = b if fields["action"] is None else arrays["candidates"][fields["action"]]
+                estimate = round(float((played - 0.9 * b) @ arrays["estimate"]), 9)
+                rows.append((len(rows) + 1, bank, fallbacks, pending, certificate, radius, estimate))
     return rows
 
 
-def told(point: Point) -> tuple[int, float, int, int, float, float]:
+def told(point: Point) -> tuple[float, ...]:
     return (
         point.round,
         point.bank,
@@ -157,6 +160,7 @@ def told(point: Point) -> tuple[int, float, int, int, float, float]:
         point.pending,
         point.certificate,
         point.radius,
+        round(point.estimate, 9),
     )
 
 
@@ -235,7 +239,7 @@ def test_a_snapshot_without_a_course(url: str, monkeypatch: pytest.MonkeyPatch) 
 def test_the_course_stays_small_and_even() -> None:
     made = course.Course()
     for n in range(1, 5001):
-        made.add(course.Row(n, 0, 0.0, 0, 0, 0.0, 0.0))
+        made.add(course.Row(n, 0, 0.0, 0, 0, 0.0, 0.0, 0.0))
         rows = made.rows(500)
         assert len(rows) == min(n, 500)
         assert (rows[0].round, rows[-1].round) == (1, n)
@@ -249,7 +253,7 @@ def test_shares_of_fallbacks() -> None:
     def point(round_: int, fallbacks: int) -> Point:
         from datetime import UTC, datetime  # noqa: PLC0415
 
-        return Point(round_, datetime.now(UTC), 0.0, fallbacks, 0, 0.0, 0.0)
+        return Point(round_, datetime.now(UTC), 0.0, fallbacks, 0, 0.0, 0.0, 0.0)
 
     assert export.shares([]) == []
     assert export.shares([point(1, 1), point(2, 1)]) == [1.0, 0.5]

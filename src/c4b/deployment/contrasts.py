@@ -26,6 +26,12 @@ def uppers(evidence_flat: Array, candidates: Array, baseline: Array, alpha: floa
     return result
 
 
+def estimate(centre: Array, played: Array, baseline: Array, alpha: float) -> float:
+    """Estimated contrast of one action; a plain sum, for the same bits in every replay."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return float(((played - (1.0 - alpha) * baseline) * centre).sum())
+
+
 def recorded(arrays: Mapping[str, Array], alpha: float, stack: int) -> Array | None:
     """(2, K): estimate and upper bound of every candidate's contrast; None: the entry does not say.
 

@@ -26,6 +26,7 @@ class Row(NamedTuple):
     fallbacks: float
     pending: float
     certificate: float
+    estimate: float
     radius: float
 
 
@@ -78,7 +79,7 @@ class Course:
         del self.kept[size:]
 
     def array(self) -> Array:
-        """(n, 7), whole numbers of microseconds fit into a float64 until the year 2255."""
+        """(n, 8), whole numbers of microseconds fit into a float64 until the year 2255."""
         return np.array(self._all(), dtype=np.float64).reshape(-1, len(Row._fields))
 
     @classmethod

@@ -68,6 +68,8 @@ class Point:
     """Decisions whose outcome was not known then, this one included."""
     certificate: float
     """Lower bound of this round's contrast for what was played."""
+    estimate: float
+    """Estimate of the same contrast, by the ridge regression at that moment."""
     radius: float
 
     def to_dict(self) -> dict[str, Any]:
@@ -206,6 +208,7 @@ def _point(row: Row) -> Point:
         int(row.fallbacks),
         int(row.pending),
         row.certificate,
+        row.estimate,
         row.radius,
     )
 

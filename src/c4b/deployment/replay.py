@@ -15,6 +15,7 @@ import numpy as np
 
 from c4b._jit import kernel
 from c4b._validate import Array
+from c4b.deployment import contrasts
 from c4b.deployment import entries as kinds
 from c4b.deployment.configuration import Configuration
 from c4b.deployment.course import Course, Place, Row
@@ -142,7 +143,10 @@ class State:
         self.counts["fallback"] += fallback
         if self.course is not None:
             fallbacks = self.counts["fallback"]
-            row = Row(round_ + 1, at, bank, fallbacks, self.unknown, certificate, radius)
+            made = self.policy._outcomes.open[round_]
+            alpha = self.configuration.alpha
+            estimate = contrasts.estimate(self.centre, made.executed, made.baseline, alpha)
+            row = Row(round_ + 1, at, bank, fallbacks, self.unknown, certificate, estimate, radius)
             self.course.add(row)
 
     def absorb(self, seq: int, reward: float | None) -> None:

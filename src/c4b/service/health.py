@@ -29,7 +29,7 @@ def light(status: Status, window: float | None = None) -> tuple[Light, list[str]
     age, patience = status.oldest_pending_age, PATIENCE if window is None else 2.0 * window
     if age is not None and age > patience:
         reasons.append(
-            f"The outcome of {status.oldest_pending} is missing for {age / 3600.0:.1f} h and holds back "
+            f"The outcome of {status.oldest_pending} is missing for {_ago(age)} and holds back "
             "what came after it: report it, or declare it lost."
         )
     if status.rounds >= ENOUGH and status.fallbacks == status.rounds:
@@ -38,3 +38,10 @@ def light(status: Status, window: float | None = None) -> tuple[Light, list[str]
             "history or a reserve, or check the noise and norm bounds."
         )
     return ("attention" if reasons else "ok"), reasons
+
+
+def _ago(seconds: float) -> str:
+    for size, unit in ((3600.0, "h"), (60.0, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} s"

@@ -294,6 +294,7 @@ class Series(Answer):
     fallbacks: list[int] = Field(description="Decisions for the baseline so far.")
     pending: list[int] = Field(description="Outcomes unknown at that moment.")
     certificate: list[Number] = Field(description="Lower bound of the contrast of what was played.")
+    estimate: list[Number] = Field(description="Estimate of the same contrast at that moment.")
     radius: list[Number]
 
 

@@ -24,7 +24,7 @@ export class Chart {
   #place = null;
 
   // options: name, unit, height, tell(value), and what is drawn: kind "line", "area" or "dots";
-  // zero: a line at zero; danger: a red region below it; bounds: [low, high] that are always seen.
+  // below: name of a second value under each dot; zero: a line at zero; danger: a red region below it; bounds: [low, high] that are always seen.
   constructor(options) {
     this.#options = options;
     this.#slider = h("div", {
@@ -42,7 +42,8 @@ export class Chart {
     });
     this.#stage = h("div", { class: "stage" }, this.#svg, this.#slider);
     this.#stage.style.setProperty("height", `${options.height}px`);
-    const heading = ["Decision", "Time", `${options.name}, ${options.unit}`];
+    const heading = ["Decision", "Time", options.below ? "estimated" : `${options.name}, ${options.unit}`];
+    if (options.below) heading.push(options.below);
     const table = h(
       "table",
       { class: "numbers" },
@@ -66,7 +67,8 @@ export class Chart {
     new ResizeObserver(() => this.#draw()).observe(this.#stage);
   }
 
-  // view: title, nothing (why there is no line, or null), round, at, values, reference {value, name}.
+  // view: title, nothing (why there is no line, or null), round, at, values, floor (the second values),
+  // reference {value, name}.
   show(view) {
     this.#view = view;
     setText(this.#title, view.title);
@@ -82,14 +84,16 @@ export class Chart {
 
   #told(n) {
     const { round, at, values } = this.#view;
-    const value = values[n] === null ? "nothing certified" : this.#options.tell(values[n]);
+    const floor = this.#view.floor?.[n];
+    const value = values[n] === null ? "nothing certified" : this.#options.tell(values[n], floor);
     return `Decision ${count(round[n])}, ${moment(at[n])}: ${value}`;
   }
 
   #list() {
-    const { round, at, values } = this.#view;
+    const { round, at, values, floor } = this.#view;
     const decimals = this.#options.decimals ?? 4;
-    const rows = round.map((n, k) => [count(n), moment(at[k]), fixed(values[k], decimals)]);
+    const both = (k) => (floor ? [values[k], floor[k]] : [values[k]]);
+    const rows = round.map((n, k) => [count(n), moment(at[k]), ...both(k).map((value) => fixed(value, decimals))]);
     fillRows(this.#rows, rows.reverse());
   }
 
@@ -97,8 +101,8 @@ export class Chart {
     const width = this.#stage.clientWidth;
     if (!width || !this.#view || this.#view.nothing !== null) return;
     const { height, kind, zero, danger, bounds = [], whole, unit } = this.#options;
-    const { round, values, reference } = this.#view;
-    const known = values.filter((value) => value !== null);
+    const { round, values, reference, floor = [] } = this.#view;
+    const known = [...values, ...floor].filter((value) => value !== null);
     const always = [...bounds, ...(zero ? [0] : []), ...(reference ? [reference.value] : [])];
     let [low, high] = extent([...known, ...always]);
     if (bounds.length) low = Math.max(low, bounds[0]);
@@ -136,6 +140,9 @@ export class Chart {
     }
     if (reference) parts.push(...referenceLine(frame, y, reference, values));
     if (kind === "dots") {
+      floor.forEach((value, n) => {
+        if (value !== null) parts.push(svg("circle", { cx: place(n), cy: y(value), r: 1.8, class: "dot below" }));
+      });
       values.forEach((value, n) => {
         if (value !== null) parts.push(svg("circle", { cx: place(n), cy: y(value), r: 2, class: "dot" }));
       });

@@ -26,12 +26,16 @@ export class Course {
     tell: (value) => `baseline played in ${share(value, 100)} of decisions`,
   });
   #contrast = new Chart({
-    name: "Certified contrast of what was played",
-    unit: "units of reward",
+    name: "Estimated contrast of what was played",
+    unit: "units of reward: ● estimated, ○ certified at least",
     height: 190,
     kind: "dots",
     zero: true,
-    tell: (value) => `contrast at least ${number(value)} units of reward`,
+    below: "certified at least",
+    tell: (value, floor) => {
+      const certain = floor === null ? "nothing certified" : `certified at least ${number(floor)}`;
+      return `contrast estimated ${number(value)}, ${certain}, in units of reward`;
+    },
   });
   #pending = new Chart({
     name: "Pending outcomes",
@@ -73,7 +77,12 @@ export class Course {
       title: `The baseline was played in ${share(state.fallbacks, state.rounds)} of decisions`,
       values: series.fallbacks.map((n, k) => (100 * n) / round[k]),
     });
-    this.#contrast.show({ ...none, title: contrastTitle(series.certificate), values: series.certificate });
+    this.#contrast.show({
+      ...shared,
+      title: contrastTitle(series.certificate),
+      values: series.estimate,
+      floor: series.certificate,
+    });
     this.#pending.show({ ...shared, title: pendingTitle(state), values: series.pending });
     const radius = series.radius.every((value) => value === null);
     this.#radius.show({
@@ -95,7 +104,7 @@ function bankTitle({ bank, reserve, alarm }) {
 
 function contrastTitle(values) {
   const known = values.filter((value) => value !== null);
-  if (!known.length) return "Certified contrast of what was played";
+  if (!known.length) return "Estimated contrast of what was played: nothing is certified";
   const good = known.filter((value) => value >= 0).length;
   if (good === known.length) return "Every decision shown was certain to earn at least the promised share";
   if (!good) return "No decision shown was certain by itself to earn the promised share";
