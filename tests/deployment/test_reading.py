@@ -132,7 +132,7 @@ def test_nothing_can_be_hidden_from_a_page(url: str, damage: str) -> None:
 
 
 def counted(dep: Deployment) -> list[tuple[float, ...]]:
-    """(round, bank, fallbacks, pending, certificate, radius, estimate) of every decision, by its entry."""
+    """(round, bank, fallbacks, pending, certificate, radius, estimate) of every decision, by entry."""
     from c4b.deployment.entries import GENESIS  # noqa: PLC0415
     from c4b.deployment.session import found  # noqa: PLC0415
 
