@@ -17,7 +17,7 @@ from oracle import random_stream
 def pick(scores: list[float], margins: list[float], least: float, propose: bool = False) -> int:
     details = np.zeros((ROWS, len(scores)))
     details[SCORE], details[MARGIN] = scores, margins
-    return int(choose(details, propose, least))
+    return int(choose(details, propose, least, np.empty(len(scores))))
 
 
 def test_the_best_scored_of_those_that_leave_enough() -> None:

@@ -43,10 +43,8 @@ def pool_joint(
     out: Array,
 ) -> None:
     """(8) for every candidate: out[row], out (R, K); offset (d,) is scratch."""
-    for k in range(out.shape[1]):
-        out[row, k] = -np.inf
     base = joint_claim(baseline, alpha, offset)
-    raise_to_lower(region, forms, pool, base, offset, row, out)
+    raise_to_lower(region, forms, pool, base, offset, row, out, True)
 
 
 @kernel

@@ -147,6 +147,14 @@ def pool_squares(region: Region, g: int, pool: Array, forms: Array) -> None:
     else:
         for k in range(size):
             forms[out, k] = 0.0
+    if dim >= 5:  # the same sums as below, in one pass
+        first, own = 5, inverse[g, 4, 4]
+        v0, v1 = 2.0 * inverse[g, 4, 0], 2.0 * inverse[g, 4, 1]
+        v2, v3 = 2.0 * inverse[g, 4, 2], 2.0 * inverse[g, 4, 3]
+        for k in range(size):
+            total = fma(v1, pool[1, k], fma(v0, pool[0, k], own * pool[4, k]))
+            total = fma(v3, pool[3, k], fma(v2, pool[2, k], total))
+            forms[out, k] += total * pool[4, k]
     for i in range(first, dim):
         own, fours = inverse[g, i, i], i - i % 4
         for k in range(size):
@@ -165,15 +173,19 @@ def pool_squares(region: Region, g: int, pool: Array, forms: Array) -> None:
                 forms[CROSS, k] += v0 * pool[j, k]
         for k in range(size):
             forms[out, k] += forms[CROSS, k] * pool[i, k]
+    negative = 0
     for k in range(size):
-        if forms[out, k] < 0.0:  # rounding in a nearly known direction, or a broken inverse
-            bound = 0.0
-            for i in range(dim):
-                bound += math.sqrt(inverse[g, i, i]) * abs(pool[i, k])
-            forms[out, k] = clipped(forms[out, k], bound, dim)
+        negative += forms[out, k] < 0.0
+    if negative > 0:  # rounding in a nearly known direction, or a broken inverse
+        for k in range(size):
+            if forms[out, k] < 0.0:
+                bound = 0.0
+                for i in range(dim):
+                    bound += math.sqrt(inverse[g, i, i]) * abs(pool[i, k])
+                forms[out, k] = clipped(forms[out, k], bound, dim)
 
 
-@inlined
+@kernel
 def pool_products(pool: Array, vectors: Array, g: int, row: int, out: Array) -> None:
     """out[row, k] = x_k @ vectors[g]; pool (d, K), vectors (G, d), out (R, K)."""
     dim, size = pool.shape
@@ -201,39 +213,45 @@ def pool_forms(region: Region, pool: Array, forms: Array) -> None:
         pool_products(pool, region.estimate, g, CENTRES + 2 * g, forms)
 
 
-@inlined
+@kernel
 def pool_upper(region: Region, forms: Array, row: int, out: Array) -> None:
     """out[row, k] = U(x_k): the optimistic score of each candidate; +inf when nothing bounds it."""
     size = out.shape[1]
-    for k in range(size):
-        out[row, k] = np.inf
     for g in range(len(region.radius)):
         radius, squares, centres = region.radius[g], SQUARES + 2 * g, CENTRES + 2 * g
         for k in range(size):
             value = forms[centres, k] + radius * math.sqrt(forms[squares, k])
-            out[row, k] = value if value < out[row, k] else out[row, k]
+            held = np.inf if g == 0 else out[row, k]
+            out[row, k] = value if value < held else held
 
 
-@inlined
+@kernel
 def pool_lower(region: Region, forms: Array, base: float, row: int, out: Array) -> None:
     """out[row, k] = base + L(x_k); -inf when nothing bounds it."""
     size = out.shape[1]
-    for k in range(size):
-        out[row, k] = -np.inf
     for g in range(len(region.radius)):
         radius, squares, centres = region.radius[g], SQUARES + 2 * g, CENTRES + 2 * g
         for k in range(size):
             value = base + (forms[centres, k] - radius * math.sqrt(forms[squares, k]))
-            out[row, k] = value if out[row, k] < value < np.inf else out[row, k]
+            held = -np.inf if g == 0 else out[row, k]
+            out[row, k] = value if (held < value) & (value < np.inf) else held
 
 
 @kernel
 def raise_to_lower(
-    region: Region, forms: Array, pool: Array, base: float, offset: Array, row: int, out: Array
+    region: Region,
+    forms: Array,
+    pool: Array,
+    base: float,
+    offset: Array,
+    row: int,
+    out: Array,
+    anew: bool,
 ) -> None:
     """out[row, k] = max(out[row, k], base + L(offset + x_k)); pool (d, K), offset (d,), out (R, K).
 
-    A value that is not a number, or an overflow to +inf, never raises ``out``.
+    A value that is not a number, or an overflow to +inf, never raises ``out``. ``anew``: whatever
+    ``out`` holds counts as -inf. Conditions are joined by ``&``, which unlike ``and`` never branches.
     """
     dim, size = pool.shape
     inverse, fours = region.inverse, dim - dim % 4
@@ -276,7 +294,8 @@ def raise_to_lower(
             value = shift + forms[centres, k] - radius * math.sqrt(abs(square))
             safe = square >= CANCELLATION * terms  # false for NaN
             cancelled += not safe
-            out[row, k] = value if safe and out[row, k] < value < np.inf else out[row, k]
+            held = -np.inf if anew and g == 0 else out[row, k]
+            out[row, k] = value if safe & (held < value) & (value < np.inf) else held
         if cancelled > 0:
             for k in range(size):
                 terms = forms[squares, k] + offset_square

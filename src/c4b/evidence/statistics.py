@@ -223,7 +223,7 @@ def watch(data: Data, terms: Terms, explained: float, condition: float) -> None:
             data.tally[ALARM] = RESIDUALS
 
 
-@kernel
+@inlined
 def add(region: Region, data: Data, x: Array, y: float) -> None:
     """One observation into V^-1 (Sherman-Morrison), log det, A and sum x Y; call ``recentre`` after.
 

@@ -138,14 +138,12 @@ def pool_margins(
         for k in range(size):
             out[row, k] = np.inf
     elif account.kind == REVALUE:
-        for k in range(size):
-            out[row, k] = -np.inf
         for i in range(dim):
             offset[i] = ledger.sums[DISPLACED, i] + baseline[i]
         owed = (1.0 - alpha) * upper(region, offset)
         earned = structural(region, ledger.sums[FALLBACK], alpha, account.nonnegative, 0.0)
         base = account.reserve + earned - owed - ledger.tally[SLACK]
-        raise_to_lower(region, forms, pool, base, ledger.sums[PLAYED], row, out)
+        raise_to_lower(region, forms, pool, base, ledger.sums[PLAYED], row, out, True)
     else:
         bank = ledger.bank[0]
         for k in range(size):
@@ -154,7 +152,7 @@ def pool_margins(
             base = ledger.kept_bank[m] + joint_claim(baseline, alpha, offset)
             for i in range(dim):
                 offset[i] += _since(ledger, m, i)
-            raise_to_lower(region, forms, pool, base, offset, row, out)
+            raise_to_lower(region, forms, pool, base, offset, row, out, False)
     if account.tolerance > 0.0:
         for k in range(size):
             out[row, k] -= _round_slack(account, False)
@@ -288,13 +286,14 @@ def _enter(
     A plain sum would forget every later round after one huge row, and claims about later rounds, which
     are differences of two prefixes, would certify contrasts that they no longer see.
     """
-    low = ledger.low
+    low, kept = ledger.low, 1.0 - account.alpha
+    for i in range(len(executed)):
+        total, lost = _plus(ledger.prefix[i], low[0, i], sign * executed[i])
+        ledger.prefix[i], low[0, i] = _plus(total, lost, -kept * (sign * baseline[i]))
+    if account.kind != REVALUE:  # nobody else reads the sums
+        return
     for i in range(len(executed)):
         x, b = sign * executed[i], sign * baseline[i]
-        ledger.prefix[i], low[0, i] = _plus(ledger.prefix[i], low[0, i], x)
-        ledger.prefix[i], low[0, i] = _plus(ledger.prefix[i], low[0, i], -(1.0 - account.alpha) * b)
-        if account.kind != REVALUE:  # nobody else reads the sums
-            continue
         if is_baseline:
             ledger.sums[FALLBACK, i], low[3, i] = _plus(ledger.sums[FALLBACK, i], low[3, i], b)
         else:

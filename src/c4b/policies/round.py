@@ -49,13 +49,18 @@ def score(region: Region, pool: Array, forms: Array, boldness: float, details: A
     pool_forms(region, pool, forms)
     pool_upper(region, forms, UCB, details)
     if boldness == 1.0:
-        for k in range(details.shape[1]):
-            details[SCORE, k] = details[UCB, k]
+        _copy(details, UCB, SCORE)
     else:
         pool_lower(region, forms, 0.0, SCORE, details)
         for k in range(details.shape[1]):
             high, low = details[UCB, k], details[SCORE, k]
             details[SCORE, k] = 0.5 * ((1.0 + boldness) * high + (1.0 - boldness) * low)
+
+
+@kernel
+def _copy(details: Array, source: int, target: int) -> None:
+    for k in range(details.shape[1]):
+        details[target, k] = details[source, k]
 
 
 @inlined
@@ -83,48 +88,44 @@ def certify(
     pool_margins(ledger, account, region, forms, pool, baseline, certificate, scratch, MARGIN, details)
 
 
-@inlined
-def _rank(details: Array, k: int, least: float, proposed: bool) -> float:
-    """The score of a candidate that may be chosen, else -inf; a score that is not finite never counts."""
-    value: float = details[SCORE, k]
-    return value if (proposed or details[MARGIN, k] >= least) and value < np.inf else -np.inf
-
-
 @kernel
-def best_from(details: Array, least: float, proposed: bool) -> int:
+def best_from(details: Array, least: float, proposed: bool, rank: Array) -> int:
     """Highest finite score among margins >= ``least``, lowest index on ties, or BASELINE.
 
-    ``proposed``: margins do not matter. First the highest score, as four maxima that do not wait for
-    each other, then its first place: no branch depends on the scores, which nobody can predict.
+    ``proposed``: margins do not matter. ``rank`` (K,) is scratch. First the highest score, as four maxima
+    that do not wait for each other, then its first place: no branch depends on scores or margins, which
+    nobody can predict.
     """
     size = details.shape[1]
+    for k in range(size):
+        value = details[SCORE, k]
+        admitted = (proposed | (details[MARGIN, k] >= least)) & (value < np.inf)
+        rank[k] = value if admitted else -np.inf
     a, b, c, d = -np.inf, -np.inf, -np.inf, -np.inf
     fours = size - size % 4
     for k in range(0, fours, 4):
-        a = max(a, _rank(details, k, least, proposed))
-        b = max(b, _rank(details, k + 1, least, proposed))
-        c = max(c, _rank(details, k + 2, least, proposed))
-        d = max(d, _rank(details, k + 3, least, proposed))
+        a, b = max(a, rank[k]), max(b, rank[k + 1])
+        c, d = max(c, rank[k + 2]), max(d, rank[k + 3])
     for k in range(fours, size):
-        a = max(a, _rank(details, k, least, proposed))
+        a = max(a, rank[k])
     top, best = max(a, b, c, d), size
     for k in range(size):
-        best = min(best, k if _rank(details, k, least, proposed) == top else size)
+        best = min(best, k if rank[k] == top else size)
     return best if top > -np.inf else BASELINE
 
 
 @inlined
-def choose(details: Array, propose: bool, least: float) -> int:
+def choose(details: Array, propose: bool, least: float, rank: Array) -> int:
     """The best-scored candidate whose margin is >= ``least``, else >= 0; else BASELINE.
 
-    ``propose``: only the candidate of highest score is tested, against 0.
+    ``propose``: only the candidate of highest score is tested, against 0. ``rank`` (K,) is scratch.
     """
     if propose:
-        best = best_from(details, 0.0, True)
+        best = best_from(details, 0.0, True, rank)
         return best if best != BASELINE and details[MARGIN, best] >= 0.0 else BASELINE
-    best = best_from(details, max(least, 0.0), False)
+    best = best_from(details, max(least, 0.0), False, rank)
     if best == BASELINE and least > 0.0:
-        best = best_from(details, 0.0, False)
+        best = best_from(details, 0.0, False, rank)
     return best
 
 
@@ -140,8 +141,9 @@ def settle(
     baseline: Array,
     details: Array,
     executed: Array,
+    rank: Array,
 ) -> tuple[int, float]:
-    """Choose among assessed candidates (K, d) and charge the ledger.
+    """Choose among assessed candidates (K, d) and charge the ledger; rank (K,) is scratch.
 
     Returns (action, BASELINE or NO_SAFE_ACTION; its margin) and writes the features of what is
     executed. Without known nonnegativity a baseline whose margin is below 0 stops the policy; then
@@ -152,12 +154,12 @@ def settle(
     if thrift > 0.0:
         credit = structural(region, baseline, account.alpha, True, account.tolerance)
         least = min(thrift * ledger.bank[0], CUSHION * credit)
-    action = BASELINE if alarmed else choose(details, propose, least)
+    action = BASELINE if alarmed else choose(details, propose, least, rank)
     while action != BASELINE and not _usable(candidates, action):
         details[UCB, action] = np.inf  # absorbing it could overflow: never admitted
         details[SCORE, action] = np.inf
         details[MARGIN, action] = -np.inf
-        action = choose(details, propose, least)
+        action = choose(details, propose, least, rank)
     if action == BASELINE:
         margin = baseline_margin(ledger, account, region, baseline, executed)
         for i in range(len(executed)):
@@ -239,7 +241,17 @@ def decide(
         if bad >= 0:
             return NOT_FINITE, float(start + bad), np.nan, np.nan, details, executed
     action, margin = settle(
-        region, ledger, account, propose, thrift, alarmed, candidates, baseline, details, executed
+        region,
+        ledger,
+        account,
+        propose,
+        thrift,
+        alarmed,
+        candidates,
+        baseline,
+        details,
+        executed,
+        np.empty(size),
     )
     if action < 0:
         bound = structural(region, baseline, account.alpha, account.nonnegative, account.tolerance)

@@ -11,7 +11,7 @@ import numpy as np
 from c4b._jit import inlined, kernel
 from c4b._validate import Array, Counts
 from c4b._window import window
-from c4b.evidence.bounds import contains
+from c4b.evidence.bounds import CROSS, contains
 from c4b.evidence.statistics import ALARM, add, recentre
 from c4b.evidence.statistics import opened_as as opened_evidence
 from c4b.ledger.kernels import UNGATED
@@ -141,7 +141,17 @@ def _play(
             for k in range(size):
                 details[MARGIN, k] = -np.inf
         action, margin = settle(
-            region, ledger, account, propose, thrift, alarmed, pool.T, baseline, details, executed
+            region,
+            ledger,
+            account,
+            propose,
+            thrift,
+            alarmed,
+            pool.T,
+            baseline,
+            details,
+            executed,
+            forms[CROSS],
         )
         fell_back = action == BASELINE
         mean = baseline_mean if fell_back else means[t, action]
