@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from c4b.study import files
 from c4b.study.engine import METRICS
 from c4b.study.results import ROW_GROUP, chunk_frame, write_results
 from c4b.study.run import run
@@ -104,6 +105,15 @@ def test_methods_and_settings_share_their_draws() -> None:
     first, second = simulate(study, 0, 4).metrics, simulate(more, 0, 4).metrics
     ratio = METRICS.index("reward_ratio")
     assert np.array_equal(first[..., ratio], second[..., ratio])
+
+
+def test_what_settings_share_is_what_each_would_make_alone() -> None:
+    """Scenes and learned histories are made once an episode for all settings that agree on them."""
+    study = files.load("paper")
+    whole = simulate(study, 2, 3)
+    for s in (0, 1, 7, 17, 18, 23, 35):
+        alone = simulate(study.with_(settings=(study.settings[s],)), 2, 3)
+        assert alone.metrics[:, 0].tobytes() == whole.metrics[:, s].tobytes()
 
 
 def _fields(setting: object) -> dict[str, object]:

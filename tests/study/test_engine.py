@@ -12,7 +12,8 @@ from c4b.evidence import statistics
 from c4b.ledger import kernels as ledgers
 from c4b.policies import get, names
 from c4b.policies.round import JOINT_BOUND, SEPARATE_BOUND
-from c4b.study import candidates, draws, engine
+from c4b.study import candidates, draws, engine, files
+from c4b.study import simulate as simulation
 from c4b.study.engine import METRICS
 from c4b.study.plan import HISTORIES, Method, Setting, Study
 from c4b.study.simulate import simulate
@@ -24,9 +25,13 @@ SEED = 11
 SCENARIOS = 12
 
 
+USUAL = SCENARIOS
+"""Number of the scenario that has the shape for which the engine has machine code of its own."""
+
+
 def random_setting(number: int) -> Setting:
     rng = np.random.default_rng([99, number])
-    dim = 1 + number % 8
+    dim = engine.USUAL_DIM if number == USUAL else 1 + number % 8
     theta = rng.normal(size=dim)
     theta *= rng.uniform(0.5, 1.4) / np.linalg.norm(theta)
     baseline = rng.normal(size=dim)
@@ -48,7 +53,7 @@ def random_setting(number: int) -> Setting:
         ridge=float(rng.choice([0.1, 1.0])),
         noise=draws.NOISES[number % len(draws.NOISES)],
         generator=("sphere", "gaussian")[number % 2],
-        count=int(rng.integers(1, 12)),
+        count=engine.USUAL_SIZE if number == USUAL else int(rng.integers(1, 12)),
         rounds=int(rng.integers(20, 60)),
         theta=tuple(theta.tolist()),
         baseline=tuple(baseline.tolist()),
@@ -119,7 +124,7 @@ EXACT = ("reward_ratio", "fallback", "min_d", "violation", "min_slack", "final_b
 
 
 @pytest.mark.parametrize("confidence", CONFIDENCES)
-@pytest.mark.parametrize("number", range(SCENARIOS))
+@pytest.mark.parametrize("number", range(SCENARIOS + 1))
 def test_an_episode_equals_the_online_policy(number: int, confidence: str) -> None:
     setting = replace(random_setting(number), confidence=confidence)
     methods = tuple(Method(name, name) for name in METHODS)
@@ -138,7 +143,7 @@ def test_an_episode_equals_the_online_policy(number: int, confidence: str) -> No
 
 
 @pytest.mark.parametrize("name", METHODS)
-@pytest.mark.parametrize("number", range(SCENARIOS))
+@pytest.mark.parametrize("number", range(SCENARIOS + 1))
 def test_evidence_and_ledger_end_in_the_same_bits(number: int, name: str) -> None:
     """Sums over everything executed: one different action in any round would show."""
     setting, method = random_setting(number), Method(name, name)
@@ -162,6 +167,21 @@ def test_evidence_and_ledger_end_in_the_same_bits(number: int, name: str) -> Non
     run(evidence, lineup, told, work, metrics, falls, 0)
     assert work.evidence.tobytes() == policy.evidence.flat.tobytes()
     assert work.ledger.tobytes() == policy._ledger.tobytes()
+
+
+def test_shapes_known_when_compiling_leave_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The paper's study through its own machine code and through the general one: the same bytes."""
+    study = files.load("paper")
+    part = simulation._part(study.settings[0], study.methods)
+    assert part.run is engine.run_usual_setting
+    usual = simulate(study, 5, 7)
+    monkeypatch.setattr(simulation, "runner", lambda *shape: engine.run_setting)
+    simulation._part.cache_clear()
+    general = simulate(study, 5, 7)
+    simulation._part.cache_clear()
+    assert usual.metrics.tobytes() == general.metrics.tobytes()
+    assert usual.fallback_sum.tobytes() == general.fallback_sum.tobytes()
+    assert usual.fallback_square_sum.tobytes() == general.fallback_square_sum.tobytes()
 
 
 def test_the_scenarios_exercise_play_and_fallback() -> None:

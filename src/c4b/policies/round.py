@@ -120,10 +120,9 @@ def choose(details: Array, propose: bool, least: float, rank: Array) -> int:
 
     ``propose``: only the candidate of highest score is tested, against 0. ``rank`` (K,) is scratch.
     """
+    best = best_from(details, max(least, 0.0), propose, rank)
     if propose:
-        best = best_from(details, 0.0, True, rank)
         return best if best != BASELINE and details[MARGIN, best] >= 0.0 else BASELINE
-    best = best_from(details, max(least, 0.0), False, rank)
     if best == BASELINE and least > 0.0:
         best = best_from(details, 0.0, False, rank)
     return best
@@ -154,12 +153,14 @@ def settle(
     if thrift > 0.0:
         credit = structural(region, baseline, account.alpha, True, account.tolerance)
         least = min(thrift * ledger.bank[0], CUSHION * credit)
-    action = BASELINE if alarmed else choose(details, propose, least, rank)
-    while action != BASELINE and not _usable(candidates, action):
+    action = BASELINE
+    while not alarmed:
+        action = choose(details, propose, least, rank)
+        if action == BASELINE or _usable(candidates, action):
+            break
         details[UCB, action] = np.inf  # absorbing it could overflow: never admitted
         details[SCORE, action] = np.inf
         details[MARGIN, action] = -np.inf
-        action = choose(details, propose, least, rank)
     if action == BASELINE:
         margin = baseline_margin(ledger, account, region, baseline, executed)
         for i in range(len(executed)):

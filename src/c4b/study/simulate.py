@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -11,7 +12,7 @@ from c4b._validate import Array, Counts
 from c4b.evidence import statistics
 from c4b.ledger.kernels import opening
 from c4b.study import candidates, draws
-from c4b.study.engine import METRICS, Lineup, Runner, Scene, Workspace, runner, workspace
+from c4b.study.engine import METRICS, Lineup, Runner, Scene, runner, workspace
 from c4b.study.plan import Method, Setting, Study
 
 T = TypeVar("T")
@@ -32,32 +33,31 @@ def simulate(study: Study, start: int, stop: int) -> Chunk:
     shape = (len(study.settings), len(study.methods))
     metrics = np.empty((stop - start, *shape, len(METRICS)))
     sums = np.zeros((2, *shape, study.rounds), dtype=np.int64)
-    parts = _prepared(study)
+    parts = [_part(setting, study.methods) for setting in study.settings]
+    works = [workspace(part.lineup, part.stack, part.setting.dim, part.setting.count) for part in parts]
     for episode in range(start, stop):
         stage = _Stage(study.seed, episode)
         for s, part in enumerate(parts):
             scene, evidences = stage.scene(part), stage.learned(part)
-            part.run(evidences, part.lineup, scene, part.work, metrics[episode - start], sums, s)
+            part.run(evidences, part.lineup, scene, works[s], metrics[episode - start], sums, s)
     return Chunk(start, stop, metrics, sums[0], sums[1])
 
 
 class _Part(NamedTuple):
-    """A setting and what its methods start from."""
+    """A setting and what its methods start from; nothing here is written to."""
 
     setting: Setting
     place: tuple[object, ...]  # names the scene
     past: tuple[object, ...]  # names the evidences after history
     empties: tuple[Array, ...]  # evidences before history, each confidence once, flat
     lineup: Lineup
-    work: Workspace
+    stack: int  # ellipsoids of the largest evidence
     run: Runner
 
 
-def _prepared(study: Study) -> list[_Part]:
-    return [_part(setting, study.methods) for setting in study.settings]
-
-
+@lru_cache(maxsize=1024)
 def _part(setting: Setting, methods: tuple[Method, ...]) -> _Part:
+    """Made once for all chunks: neither a setting nor a registered policy ever changes."""
     empties, places, at = dict[str, Array](), dict[str, int](), 0
     ledgers, rules, paid = list[Array](), list[tuple[float, ...]](), 0
     for method in methods:
@@ -76,12 +76,11 @@ def _part(setting: Setting, methods: tuple[Method, ...]) -> _Part:
         paid += len(ledgers[-1])
     lineup = Lineup(np.concatenate(ledgers), np.array(rules, dtype=np.float64))
     stack = max(int(empty[0]) for empty in empties.values())
-    work = workspace(lineup, stack, setting.dim, setting.count)
     place = (*_shape(setting), setting.rho, setting.theta, setting.baseline, setting.noise, setting.sigma)
     models = (empty.tobytes() for empty in empties.values())
     past = (*place, setting.history, setting.history_size, *models)
     run = runner(stack, setting.dim, setting.count)
-    return _Part(setting, place, past, tuple(empties.values()), lineup, work, run)
+    return _Part(setting, place, past, tuple(empties.values()), lineup, stack, run)
 
 
 def _shape(setting: Setting) -> tuple[object, ...]:
@@ -119,7 +118,12 @@ class _Stage:
 
     def _learned(self, part: _Part) -> Array:
         setting, scene = part.setting, self.scene(part)
-        features = candidates.history(setting, self.seed, self.episode, scene.pools)
+        drawn = setting.rho if setting.history == "candidates" else None
+        kind = (setting.history, setting.history_size, setting.baseline, drawn, *_shape(setting))
+        features = self._once(
+            ("history", *kind),
+            lambda: candidates.history(setting, self.seed, self.episode, scene.pools),
+        )
         noise = self._noise(setting, draws.HISTORY_NOISE, (setting.history_size,))
         rewards = features @ scene.theta + noise
         learned = [empty.copy() for empty in part.empties]
