@@ -28,6 +28,7 @@ from c4b.study.statistics import binomial_upper
 METHODS = (
     Method("refresh, mixture", "refresh", "mixture"),
     Method("refresh, constrained", "refresh", "constrained"),
+    Method("refresh, unbiased", "refresh", "unbiased"),
     Method("reserve-c4b+", "reserve-c4b+"),
 )
 SETTINGS = tuple(

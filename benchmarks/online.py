@@ -177,8 +177,10 @@ def main() -> None:
     for name, confidence, size, dim in (
         ("refresh", "mixture", 32, 5),
         ("refresh", "constrained", 32, 5),
+        ("refresh", "unbiased", 32, 5),
         ("reserve-c4b+", None, 32, 5),
         ("refresh", "constrained", 1000, 50),
+        ("refresh", "unbiased", 1000, 50),
         ("reserve-c4b+", None, 1000, 50),
     ):
         print(json.dumps(tighter(rng, name, confidence, size, dim, quick)), flush=True)

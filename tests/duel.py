@@ -16,7 +16,7 @@ GATED = METHODS[:-1]  # the paper's
 ALL_GATED = (*GATED, *KEEPING)
 ALL_METHODS = (*METHODS, *KEEPING)
 CONFIDENCES = ("self-normalized", "mixture")  # one ellipsoid each
-ALL_CONFIDENCES = (*CONFIDENCES, "constrained")
+ALL_CONFIDENCES = (*CONFIDENCES, "constrained", "unbiased")
 TOLERANCE = 1e-9
 
 
@@ -46,7 +46,7 @@ class Duel:
         )
         m = m.resolved(self.policy.composition.confidence)
         oracle_set = OracleSet(
-            m.dim, m.noise, m.norm_bound, m.ridge, m.delta, m.confidence, m.ridges.tolist()
+            m.dim, m.noise, m.norm_bound, m.ridges[0], m.delta, m.confidence, m.ridges.tolist()
         )
         self.oracle = OraclePolicy(
             self.name, oracle_set, self.alpha, self.reserve, self.baseline_nonnegative, self.absorb

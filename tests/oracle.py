@@ -36,7 +36,9 @@ class Estimate:
     theta_hat: Array
     log_det: float  # log(det V / ridge^dim)
     radius: float  # (6), or the mixture radius for "mixture" and "constrained"
-    level: float  # sigma^2 gamma^2 - b' V^-1 b, for the constrained set
+    shape: Array  # the exact set is theta' shape theta - 2 pull' theta <= level, ||theta|| <= S
+    pull: Array
+    level: float  # sigma^2 gamma^2 - b' V^-1 b
 
 
 class OracleSet:
@@ -46,11 +48,15 @@ class OracleSet:
     ||theta - theta_hat||_V^2 by sigma^2 gamma^2 + ridge ||theta||^2 (theta's own norm, not S), so
     the ridge cancels. Adding a (||theta||^2 - S^2) <= 0 gives one ellipsoid for each a > 0. With
     ``ridges`` the dual is evaluated at those a only, without them at the best a.
+
+    The unbiased set is {||b - A theta||_{V^-1} <= sigma gamma, ||theta|| <= S}: the noise b - A theta*
+    is bounded as in the paper, V = A + ridge I, and no bias is added. Of its ``ridges`` the first is
+    the ridge itself, where the bound is the paper's.
     """
 
     def __init__(self, dim: int, noise: float, norm_bound: float, ridge: float, delta: float,
                  confidence: str = "self-normalized", ridges: Sequence[float] = ()) -> None:  # fmt: skip
-        if confidence not in ("self-normalized", "mixture", "constrained"):
+        if confidence not in ("self-normalized", "mixture", "constrained", "unbiased"):
             raise ValueError(f"unknown confidence {confidence!r}")
         self.dim, self.noise, self.norm_bound = dim, noise, norm_bound
         self.ridge, self.delta, self.confidence = ridge, delta, confidence
@@ -85,25 +91,39 @@ class OracleSet:
         spread = self.noise**2 * (log_det + 2.0 * float(np.log(1.0 / self.delta)))
         bias = self.ridge * self.norm_bound**2
         paper, mixture = float(np.sqrt(spread) + np.sqrt(bias)), float(np.sqrt(spread + bias))
-        radius = paper if self.confidence == "self-normalized" else mixture
+        radius = paper if self.confidence in ("self-normalized", "unbiased") else mixture
+        shape, pull = gram, moment
+        if self.confidence == "unbiased":
+            shape, pull = gram @ np.linalg.solve(V, gram), gram @ theta_hat
         level = spread - float(moment @ theta_hat)
-        self._cache = Estimate(gram, moment, V, theta_hat, log_det, radius, level)
+        self._cache = Estimate(gram, moment, V, theta_hat, log_det, radius, shape, pull, level)
         return self._cache
 
     def contains(self, theta: Array) -> bool:
         """Whether theta lies in the set, by its definition."""
         e = self.estimate()
-        if self.confidence == "constrained":
-            quadratic = theta @ e.gram @ theta - 2.0 * e.moment @ theta
+        if self.within_ball:
+            quadratic = theta @ e.shape @ theta - 2.0 * e.pull @ theta
             return bool(quadratic <= e.level and theta @ theta <= self.norm_bound**2)
         gap = theta - e.theta_hat
         return bool(gap @ e.V @ gap <= e.radius**2)
 
     def lower(self, v: Array) -> float:
-        """L(v) = inf of v'theta over the set: (8), or the dual for the constrained set."""
+        """L(v) = inf of v'theta over the set: (8), or the dual where the set ends at the norm ball."""
         v = np.asarray(v, dtype=float)
-        if self.confidence == "constrained":
-            return self._grid_lower(v) if self.ridges else self._dual_lower(v)
+        if not self.within_ball:
+            return self._ellipsoid_lower(v)
+        if not self.ridges:
+            return self._dual_lower(v)
+        if self.confidence == "unbiased":
+            return max(self._ellipsoid_lower(v), self._grid_lower(v))
+        return self._grid_lower(v)
+
+    @property
+    def within_ball(self) -> bool:
+        return self.confidence in ("constrained", "unbiased")
+
+    def _ellipsoid_lower(self, v: Array) -> float:
         e = self.estimate()
         form = max(float(v @ np.linalg.solve(e.V, v)), 0.0)
         return float(v @ e.theta_hat - e.radius * np.sqrt(form))
@@ -115,14 +135,15 @@ class OracleSet:
     def ellipsoid(self, a: float) -> tuple[Array, Array, float]:
         """(V_a, theta_hat_a, r_a^2) of the theory sheet."""
         e = self.estimate()
-        V_a = e.gram + a * np.eye(self.dim)
-        centre = np.asarray(np.linalg.solve(V_a, e.moment), dtype=np.float64)
-        return V_a, centre, e.level + float(e.moment @ centre) + a * self.norm_bound**2
+        V_a = e.shape + a * np.eye(self.dim)
+        centre = np.asarray(np.linalg.solve(V_a, e.pull), dtype=np.float64)
+        return V_a, centre, e.level + float(e.pull @ centre) + a * self.norm_bound**2
 
     def stack(self) -> list[tuple[Array, Array, float]]:
         """(V_a^-1, theta_hat_a, r_a^2) at each of the given a; kept until the next observation."""
         if self._stack is None:
-            ellipsoids = [self.ellipsoid(a) for a in self.ridges]
+            used = self.ridges[1:] if self.confidence == "unbiased" else self.ridges
+            ellipsoids = [self.ellipsoid(a) for a in used]
             self._stack = [(np.linalg.inv(V), centre, square) for V, centre, square in ellipsoids]
         return self._stack
 
@@ -138,7 +159,7 @@ class OracleSet:
         """Either alarm, by definition. No theta of norm <= S is left at one of the given a; or
         e_s = exp{s R / 2 sigma^2} (1 - s)^(n/2), s in {.1, .3, .6}, exceeds 3 / 0.001 for some s, where
         R = min RSS(theta) + ridge ||theta||^2 - ridge S^2 is at most the truth's residual sum."""
-        if self.confidence == "constrained" and any(square < 0.0 for *_, square in self.stack()):
+        if self.within_ball and any(square < 0.0 for *_, square in self.stack()):
             return True
         X, y = np.array(self.features).reshape(-1, self.dim), np.array(self.rewards)
         theta = self.estimate().theta_hat
@@ -158,10 +179,10 @@ class OracleSet:
 
     @property
     def empty(self) -> bool:
-        """r_a^2 < 0 for some a (it is convex in a); only the constrained set can be empty."""
+        """r_a^2 < 0 for some a (it is convex in a); only a set within the ball can be empty."""
         if self._empty is None:
             smallest = self._minimum(lambda log_a: self.ellipsoid(float(np.exp(log_a)))[2])
-            self._empty = self.confidence == "constrained" and smallest < 0.0
+            self._empty = self.within_ball and smallest < 0.0
         return self._empty
 
     def _dual_lower(self, v: Array) -> float:

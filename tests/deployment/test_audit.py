@@ -10,12 +10,13 @@ import pytest
 from c4b import Deployment, LinearModel, policies
 from c4b.deployment.entries import GENESIS, Entry, pack
 from c4b.deployment.session import found
+from c4b.evidence import CONFIDENCES
 from shop import BASELINE, MODEL, create, outcome, rivals, sql, trade
 
 POLICIES = ["separate", "contrast", "refresh", "revalue", "revalue-f", "linucb", *policies.names()[6:]]
 
 
-@pytest.mark.parametrize("confidence", ["self-normalized", "mixture", "constrained"])
+@pytest.mark.parametrize("confidence", CONFIDENCES)
 @pytest.mark.parametrize("misspecification", [0.0, 0.001])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_clean_verdict_for_every_policy(

@@ -19,14 +19,20 @@ def unit(rng: np.random.Generator, noise: str, shape: tuple[int, ...]) -> Array:
 
 
 def alarms(
-    noise: str, runs: int, rows: int, scale: float = 1.0, delta: float = 0.2, epsilon: float = 0.0
+    noise: str,
+    runs: int,
+    rows: int,
+    scale: float = 1.0,
+    delta: float = 0.2,
+    epsilon: float = 0.0,
+    confidence: str = "constrained",
 ) -> Array:
     """The code that latched in each run; theta on the edge of its ball, noise ``scale`` x declared.
 
     ``epsilon``: every mean is that much higher where the last noise was, the worst for residuals.
     """
     rng = np.random.default_rng([NOISES.index(noise), runs, rows])
-    model = c4b.LinearModel(2, 0.3, 1.0, 0.5, delta, "constrained", epsilon)
+    model = c4b.LinearModel(2, 0.3, 1.0, 0.5, delta, confidence, epsilon)
     start = statistics.empty(model)
     found = np.empty(runs)
     for n in range(runs):
@@ -42,28 +48,36 @@ def alarms(
     return found
 
 
+@pytest.mark.parametrize("confidence", ["constrained", "unbiased"])
 @pytest.mark.parametrize("epsilon", [0.0, 0.2])
 @pytest.mark.parametrize("noise", NOISES)
-def test_false_alarms_are_no_more_frequent_than_stated(noise: str, epsilon: float) -> None:
+def test_false_alarms_are_no_more_frequent_than_stated(
+    noise: str, epsilon: float, confidence: str
+) -> None:
     """Limits that a rate equal to the level would pass in all but one of a thousand."""
     runs, delta = 3000, 0.2
-    found = alarms(noise, runs, 60, delta=delta, epsilon=epsilon)
+    found = alarms(noise, runs, 60, delta=delta, epsilon=epsilon, confidence=confidence)
     assert np.sum(found == EMPTY_SET) <= stats.binom.ppf(0.999, runs, delta)
     assert np.sum(found == RESIDUALS) <= stats.binom.ppf(0.999, runs, ALARM_LEVEL)
 
 
-@pytest.mark.parametrize(("scale", "at_least"), [(1.5, 0.4), (2.0, 0.95), (3.0, 0.99)])
-def test_too_much_noise_is_noticed_within_sixty_rows(scale: float, at_least: float) -> None:
+@pytest.mark.parametrize("confidence", ["constrained", "unbiased"])
+@pytest.mark.parametrize(("scale", "at_least"), [(1.5, 0.3), (2.0, 0.95), (3.0, 0.99)])
+def test_too_much_noise_is_noticed_within_sixty_rows(
+    scale: float, at_least: float, confidence: str
+) -> None:
     """The same worlds, so that the limits above mean something."""
-    assert np.mean(alarms("gaussian", 200, 60, scale) != 0.0) >= at_least
+    found = alarms("gaussian", 200, 60, scale, confidence=confidence)
+    assert np.mean(found != 0.0) >= at_least
 
 
+@pytest.mark.parametrize("confidence", ["constrained", "unbiased"])
 @pytest.mark.parametrize("norm", [1.5, 3.0])
-def test_a_theta_far_beyond_the_norm_bound_empties_the_set(norm: float) -> None:
+def test_a_theta_far_beyond_the_norm_bound_empties_the_set(norm: float, confidence: str) -> None:
     """S = 1; the residuals alone say nothing: the mean is linear and the noise is as declared."""
     rng = np.random.default_rng(7)
     theta = norm * np.array([0.6, 0.8, 0.0])
-    evidence = c4b.Evidence(c4b.LinearModel(3, 0.1, 1.0, confidence="constrained"))
+    evidence = c4b.Evidence(c4b.LinearModel(3, 0.1, 1.0, confidence=confidence))
     while evidence.alarm is None and evidence.count < 200:
         x = rng.normal(size=3)
         evidence.learn([x], [float(x @ theta + 0.1 * rng.normal())])
@@ -71,16 +85,17 @@ def test_a_theta_far_beyond_the_norm_bound_empties_the_set(norm: float) -> None:
     assert evidence.count <= 40
 
 
-def test_the_largest_norm_allowed_does_not() -> None:
+@pytest.mark.parametrize("confidence", ["constrained", "unbiased"])
+def test_the_largest_norm_allowed_does_not(confidence: str) -> None:
     rng = np.random.default_rng(8)
     theta = np.array([0.6, 0.8, 0.0])
-    evidence = c4b.Evidence(c4b.LinearModel(3, 0.1, 1.0, confidence="constrained"))
+    evidence = c4b.Evidence(c4b.LinearModel(3, 0.1, 1.0, confidence=confidence))
     features = rng.normal(size=(2000, 3))
     evidence.learn(features, features @ theta + 0.1 * rng.normal(size=2000))
     assert evidence.alarm is None
 
 
-@pytest.mark.parametrize("confidence", ["self-normalized", "mixture", "constrained"])
+@pytest.mark.parametrize("confidence", c4b.evidence.CONFIDENCES)
 def test_drift_is_noticed(confidence: str) -> None:
     """theta changes sign after 50 rows: no linear mean fits both halves."""
     rng = np.random.default_rng(9)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import c4b
 from c4b.ledger import kernels
 from cone import Quadratic, ball, ellipsoid, infimum
-from duel import ALL_GATED, history
+from duel import ALL_CONFIDENCES, ALL_GATED, history
 from inside import inside
 from oracle import Array, random_stream
 
@@ -34,7 +34,7 @@ def test_kept_rounds_are_the_start_and_evenly_spread_ones() -> None:
 def lived(rng: np.random.Generator, dim: int, rounds: int) -> tuple[c4b.Policy, Array]:
     """A checkpoint policy some rounds into its life."""
     theta, stream = random_stream(rng, dim, rounds, max_candidates=4)
-    confidence = str(rng.choice(["mixture", "constrained"]))
+    confidence = str(rng.choice(["mixture", "constrained", "unbiased"]))
     model = c4b.LinearModel(dim, 0.1, 1.0, confidence=confidence)
     policy = c4b.Policy("checkpoints", model, 0.2, float(rng.choice([0.0, 1.0])))
     policy.learn(*history(rng, theta, 10 * dim, 0.1))
@@ -83,8 +83,13 @@ def test_more_checkpoints_help_somewhere() -> None:
 
 
 def exact_set(evidence: c4b.Evidence) -> list[Quadratic]:
-    """The ellipsoids of the moment; for the constrained set the set that they enclose."""
+    """The ellipsoids of the moment; for a set within the norm ball the set that they enclose."""
     parts, dim = inside(evidence), evidence.model.dim
+    if evidence.model.confidence == "unbiased":
+        whitened = np.linalg.solve(parts.gram + parts.mixing * np.eye(dim), parts.gram)
+        reach = parts.radius[0] - np.sqrt(parts.mixing) * evidence.model.norm_bound
+        explained = float(parts.moment @ parts.estimate[0])
+        return [(parts.gram @ whitened, parts.gram @ parts.estimate[0], reach**2 - explained)]
     if evidence.model.confidence == "constrained":
         spread = parts.radius[0] ** 2 - evidence.model.ridge * evidence.model.norm_bound**2
         explained = float(parts.moment @ parts.estimate[0])
@@ -93,7 +98,7 @@ def exact_set(evidence: c4b.Evidence) -> list[Quadratic]:
     return [ellipsoid(evidence.estimate, shape, evidence.radius)]
 
 
-@pytest.mark.parametrize("confidence", ["self-normalized", "mixture", "constrained"])
+@pytest.mark.parametrize("confidence", ALL_CONFIDENCES)
 @pytest.mark.parametrize("name", ALL_GATED)
 def test_no_ledger_exceeds_its_limit(name: str, confidence: str) -> None:
     """R0 + inf Z theta over all past sets, x_s(b_s) theta >= 0 and the norm ball (theory sheet)."""

@@ -13,7 +13,7 @@ def scramble(name: str, absorb: str, seed: int) -> dict[str, int]:
     rng = np.random.default_rng([seed, ALL_METHODS.index(name), len(absorb)])
     dim = int(rng.choice([1, 2, 4, 8]))
     theta, stream = random_stream(rng, dim, 60, max_candidates=6)
-    model = c4b.LinearModel(dim, 0.1, 1.0, 0.5, 0.05, ALL_CONFIDENCES[seed % 3])
+    model = c4b.LinearModel(dim, 0.1, 1.0, 0.5, 0.05, ALL_CONFIDENCES[seed % 4])
     duel = Duel(name, model, alpha=0.15, reserve=float(rng.choice([0.0, 1.0])), absorb=absorb)
     duel.learn(*history(rng, theta, 20 * dim, 0.1))
     waiting: list[int] = []  # decided, outcome not reported

@@ -9,15 +9,18 @@ import pytest
 
 import c4b
 from c4b.policies import state_file
-from duel import METHODS, history
+from duel import ALL_CONFIDENCES, METHODS, history
 from oracle import random_stream
 
 
-def halfway(name: str, absorb: str = "in-order", seed: int = 0) -> tuple[c4b.Policy, list[c4b.Decision]]:
+def halfway(
+    name: str, absorb: str = "in-order", seed: int = 0, confidence: str = "mixture"
+) -> tuple[c4b.Policy, list[c4b.Decision]]:
     """A policy with absorbed, pending, reported-but-stalled, forgotten and re-executed decisions."""
     rng = np.random.default_rng(seed)
     theta, stream = random_stream(rng, 3, 12, max_candidates=4)
-    policy = c4b.Policy(name, c4b.LinearModel(3, 0.1, 1.0, confidence="mixture"), 0.1, 0.5, absorb=absorb)
+    model = c4b.LinearModel(3, 0.1, 1.0, confidence=confidence)
+    policy = c4b.Policy(name, model, 0.1, 0.5, absorb=absorb)
     policy.learn(*history(rng, theta, 40, 0.1))
     decisions = policy.decide_many(stream)
     for n in (0, 1, 5, 7):
@@ -43,6 +46,14 @@ def proceed(policy: c4b.Policy, decisions: list[c4b.Decision], seed: int = 1) ->
         policy.observe(decision.id, float(rng.normal()))
         seen += [policy.evidence.flat.tobytes(), policy._ledger.tobytes(), policy.pending]
     return seen
+
+
+@pytest.mark.parametrize("confidence", ALL_CONFIDENCES)
+def test_so_it_is_with_every_set_and_checkpoints(confidence: str, tmp_path: Path) -> None:
+    policy, decisions = halfway("checkpoints", confidence=confidence)
+    policy.save(tmp_path / "state")
+    loaded = c4b.Policy.load(tmp_path / "state")
+    assert proceed(loaded, decisions) == proceed(policy, decisions)
 
 
 @pytest.mark.parametrize("absorb", ["in-order", "on-arrival"])

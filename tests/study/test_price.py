@@ -20,7 +20,8 @@ def beyond(tmp_path_factory: pytest.TempPathFactory) -> Results:
 def test_the_columns_that_were_asked_for(beyond: Results) -> None:
     labels = [method.label for method in beyond.study.methods]
     assert labels == [
-        "linucb", "linucb, late", "refresh", "mixture", "constrained", "checkpoints", "reserve-c4b+",
+        "linucb", "linucb, late", "refresh", "mixture", "constrained", "checkpoints", "unbiased",
+        "reserve-c4b+",
     ]  # fmt: skip
     assert len(beyond.study.settings) == 12
     assert {setting.reserve for setting in beyond.study.settings} == {0.0}
@@ -57,7 +58,7 @@ def test_the_target_of_the_study(beyond: Results) -> None:
 def test_what_it_leaves(beyond: Results) -> None:
     text = (beyond.folder / "tables" / "price.tex").read_text()
     assert text == tables.price_of_safety(beyond)
-    assert text.count(r"\\") == 1 + 12 * 7
+    assert text.count(r"\\") == 1 + 12 * 8
     assert "±" not in text
     for kind in ("png", "pdf"):
         assert (beyond.folder / "figures" / f"price_of_safety.{kind}").stat().st_size > 10_000

@@ -80,24 +80,30 @@ class PreciseSet:
         with mpmath.workdps(DIGITS):
             gram, moment, dim = sums.gram.exact(), sums.moment.exact(), model["dim"]
             noise, bound = mpmath.mpf(model["noise"]), mpmath.mpf(model["norm_bound"])
+            extra = mpmath.mpf(model["misspecification"]) * mpmath.sqrt(count)
+            unbiased = model["confidence"] == "unbiased"
+            paper = unbiased or model["confidence"] == "self-normalized"
+            shape, target = gram, moment  # of ||theta - centre||^2 before a ridge is added
             spread = first = mpmath.mpf(0)
             for g, ridge in enumerate(map(mpmath.mpf, ridges.tolist())):
-                inverse = mpmath.inverse(gram + ridge * mpmath.eye(dim))
-                centre = inverse * moment
-                explained = (moment.T * centre)[0]
+                inverse = mpmath.inverse(shape + ridge * mpmath.eye(dim))
+                centre = inverse * target
+                explained = (target.T * centre)[0]
                 if g == 0:
                     log_det = -mpmath.log(mpmath.det(inverse)) - dim * mpmath.log(ridge)
                     spread = noise**2 * (log_det - 2 * mpmath.log(mpmath.mpf(model["delta"])))
                     first = explained
-                if model["confidence"] == "self-normalized":
-                    radius = mpmath.sqrt(spread) + mpmath.sqrt(ridge) * bound
+                    if unbiased:
+                        shape, target = gram * inverse * gram, gram * centre
+                if paper and not (unbiased and g > 0):
+                    radius = mpmath.sqrt(spread) + mpmath.sqrt(ridge) * bound + extra
                 else:
-                    square = spread + ridge * bound**2 + explained - first
+                    level = (mpmath.sqrt(spread) + extra) ** 2 if unbiased else spread
+                    square = level + ridge * bound**2 + explained - first
                     if square < 0:
                         continue  # no number, no bound
-                    radius = mpmath.sqrt(square)
-                extra = mpmath.mpf(model["misspecification"]) * mpmath.sqrt(count)
-                self.parts.append((inverse, centre, radius + extra))
+                    radius = mpmath.sqrt(square) + (0 if unbiased else extra)
+                self.parts.append((inverse, centre, radius))
 
     @property
     def radius(self) -> float:

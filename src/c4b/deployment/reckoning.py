@@ -16,7 +16,11 @@ UCB, MARGIN, JOINT, SEPARATE, SCORE = range(5)
 
 
 class ConfidenceSet:
-    """(4) to (7): ellipsoids around V_g^-1 sum xY with V_g = sum xx' + a_g I."""
+    """(4) to (7): ellipsoids around V_g^-1 sum xY with V_g = sum xx' + a_g I.
+
+    Those of the unbiased set after the first: {||m - A theta||^2_{W^-1} + a_g ||theta||^2 <= const},
+    W the first shape.
+    """
 
     def __init__(self, model: dict[str, Any], ridges: Array, alarms: Array) -> None:
         self.model = model
@@ -44,24 +48,33 @@ class ConfidenceSet:
         """(inverse Cholesky factors (G, d, d), centres (G, d), radii (G,))."""
         if self._factors is None:
             model, dim = self.model, len(self.moment)
+            unbiased = model["confidence"] == "unbiased"
             shapes = self.gram + self.ridges[:, None, None] * np.eye(dim)
-            try:
-                roots = np.linalg.cholesky(shapes)
-            except np.linalg.LinAlgError:
-                roots = np.full_like(shapes, np.nan)
-            inverses = np.linalg.inv(roots)
-            whitened = inverses @ self.moment  # (G, d)
+            targets = np.tile(self.moment, (len(shapes), 1))
+            root = _root(shapes[:1])[0]
+            if unbiased:
+                half = np.linalg.solve(root, np.c_[self.gram, self.moment])
+                shape = half[:, :dim].T @ half[:, :dim]
+                shapes[1:] = shape + self.ridges[1:, None, None] * np.eye(dim)
+                targets[1:] = half[:, :dim].T @ half[:, dim]
+            inverses = np.linalg.inv(_root(shapes))
+            whitened = np.einsum("gij,gj->gi", inverses, targets)
             centres = np.einsum("gij,gi->gj", inverses, whitened)
-            log_det = 2.0 * np.sum(np.log(np.diagonal(roots[0]))) - dim * np.log(self.ridges[0])
+            log_det = 2.0 * np.sum(np.log(np.diagonal(root))) - dim * np.log(self.ridges[0])
             spread = model["noise"] ** 2 * (log_det - 2.0 * np.log(model["delta"]))
             bound, extra = model["norm_bound"], model["misspecification"] * np.sqrt(self.count)
-            if model["confidence"] == "self-normalized":
-                radii = np.sqrt(spread) + np.sqrt(self.ridges) * bound
-            else:
-                explained = np.sum(whitened**2, axis=1)
-                with np.errstate(invalid="ignore"):
-                    radii = np.sqrt(spread + self.ridges * bound**2 + explained - explained[0])
-            self._factors = inverses, centres, radii + extra
+            with np.errstate(invalid="ignore"):
+                if model["confidence"] in ("self-normalized", "unbiased"):
+                    radii = np.sqrt(spread) + np.sqrt(self.ridges) * bound + extra
+                else:
+                    explained = np.sum(whitened**2, axis=1)
+                    radii = np.sqrt(spread + self.ridges * bound**2 + explained - explained[0]) + extra
+                if unbiased:
+                    rest = np.linalg.solve(root, (self.moment - centres[1:] @ self.gram).T)
+                    least = np.sum(rest**2, axis=0) + self.ridges[1:] * np.sum(centres[1:] ** 2, axis=1)
+                    level = (np.sqrt(spread) + extra) ** 2 + self.ridges[1:] * bound**2
+                    radii[1:] = np.sqrt(level - least)
+            self._factors = inverses, centres, radii
         return self._factors
 
     def _watch(self) -> None:
@@ -85,6 +98,14 @@ class ConfidenceSet:
         low = np.fmax.reduce(middles - widths, axis=0, initial=-np.inf)
         high = np.fmin.reduce(middles + widths, axis=0, initial=np.inf)
         return low, high
+
+
+def _root(shapes: Any) -> Any:
+    """Cholesky factors (n, d, d); no numbers where a shape is not positive definite."""
+    try:
+        return np.linalg.cholesky(shapes)
+    except np.linalg.LinAlgError:
+        return np.full_like(shapes, np.nan)
 
 
 class Region(Protocol):

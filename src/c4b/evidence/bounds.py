@@ -103,7 +103,7 @@ def interval(region: Region, v: Array) -> tuple[float, float]:
 def contains(region: Region, data: Data, theta: Array) -> bool:
     """Whether theta lies in every ellipsoid of the stack: the event (7) at this moment.
 
-    ||theta - theta_hat||_V^2 <= beta^2 with V = A + a I, from A itself, not from an inverse.
+    ||theta - theta_hat||_V^2 <= beta^2 with V from A itself, not from its inverse.
     """
     dim = len(theta)
     for g in range(len(region.radius)):
@@ -113,6 +113,11 @@ def contains(region: Region, data: Data, theta: Array) -> bool:
             total = data.ridges[g] * gap
             for j in range(dim):
                 total += data.gram[i, j] * (theta[j] - region.estimate[g, j])
+            if g > 0 and data.mixing > 0.0:
+                total -= data.mixing * gap
+                for j in range(dim):
+                    part = region.inverse[0, i, j] * (theta[j] - region.estimate[g, j])
+                    total += data.mixing**2 * part
             square += total * gap
         if not square <= region.radius[g] ** 2:
             return False

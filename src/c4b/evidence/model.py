@@ -11,7 +11,7 @@ import numpy as np
 from c4b import _validate
 from c4b._validate import Array
 
-CONFIDENCES = ("self-normalized", "mixture", "constrained")
+CONFIDENCES = ("self-normalized", "mixture", "constrained", "unbiased")
 """Ways to size the confidence set; each is valid for every t at once with probability >= 1 - delta."""
 
 
@@ -23,6 +23,11 @@ CONSTRAINED_GRID = np.logspace(-2.0, 5.0, 11)
 is evaluated besides the ridge itself. Each is sound by itself, so the grid decides tightness only;
 the largest is nearly the norm ball alone."""
 
+UNBIASED_RIDGE = 3.0
+"""Ridge of the unbiased set, relative to the model's: without a bias to pay it may be larger."""
+UNBIASED_SHIFTS = 14
+"""Multipliers of the norm constraint at which the dual of the unbiased set is evaluated."""
+
 
 class Terms(NamedTuple):
     """The model's numbers as kernels read them."""
@@ -30,7 +35,7 @@ class Terms(NamedTuple):
     noise: float  # sigma
     norm_bound: float  # S
     log_term: float  # 2 log(1/delta)
-    self_normalized: bool  # the paper's radius (6); otherwise the mixture radius
+    self_normalized: bool  # the first radius is the paper's (6); otherwise the mixture radius
     misspecification: float  # epsilon
 
 
@@ -51,10 +56,13 @@ class LinearModel:
     delta: probability with which the confidence set, and so the guarantee, may fail.
     confidence: ``"self-normalized"`` is the paper's radius (6); ``"mixture"`` is never larger, under
         the same assumptions; ``"constrained"`` also uses ``||theta|| <= norm_bound``, and is smaller
-        still. None leaves the choice to the policy; the paper's policies choose the paper's.
+        still; ``"unbiased"`` bounds the noise alone, without the ridge's bias, and uses
+        ``||theta|| <= norm_bound`` directly: the smallest where data are few. None leaves the choice
+        to the policy; the paper's policies choose the paper's.
     misspecification: epsilon >= 0, how far any mean may be from linear. The set grows by
         ``epsilon sqrt(n)`` and the ledger pays for it each round; 0, the default, is the paper's model.
-        With epsilon > 0 the constrained set keeps only the ellipsoid that this argument covers.
+        With epsilon > 0 the constrained set keeps only the ellipsoid that this argument covers;
+        the unbiased set keeps all of its own.
 
     >>> LinearModel(dim=5, noise=0.3, norm_bound=1.5).delta
     0.05
@@ -108,13 +116,27 @@ class LinearModel:
             self.noise,
             self.norm_bound,
             -2.0 * math.log(self.delta),
-            (self.confidence or DEFAULT_CONFIDENCE) == "self-normalized",
+            (self.confidence or DEFAULT_CONFIDENCE) in ("self-normalized", "unbiased"),
             self.misspecification,
         )
 
     @property
+    def mixing(self) -> float:
+        """The ridge l of the unbiased set, 0 for the others."""
+        return UNBIASED_RIDGE * self.ridge if self.confidence == "unbiased" else 0.0
+
+    @property
     def ridges(self) -> Array:
-        """Regularisers of the stacked ellipsoids; the first is always ``ridge`` itself."""
+        """Regularisers of the stacked ellipsoids; the first is the ridge of the estimator itself.
+
+        Those of the unbiased set reach from where the norm constraint widens the noise's bound by
+        less than 1 % to where it is nearly alone.
+        """
+        if self.confidence == "unbiased":
+            least = 0.1 * (self.noise / self.norm_bound) ** 2
+            least = min(max(least, 1e-4 * self.ridge), self.ridge)
+            shifts = np.geomspace(least, 1e3 * self.ridge, UNBIASED_SHIFTS)
+            return np.concatenate([[self.mixing], shifts])
         if self.confidence == "constrained" and self.misspecification == 0.0:
             return np.concatenate([[self.ridge], self.ridge * CONSTRAINED_GRID])
         return np.array([self.ridge])

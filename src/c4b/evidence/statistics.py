@@ -2,6 +2,10 @@
 
 A confidence set is a *stack* of ellipsoids that all contain theta on the same event; the plain sets
 have a stack of one. Shapes: G ellipsoids, d features.
+
+Ellipsoid g has the shape V_g = A + a_g I, except in the unbiased set (``Data.mixing`` = l > 0), where
+those after the first have V_g = A W^-1 A + a_g I = A + (a_g - l) I + l^2 W^-1 with W = A + l I, the
+first. docs/theory.md derives both.
 """
 
 import math
@@ -23,6 +27,9 @@ ROUNDING = 1e-15
 RESIDUAL_LIMIT = 1e-8
 """Relative residual of V (V^-1 x) = x above which the inverse is recomputed early."""
 
+LEAST_REST = 1e-4
+"""Share of a determinant below which a downdate cancels too much: the inverse is recomputed at once."""
+
 LEAST_PIVOT = 1e-12
 """Share of a diagonal entry below which a Cholesky pivot is mostly rounding: beyond a condition of
 about 1e12 the centre's rounding error is no longer small against the width, so nothing is certified."""
@@ -43,25 +50,26 @@ BETS = tuple((s, math.log(1.0 - s)) for s in (0.1, 0.3, 0.6))
 """Values of s in the e-process on residuals, each with log(1 - s); see ``watch``."""
 
 
-HEADING = 7
-"""Numbers before the arrays in a flat vector: G, d, then the terms."""
+HEADING = 8
+"""Numbers before the arrays in a flat vector: G, d, the terms, then ``Data.mixing``."""
 
 
 class Region(NamedTuple):
     """The confidence set as bounds need it: {theta: ||theta - estimate_g||_{V_g} <= radius_g, all g}."""
 
-    inverse: Array  # (G, d, d) V_g^-1 = (A + a_g I)^-1
-    estimate: Array  # (G, d) theta_hat_g = V_g^-1 sum x Y
+    inverse: Array  # (G, d, d) V_g^-1
+    estimate: Array  # (G, d) theta_hat_g = V_g^-1 sum x Y; unbiased, g > 0: V_g^-1 A W^-1 sum x Y
     radius: Array  # (G,) beta_g
 
 
 class Data(NamedTuple):
     """Sufficient statistics from which the region can be rebuilt."""
 
-    ridges: Array  # (G,) regularisers a_g; a_0 = lambda
+    ridges: Array  # (G,) regularisers a_g; a_0 = lambda, or l
     gram: Array  # (d, d) A = sum x x^T
     moment: Array  # (d,) sum x Y
     tally: Array  # (TALLY,)
+    mixing: float  # l of the unbiased set, 0 for the others
 
 
 def empty(model: LinearModel) -> Array:
@@ -73,11 +81,11 @@ def empty(model: LinearModel) -> Array:
     ridges, dim = model.ridges, model.dim
     stack = len(ridges)
     flat = np.zeros(HEADING + stack * (2 + dim + dim * dim) + dim * dim + dim + TALLY)
-    flat[:HEADING] = (stack, dim, *model.terms)
+    flat[:HEADING] = (stack, dim, *model.terms, model.mixing)
     region, data, _ = views(flat)
     data.ridges[:] = ridges
     for g in range(stack):
-        np.fill_diagonal(region.inverse[g], 1.0 / ridges[g])
+        np.fill_diagonal(region.inverse[g], 1.0 / ridges[g])  # A = 0: A W^-1 A is, too
     absorb_many(flat, np.empty((0, dim)), np.empty(0))
     return flat
 
@@ -108,6 +116,7 @@ def parts(flat: Array, stack: int, dim: int) -> tuple[Region, Data, Terms]:
         window(flat, d, (dim, dim)),
         window(flat, e, (dim,)),
         window(flat, f, (TALLY,)),
+        flat[7],
     )
     return region, data, Terms(flat[2], flat[3], flat[4], flat[5] == 1.0, flat[6])
 
@@ -125,16 +134,26 @@ def recentre(region: Region, data: Data, terms: Terms) -> None:
     """theta_hat (5) from V^-1 and the moment, never accumulated; then the radius (6) or its mixture form.
 
     Radius of ellipsoid g, with gamma^2 = log(det V/lambda^d) + 2 log(1/delta) and m = sum x Y:
-    self-normalized: sigma gamma + sqrt(lambda) S;
-    otherwise: sqrt(sigma^2 gamma^2 - m V_0^-1 m + m V_g^-1 m + a_g S^2), for g = 0 the mixture radius.
+    self-normalized, and the first of unbiased: sigma gamma + sqrt(lambda) S;
+    otherwise: sqrt(sigma^2 gamma^2 - m V_0^-1 m + m V_g^-1 m + a_g S^2), for g = 0 the mixture radius;
+    the others of unbiased: see ``_unbiased``.
     """
     stack, dim = region.estimate.shape
     gamma_squared = data.tally[LOG_DET] + terms.log_term
+    extra = terms.misspecification * math.sqrt(data.tally[COUNT])
     trace = 0.0
     for i in range(dim):
         trace += data.gram[i, i]
     explained_first = 0.0
     for g in range(stack):
+        ridge = data.ridges[g]
+        if g > 0 and data.mixing > 0.0:
+            reach = terms.noise * math.sqrt(gamma_squared) + extra
+            square = _unbiased(region, data, g, reach**2 + ridge * terms.norm_bound**2)
+            if square < 0.0:
+                data.tally[ALARM] = EMPTY_SET
+            region.radius[g] = math.sqrt(square)
+            continue
         explained = 0.0
         for i in range(dim):
             total = 0.0
@@ -144,7 +163,6 @@ def recentre(region: Region, data: Data, terms: Terms) -> None:
             explained += total * data.moment[i]
         if g == 0:
             explained_first = explained
-        ridge = data.ridges[g]
         if terms.self_normalized:
             radius = terms.noise * math.sqrt(gamma_squared) + math.sqrt(ridge) * terms.norm_bound
         else:
@@ -155,8 +173,33 @@ def recentre(region: Region, data: Data, terms: Terms) -> None:
             if square < 0.0:
                 data.tally[ALARM] = EMPTY_SET
             radius = math.sqrt(square)
-        region.radius[g] = radius + terms.misspecification * math.sqrt(data.tally[COUNT])
+        region.radius[g] = radius + extra
     watch(data, terms, explained_first, 1.0 + trace / data.ridges[0])
+
+
+@inlined
+def _unbiased(region: Region, data: Data, g: int, level: float) -> float:
+    """theta_hat_g of the unbiased set; returns its squared radius, ``level`` less the smallest value of
+    ||m - A theta||^2_{W^-1} + a ||theta||^2.
+
+    The minimum is at theta_hat_g = V_g^-1 A W^-1 m with A W^-1 m = m - l theta_hat_0. There it equals
+    a t_0 t_g + l t_0 (t_0 - t_g + l W^-1 t_g), t short for theta_hat: no large terms that cancel.
+    """
+    dim = len(data.moment)
+    first, own = region.estimate[0], region.estimate[g]
+    for i in range(dim):
+        total = 0.0
+        for j in range(dim):
+            total += region.inverse[g, i, j] * (data.moment[j] - data.mixing * first[j])
+        own[i] = total
+    least = 0.0
+    for i in range(dim):
+        total = 0.0
+        for j in range(dim):
+            total += region.inverse[0, i, j] * own[j]
+        rest = first[i] - own[i] + data.mixing * total
+        least += (data.ridges[g] * own[i] + data.mixing * rest) * first[i]
+    return level - least
 
 
 @inlined
@@ -188,6 +231,7 @@ def add(region: Region, data: Data, x: Array, y: float) -> None:
     """
     stack, dim = region.estimate.shape
     stale = data.tally[SINCE_FACTORED] + 1.0 >= REFACTOR_EVERY
+    first_shrink = 1.0
     for g in range(stack):
         image = region.estimate[g]  # V_g^-1 x
         square = 0.0
@@ -205,6 +249,10 @@ def add(region: Region, data: Data, x: Array, y: float) -> None:
         for i in range(dim):
             for j in range(dim):
                 region.inverse[g, i, j] -= image[i] * image[j] * shrink
+        if g == 0:
+            first_shrink = shrink
+        elif data.mixing > 0.0:
+            stale |= not _take_back(region, g, data.mixing**2 * first_shrink) >= LEAST_REST
     for i in range(dim):
         data.moment[i] += x[i] * y
         for j in range(dim):
@@ -214,6 +262,30 @@ def add(region: Region, data: Data, x: Array, y: float) -> None:
     data.tally[SINCE_FACTORED] += 1.0
     if stale:
         factor(region, data)
+
+
+@inlined
+def _take_back(region: Region, g: int, share: float) -> float:
+    """V_g -= share w w^T with w in estimate[0]; estimate[g] is scratch.
+
+    An observation x adds x x^T - l^2 w w^T / (1 + x W^-1 x) to V_g of the unbiased set, w = W^-1 x
+    before it. Returns what is left of det V_g: near 0 the inverse has lost as many digits.
+    """
+    dim = region.estimate.shape[1]
+    w, image = region.estimate[0], region.estimate[g]
+    square = 0.0
+    for i in range(dim):
+        total = 0.0
+        for j in range(dim):
+            total += region.inverse[g, i, j] * w[j]
+        image[i] = total
+        square += total * w[i]
+    rest = 1.0 - share * square
+    grow = share / rest
+    for i in range(dim):
+        for j in range(dim):
+            region.inverse[g, i, j] += image[i] * image[j] * grow
+    return rest
 
 
 @inlined
@@ -234,7 +306,7 @@ def _residual(data: Data, image: Array, x: Array) -> float:
 def factor(region: Region, data: Data) -> None:
     """V_g^-1 and log det afresh from A by Cholesky, all in the place of V_g^-1.
 
-    When A + a I is no longer positive definite in float64 the inverse becomes NaN: every bound is
+    When V_g is no longer positive definite in float64 the inverse becomes NaN: every bound is
     then NaN and nothing is certified, until further data make it definite again. Failing closed
     beats a plausible wrong number.
     """
@@ -245,6 +317,11 @@ def factor(region: Region, data: Data) -> None:
             for j in range(dim):
                 inverse[g, i, j] = data.gram[i, j]
             inverse[g, i, i] += data.ridges[g]
+        if g > 0 and data.mixing > 0.0:
+            for i in range(dim):
+                for j in range(dim):
+                    inverse[g, i, j] += data.mixing**2 * inverse[0, i, j]
+                inverse[g, i, i] -= data.mixing
         _cholesky(inverse, g)
         if g == 0:
             log_det = 0.0

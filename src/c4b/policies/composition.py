@@ -132,9 +132,9 @@ for _entry in (
         "joint",
         "checkpoints",
         "thrifty",
-        "recommended: constrained set, checkpoints, thrifty choice",
+        "recommended: unbiased set, checkpoints, thrifty choice",
         score="blend",
-        confidence="constrained",
+        confidence="unbiased",
         latches=True,
     ),
 ):
