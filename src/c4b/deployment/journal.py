@@ -57,7 +57,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
-from sqlalchemy import Select, and_, bindparam, func, literal_column, select, update
+from sqlalchemy import BindParameter, Select, bindparam, func, literal_column, select, update
 
 from c4b.deployment import schema
 from c4b.deployment.entries import DECIDED, GENESIS, Entry
@@ -105,17 +105,13 @@ _AFTER = (
     .limit(bindparam("count"))
 )
 _successor = journal.alias("successor")
+_told = (  # a subquery, not a join: a server without statistics yet would join all with all
+    select(_successor.c.previous)
+    .where(_successor.c.deployment == journal.c.deployment, _successor.c.seq == journal.c.seq + 1)
+    .scalar_subquery()
+)
 _WITH_NEXT = (
-    select(*_COLUMNS, _successor.c.previous.label("told"))
-    .select_from(
-        journal.outerjoin(
-            _successor,
-            and_(
-                _successor.c.deployment == journal.c.deployment,
-                _successor.c.seq == journal.c.seq + 1,
-            ),
-        )
-    )
+    select(*_COLUMNS, _told.label("told"))
     .where(journal.c.deployment == bindparam("row"))
     .order_by(journal.c.seq)
 )
@@ -131,15 +127,18 @@ _REQUESTED = _WITH_NEXT.where(journal.c.request_id == bindparam("request"))
 _twin = journal.alias("twin")
 
 
-def _listed(column: str, values: str) -> Select[Any]:
-    """Entries that have one of the ``values``; only in this form SQLite uses its partial indices."""
+def _listed(column: str, values: str) -> dict[str, Select[Any]]:
+    """Entries that have one of the ``values``, in the form in which each store uses its partial index
+    (PostgreSQL as soon as it has statistics)."""
     told = _twin.c[column]
+    wanted: BindParameter[Any] = bindparam(values, expanding=True)
     numbers = select(_twin.c.seq).where(
-        _twin.c.deployment == bindparam("row"),
-        told.is_not(None),
-        told.in_(bindparam(values, expanding=True)),
+        _twin.c.deployment == bindparam("row"), told.is_not(None), told.in_(wanted)
     )
-    return _WITH_NEXT.where(journal.c.seq.in_(numbers))
+    return {
+        "sqlite": _WITH_NEXT.where(journal.c.seq.in_(numbers)),
+        "postgresql": _WITH_NEXT.where(journal.c[column].in_(wanted)),
+    }
 
 
 _REQUESTED_MANY = _listed("request_id", "requests")
@@ -256,7 +255,7 @@ class Journal:
         for start in range(0, len(request_ids), PAGE):
             part = list(request_ids[start : start + PAGE])
             values = {"row": self.head.row, "requests": part}
-            for entry in self._checked(self.transaction.all_in(_REQUESTED_MANY, values)):
+            for entry in self._checked(self._listed(_REQUESTED_MANY, values)):
                 found[str(entry.request_id)] = entry
         return found
 
@@ -264,7 +263,10 @@ class Journal:
         """Entries about these decisions: outcomes, losses, other executions."""
         for start in range(0, len(seqs), PAGE):
             values = {"row": self.head.row, "seqs": list(seqs[start : start + PAGE])}
-            yield from self._checked(self.transaction.all_in(_ABOUT, values))
+            yield from self._checked(self._listed(_ABOUT, values))
+
+    def _listed(self, statements: dict[str, Select[Any]], values: dict[str, Any]) -> list[Any]:
+        return self.transaction.all_in(statements[self.transaction.dialect.name], values)
 
     def among(self, seqs: Sequence[int]) -> list[Entry]:
         """The entries of these numbers, in order; all of them are there."""
