@@ -22,7 +22,7 @@ check: $(READY)  ## formatting, lint, types, import directions
 	$(BIN)/lint-imports
 
 test: check browser  ## every check and every test
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadfile
 
 browser:  ## Debian's Chromium, for the tests of the dashboard
 	command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } \
