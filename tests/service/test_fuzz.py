@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
@@ -22,14 +21,6 @@ EXAMPLES = 3
 HARMLESS = [checks.positive_data_acceptance, checks.ignored_auth, checks.object_level_authorization]
 """Not run: shapes depend on the deployment's dimension; access has tests of its own."""
 Try = Callable[[Case], None]
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-"""The fuzzer leaves connections of its own to the garbage collector."""
-
-
-@pytest.fixture(autouse=True)
-def swept() -> Iterator[None]:
-    yield
-    gc.collect()  # here, where its warnings are known, not in some later test
 
 
 def operations(guarded: Guarded, tokens: bool) -> list[APIOperation]:

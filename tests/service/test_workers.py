@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -77,6 +78,7 @@ def test_four_workers_under_load(url: str, tmp_path: Path) -> None:
     with serving(url, tmp_path / "log", "--workers", "4") as service:
         with c4b.Client(service.url) as client:
             client.create("shop", MODEL, alpha=0.1, reserve=0.5)
+        _all_up(service, 4)
         callers = [Caller(service, n, lambda done: done < 40) for n in range(8)]
         for caller in callers:
             caller.start()
@@ -91,6 +93,16 @@ def test_four_workers_under_load(url: str, tmp_path: Path) -> None:
             'c4b_http_requests_total{method="POST",route="/v1/deployments/{name}/decisions",status="200"}'
         )
         assert f"{route} 320.0" in page  # of all workers
+
+
+def _all_up(service: Service, workers: int) -> None:
+    """Until as many workers serve; one that is up before the others would get all connections."""
+    deadline, seen = time.monotonic() + 120.0, set()
+    while len(seen) < workers and time.monotonic() < deadline:
+        httpx.get(f"{service.url}/healthz")  # a connection of its own
+        lines = service.log.read_text().splitlines()
+        seen = {json.loads(line)["process"] for line in lines if '"/healthz"' in line}
+    assert len(seen) == workers, "not all workers came up"
 
 
 def _decisions(service: Service) -> list[str]:
