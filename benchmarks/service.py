@@ -75,6 +75,7 @@ def serve(store: str, port: int, size: int) -> None:
         port=port,
         http="c4b.service.protocol:PatientProtocol",
         ws="none",
+        timeout_keep_alive=60,  # connections wait while the other side has its block
         access_log=False,
         log_config=logs.configuration("info"),
     )
