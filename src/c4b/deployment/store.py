@@ -6,6 +6,7 @@ Whatever a driver raises leaves here as ``StoreUnavailable`` or ``JournalCorrupt
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -277,12 +278,26 @@ def _engine(url: URL) -> Engine:
 
 def _prepare_sqlite(connection: Any, _: object) -> None:
     connection.isolation_level = None  # transactions begin where _begin_sqlite says, not before
-    mode = connection.execute("PRAGMA journal_mode=WAL").fetchone()[0]
+    mode = _logged_ahead(connection)
     if mode != "wal":
         raise StoreUnavailable(f"the file system offers no write-ahead log (mode is {mode})")
     connection.execute("PRAGMA synchronous=FULL")
     connection.execute("PRAGMA wal_autocheckpoint=4000")  # 16 MB: a checkpoint costs two more fsyncs
     connection.execute("PRAGMA fullfsync=ON")  # macOS: fsync alone leaves data in the drive
+
+
+def _logged_ahead(connection: Any) -> str:
+    """Turn the write-ahead log on. Several may do so at once in a new file, and there SQLite does not
+    wait by itself."""
+    deadline = time.monotonic() + WAIT
+    while True:
+        try:
+            return str(connection.execute("PRAGMA journal_mode=WAL").fetchone()[0])
+        except sqlite3.OperationalError as error:
+            busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+            if not busy or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
 
 
 def _begin_sqlite(connection: Connection) -> None:

@@ -18,7 +18,7 @@ CONFIDENCES = ("self-normalized", "mixture", "constrained", "unbiased")
 DEFAULT_CONFIDENCE = "self-normalized"
 """The paper's; used where neither the model nor the policy says otherwise."""
 
-CONSTRAINED_GRID = np.logspace(-2.0, 5.0, 11)
+CONSTRAINED_GRID = np.logspace(-3.0, 5.0, 21)
 """Multipliers of the norm constraint, relative to the ridge, at which the dual of the constrained set
 is evaluated besides the ridge itself. Each is sound by itself, so the grid decides tightness only;
 the largest is nearly the norm ball alone."""

@@ -14,6 +14,7 @@ from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 
 from c4b.deployment import Deployment, Record, Status, export
+from c4b.deployment.configuration import Configuration
 from c4b.deployment.limits import REQUEST_ID
 from c4b.errors import C4BError, InvalidInput, NameTaken, PayloadTooLarge
 from c4b.evidence.model import LinearModel
@@ -91,28 +92,26 @@ async def create(request: Request, name: Name, told: m.Creation) -> m.Deployment
         raise PayloadTooLarge("model.dim", told.model.dim, remedy)
 
     def work() -> m.Deployment:
-        model = LinearModel(**told.model.model_dump())
-        given = told.model_dump(exclude={"model"})
+        model, given = LinearModel(**told.model.model_dump()), told.model_dump(exclude={"model"})
         try:
             Deployment.create(shelf.settings.store, name, model, **given).close()
         except NameTaken:
-            there = shelf.open(name).deployment.configuration
-            policy = there.policy()
-            wanted = {**given, "policy": policy.composition.name}
-            same = all(getattr(there, key) == value for key, value in wanted.items() if key != "policy")
-            if not (
-                same and told.policy == there.composition.name and _same_model(there.model, told.model)
-            ):
+            if not _same(shelf.open(name).deployment.configuration, told):
                 raise
         return _deployment_answer(shelf.open(name).deployment)
 
     return await run_in_threadpool(work)
 
 
-def _same_model(there: LinearModel, told: m.Model) -> bool:
-    return all(
-        getattr(there, key) == value or (key == "confidence" and value is None)
-        for key, value in told.model_dump().items()
+def _same(there: Configuration, told: m.Creation) -> bool:
+    """Whether this creates what is there; a model that leaves its set open takes the policy's."""
+    given, model = told.model_dump(exclude={"model", "policy"}), told.model.model_dump()
+    if model["confidence"] is None:
+        del model["confidence"]
+    return (
+        there.composition.name == told.policy
+        and all(getattr(there, key) == value for key, value in given.items())
+        and all(getattr(there.model, key) == value for key, value in model.items())
     )
 
 
