@@ -25,7 +25,7 @@ test: check browser  ## every check and every test
 	$(BIN)/pytest -n 2 --dist loadfile
 
 browser:  ## Debian's Chromium, for the tests of the dashboard
-	command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } \
+	command -v chromium >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium fonts-dejavu-core >/dev/null; } \
 	  || { echo "The dashboard's tests need Chromium: install Debian's package chromium as root." >&2; exit 1; }
 
 demo: $(READY)  ## the service and its dashboard with a simulated shop; open the address it prints

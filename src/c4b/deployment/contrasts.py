@@ -27,9 +27,9 @@ def uppers(evidence_flat: Array, candidates: Array, baseline: Array, alpha: floa
 
 
 def estimate(centre: Array, played: Array, baseline: Array, alpha: float) -> float:
-    """Estimated contrast of one action; a plain sum, for the same bits in every replay."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        return float(((played - (1.0 - alpha) * baseline) * centre).sum())
+    """Estimated contrast of one action; a plain sum, for the same bits in every replay, anywhere."""
+    kept, rows = 1.0 - alpha, zip(played.tolist(), baseline.tolist(), centre.tolist(), strict=True)
+    return float(sum((x - kept * b) * c for x, b, c in rows))
 
 
 def recorded(arrays: Mapping[str, Array], alpha: float, stack: int) -> Array | None:
