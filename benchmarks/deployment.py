@@ -222,7 +222,7 @@ def opening(folder: Path, entries: int, repetitions: int) -> dict[str, Any]:
 def postgresql() -> Iterator[str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        from servers import Server  # noqa: PLC0415
+        from servers import Server  # noqa: PLC0415 (from tests/, and only for this store)
     with tempfile.TemporaryDirectory(prefix="c4b-pg-", ignore_cleanup_errors=True) as folder:
         server = Server(Path(folder) / "data")
         try:

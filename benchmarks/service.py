@@ -39,7 +39,7 @@ from c4b.service.access import behind
 from c4b.service.settings import VARIABLE, Settings
 from c4b.service.tokens import Scope
 
-MODEL = {"dim": 5, "noise": 0.3, "norm_bound": 1.5}
+MODEL = LinearModel(dim=5, noise=0.3, norm_bound=1.5)
 NAME = "bench"
 CONNECTIONS = 16
 
@@ -165,7 +165,7 @@ async def race(port: int, body: bytes, seconds: float, blocks: int) -> dict[str,
 def fill(store: str, decisions: int) -> int:
     """Many decisions, by the library; returns the bytes of one entry."""
     rng = np.random.default_rng(0)
-    with Deployment.create(store, NAME, LinearModel(**MODEL), reserve=5.0) as dep:  # type: ignore[arg-type]
+    with Deployment.create(store, NAME, MODEL, reserve=5.0) as dep:
         for _ in range(0, decisions, 1000):
             rounds = [(pool(rng), [1.0, 0.0, 0.0, 0.0, 0.0]) for _ in range(1000)]
             made = dep.decide_many(rounds)

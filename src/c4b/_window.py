@@ -29,7 +29,7 @@ def window(flat: Array, start: int, shape: tuple[int, ...]) -> Array:
     return part
 
 
-@_numba.type_callable(window)  # type: ignore[untyped-decorator]
+@_numba.type_callable(window)  # type: ignore[untyped-decorator]  # Numba has no types
 def _typed(_context: Any) -> Any:
     def window_type(flat: Any, _start: Any, shape: Any) -> Any:
         return types.Array(flat.dtype, len(shape), "C") if flat.layout == "C" else None

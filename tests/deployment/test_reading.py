@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import time
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 import pytest
+from sqlalchemy.dialects import sqlite
 
 from c4b import Deployment
-from c4b.deployment import course, export, snapshot, work
-from c4b.deployment.entries import pack
+from c4b.deployment import course, export, journal, snapshot, work
+from c4b.deployment.entries import GENESIS, pack
 from c4b.deployment.records import Point
 from c4b.deployment.replay import same_bits
+from c4b.deployment.session import found
 from c4b.errors import InvalidInput, JournalCorrupt, NoSafeAction, UnknownDecision
 from shop import BASELINE, create, in_agreement, replayed, rivals, seen, sql, trade
 
@@ -49,8 +53,6 @@ def test_pages_from_the_newest_end(url: str) -> None:
 
 
 def test_a_page_reads_only_what_it_shows(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from c4b.deployment import journal  # noqa: PLC0415
-
     with create(sqlite_url) as dep:
         trade(dep, 200)
         hashed: list[int] = []
@@ -62,8 +64,6 @@ def test_a_page_reads_only_what_it_shows(sqlite_url: str, monkeypatch: pytest.Mo
 
 def test_postgresql_reads_no_journal_from_end_to_end(postgres_url: str) -> None:
     """And never joins it with itself, not even before the server has any statistics."""
-    from c4b.deployment import journal  # noqa: PLC0415
-
     with create(postgres_url) as dep:
         pairs = [(rivals(np.random.default_rng(n)), BASELINE) for n in range(400)]
         made = dep.decide_many(pairs, request_ids=[f"r-{n}" for n in range(400)])
@@ -91,12 +91,6 @@ def test_postgresql_reads_no_journal_from_end_to_end(postgres_url: str) -> None:
 
 def test_sqlite_reads_no_journal_from_end_to_end(sqlite_url: str) -> None:
     """Every query finds its rows by an index, whatever the length of its list."""
-    import sqlite3  # noqa: PLC0415
-
-    from sqlalchemy.dialects import sqlite  # noqa: PLC0415
-
-    from c4b.deployment import journal  # noqa: PLC0415
-
     create(sqlite_url).close()
     connection = sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))
     dialect = sqlite.dialect(paramstyle="named")  # type: ignore[no-untyped-call]
@@ -162,9 +156,6 @@ def test_nothing_can_be_hidden_from_a_page(url: str, damage: str) -> None:
 
 def counted(dep: Deployment) -> list[tuple[float, ...]]:
     """(round, bank, fallbacks, pending, certificate, radius, estimate) of every decision, by entry."""
-    from c4b.deployment.entries import GENESIS  # noqa: PLC0415
-    from c4b.deployment.session import found  # noqa: PLC0415
-
     rows, fallbacks, pending = [], 0, 0
     with dep._session.store.reading() as transaction:
         for entry in found(transaction, dep.name).tail(-1, GENESIS):
@@ -280,8 +271,6 @@ def test_the_course_stays_small_and_even() -> None:
 
 def test_shares_of_fallbacks() -> None:
     def point(round_: int, fallbacks: int) -> Point:
-        from datetime import UTC, datetime  # noqa: PLC0415
-
         return Point(round_, datetime.now(UTC), 0.0, fallbacks, 0, 0.0, 0.0, 0.0)
 
     assert export.shares([]) == []

@@ -156,7 +156,7 @@ class Store:
             cursor.execute(self._begin)
             yield self._transaction(cursor)
             committing = True
-            self._writer.commit()  # type: ignore[union-attr]
+            self._writer.commit()  # type: ignore[union-attr]  # _connected made it
         except self._errors as error:
             meaning = self._meaning(error, self._writer, committing)
             self._release(broken=True)
@@ -181,7 +181,7 @@ class Store:
                 return False
             transaction.run(then, values)
             sent = True
-            self._writer.commit()  # type: ignore[union-attr]
+            self._writer.commit()  # type: ignore[union-attr]  # _connected made it
         except self._errors as error:
             meaning = self._meaning(error, self._writer, committing=sent)
             self._release(broken=True)
@@ -196,7 +196,7 @@ class Store:
         if self._writer is None:
             self._writer = self._engine.raw_connection()
             if not self._sqlite:
-                self._writer.driver_connection.autocommit = True  # type: ignore[union-attr]
+                self._writer.driver_connection.autocommit = True  # type: ignore[union-attr]  # psycopg's
             self._cursor = self._writer.cursor()
         return self._cursor
 
@@ -239,7 +239,7 @@ def _hang_up(
     with suppress(Exception):  # it is being given up because something is wrong with it
         connection.rollback()  # SQLite keeps the lock of a connection that is closed in a transaction
         if ends_autocommit and not broken:
-            connection.driver_connection.autocommit = False  # type: ignore[union-attr]
+            connection.driver_connection.autocommit = False  # type: ignore[union-attr]  # psycopg's
     with suppress(Exception):
         if broken:
             connection.invalidate()

@@ -115,7 +115,7 @@ def create(settings: Settings) -> FastAPI:
         local_only=local_only,
         measure=meter.measure,
     )
-    app.openapi = lambda: _described(app)  # type: ignore[method-assign]
+    app.openapi = lambda: _described(app)  # type: ignore[method-assign]  # FastAPI's own way
     return app
 
 
