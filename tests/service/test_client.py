@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -119,19 +119,31 @@ class Thief:
             threading.Thread(target=self._carry, args=(caller,), daemon=True).start()
 
     def _carry(self, caller: socket.socket) -> None:
+        """Requests one way, answers the other, in whatever pieces they come; a stolen answer hangs up."""
         with caller, socket.create_connection(("127.0.0.1", self._port)) as service:
-            while asked := caller.recv(65536):
-                service.sendall(asked)
-                if not asked.rstrip().endswith(b"}") and asked.startswith(b"POST"):
-                    continue  # the body is still to come
-                answer = service.recv(65536)
+            threading.Thread(target=self._forward, args=(caller, service), daemon=True).start()
+            while answer := service.recv(65536):
                 if self.stolen < self.steal:
                     self.stolen += 1
-                    return
+                    break
                 caller.sendall(answer)
+            _hang_up(caller)
+            _hang_up(service)
+
+    def _forward(self, caller: socket.socket, service: socket.socket) -> None:
+        with suppress(OSError):
+            while asked := caller.recv(65536):
+                service.sendall(asked)
+        _hang_up(service)
 
     def close(self) -> None:
         self._listener.close()
+
+
+def _hang_up(line: socket.socket) -> None:
+    """Tell both ends, and wake a thread that waits on the line, which closing alone does not."""
+    with suppress(OSError):
+        line.shutdown(socket.SHUT_RDWR)
 
 
 @contextmanager

@@ -338,7 +338,9 @@ def test_old_and_careful_and_hasty_clients(service: Service) -> None:
         )
         text = b""
         while text.count(b'{"done":true}') < 50:
-            text += line.recv(65536)
+            part = line.recv(65536)
+            assert part, "hung up before the fiftieth answer"
+            text += part
         places = [text.index(b"x-request-id: p-%d\r\n" % n) for n in range(50)]
         assert places == sorted(places)
 
