@@ -90,7 +90,7 @@ def test_a_schema_that_changes_under_a_worker_that_is_alone(url: str) -> None:
         sql(url, "UPDATE c4b_schema SET version = 99")
         with pytest.raises(SchemaVersion):
             dep.decide([], BASELINE)
-        sql(url, "UPDATE c4b_schema SET version = 1")
+        sql(url, "UPDATE c4b_schema SET version = 2")
         trade(dep, 3)
         assert in_agreement(dep)
 

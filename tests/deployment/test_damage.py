@@ -152,7 +152,7 @@ QUESTIONS: list[Callable[[Deployment], object]] = [
 ]
 
 
-@pytest.mark.parametrize("version", [0, 2, 99])
+@pytest.mark.parametrize("version", [0, 1, 3, 99])
 def test_another_schema_version(url: str, version: int) -> None:
     with create(url) as dep:
         trade(dep, 3)
@@ -166,7 +166,7 @@ def test_another_schema_version(url: str, version: int) -> None:
             dep.state,
         ]
         for attempt in attempts:
-            with pytest.raises(SchemaVersion, match="upgrade" if version > 1 else "migration"):
+            with pytest.raises(SchemaVersion, match="upgrade" if version > 2 else "migration"):
                 attempt()
         assert sql(url, "SELECT count(*) FROM c4b_journal") == before
 

@@ -73,8 +73,8 @@ def test_postgresql_reads_no_journal_from_end_to_end(postgres_url: str) -> None:
                 sql(postgres_url, "ANALYZE c4b_journal")
             with dep._session.store.reading() as transaction:
                 for statement, index in (
-                    (journal._REQUESTED_MANY["postgresql"], "request_id"),
-                    (journal._ABOUT["postgresql"], "about"),
+                    (journal._REQUESTED_MANY, "request_id"),
+                    (journal._ABOUT, "about"),
                 ):
                     for size in (1, 50, 1000):
                         lists = {"seqs": list(range(size)), "requests": [str(n) for n in range(size)]}
@@ -94,18 +94,19 @@ def test_sqlite_reads_no_journal_from_end_to_end(sqlite_url: str) -> None:
     create(sqlite_url).close()
     connection = sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))
     dialect = sqlite.dialect(paramstyle="named")  # type: ignore[no-untyped-call]
-    one: dict[str, Any] = {"row": 1, "seq": 1, "request": "r", "after": 1, "before": 1, "count": 1}
+    one: dict[str, Any] = {"row": 1, "place": 1, "request": "r", "first": 1, "last": 1, "count": 1}
     for statement, index in (
-        (journal._AT, "PRIMARY KEY (deployment=? AND seq=?)"),
-        (journal._AFTER, "PRIMARY KEY (deployment=? AND seq>?)"),
-        (journal._BEFORE, "PRIMARY KEY (deployment=? AND seq<?)"),
-        (journal._AMONG, "PRIMARY KEY (deployment=? AND seq=?)"),
+        (journal._AT, "PRIMARY KEY (rowid=?)"),
+        (journal._AFTER, "PRIMARY KEY (rowid>? AND rowid<?)"),
+        (journal._BEFORE, "PRIMARY KEY (rowid>? AND rowid<?)"),
+        (journal._AMONG, "PRIMARY KEY (rowid=?)"),
         (journal._REQUESTED, "c4b_journal_request (deployment=? AND request_id=?)"),
-        (journal._REQUESTED_MANY["sqlite"], "c4b_journal_request (deployment=? AND request_id=?)"),
-        (journal._ABOUT["sqlite"], "c4b_journal_about (deployment=? AND about=?)"),
+        (journal._REQUESTED_MANY, "c4b_journal_request (deployment=? AND request_id=?)"),
+        (journal._ABOUT, "c4b_journal_about (deployment=? AND about=?)"),
     ):
         for size in (1, 50, 1000):
-            lists = {"seqs": list(range(size)), "requests": [str(n) for n in range(size)]}
+            numbers = list(range(size))
+            lists = {"seqs": numbers, "places": numbers, "requests": [str(n) for n in numbers]}
             made = statement.compile(dialect=dialect).construct_expanded_state({**one, **lists})
             plan = connection.execute(f"EXPLAIN QUERY PLAN {made.statement}", made.parameters)
             steps = [row[3] for row in plan]

@@ -27,9 +27,12 @@ def uppers(evidence_flat: Array, candidates: Array, baseline: Array, alpha: floa
 
 
 def estimate(centre: Array, played: Array, baseline: Array, alpha: float) -> float:
-    """Estimated contrast of one action; a plain sum, for the same bits in every replay, anywhere."""
-    kept, rows = 1.0 - alpha, zip(played.tolist(), baseline.tolist(), centre.tolist(), strict=True)
-    return float(sum((x - kept * b) * c for x, b, c in rows))
+    """Estimated contrast of one action, added up one by one: the same bits in every replay, anywhere
+    (Python's own ``sum`` rounds differently since 3.12)."""
+    kept, total = 1.0 - alpha, 0.0
+    for x, b, c in zip(played.tolist(), baseline.tolist(), centre.tolist(), strict=True):
+        total += (x - kept * b) * c
+    return total
 
 
 def recorded(arrays: Mapping[str, Array], alpha: float, stack: int) -> Array | None:

@@ -15,6 +15,7 @@ from c4b.deployment import limits as checks
 from c4b.deployment import records, schema
 from c4b.deployment.configuration import SNAPSHOT_EVERY, Configuration
 from c4b.deployment.entries import CREATED, GENESIS, Entry, pack
+from c4b.deployment.journal import columns
 from c4b.deployment.limits import Limits
 from c4b.deployment.records import PendingDecision, Point, Record, Status
 from c4b.deployment.report import Report
@@ -95,8 +96,7 @@ class Deployment:
                     raise NameTaken(f"{name!r} exists already; open() it, or choose another name")
                 connection.execute(schema.deployments.insert(), row)
                 number = connection.execute(taken).scalar_one()
-                entry = {"deployment": number, **first._asdict()}
-                connection.execute(schema.journal.insert(), entry)
+                connection.execute(schema.journal.insert(), columns(number, first))
         return made
 
     @classmethod

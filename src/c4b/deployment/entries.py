@@ -88,18 +88,23 @@ def _listed(shapes: tuple[tuple[str, tuple[int, ...]], ...]) -> str:
 def canonical(fields: Mapping[str, Any]) -> str:
     """JSON with sorted keys and no spaces; the usual flat case without setting up an encoder."""
     parts = []
-    for name in sorted(fields):
+    for name, start in _sorted(tuple(fields)):
         value = fields[name]
         kind = type(value)
-        if value is None:
-            text = "null"
-        elif kind is str:
-            text = _quoted(value)
+        if kind is str:
+            parts.append(start + _quoted(value))
         elif kind is int:
-            text = repr(value)
+            parts.append(start + repr(value))
+        elif value is None:
+            parts.append(start + "null")
         elif kind is bool:
-            text = "true" if value else "false"
+            parts.append(start + ("true" if value else "false"))
         else:
             return _dump(fields)
-        parts.append(f"{_quoted(name)}:{text}")
     return f"{{{','.join(parts)}}}"
+
+
+@lru_cache(1000)
+def _sorted(names: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Names in order, each with the text that begins its value."""
+    return [(name, f"{_quoted(name)}:") for name in sorted(names)]

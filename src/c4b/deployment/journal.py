@@ -57,7 +57,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
-from sqlalchemy import BindParameter, Select, bindparam, func, literal_column, select, update
+from sqlalchemy import bindparam, func, literal_column, select, update
 
 from c4b.deployment import schema
 from c4b.deployment.entries import DECIDED, GENESIS, Entry
@@ -91,58 +91,34 @@ _MOVE_FROM = _MOVE.where(
 )
 """Only if the journal ends where the writer believes."""
 _moved = _MOVE_FROM.returning(deployments.c.id).cte("moved")
+_WRITTEN = ("place", *Entry._fields)
 _APPEND_FROM = journal.insert().from_select(
-    ["deployment", *Entry._fields],
-    select(_moved.c.id, *(bindparam(name, type_=journal.c[name].type) for name in Entry._fields)),
+    ["deployment", *_WRITTEN],
+    select(_moved.c.id, *(bindparam(name, type_=journal.c[name].type) for name in _WRITTEN)),
 )
 """A whole transaction in one journey: nothing is written if the journal ends elsewhere."""
 _MARK = update(deployments).where(deployments.c.id == bindparam("row")).values(snapshot=bindparam("seq"))
 _COLUMNS = [journal.c[name] for name in Entry._fields]
-_AFTER = (
-    select(*_COLUMNS)
-    .where(journal.c.deployment == bindparam("row"), journal.c.seq > bindparam("after"))
-    .order_by(journal.c.seq)
-    .limit(bindparam("count"))
-)
+_mine = journal.c.place.between(bindparam("first"), bindparam("last"))
+_AFTER = select(*_COLUMNS).where(_mine).order_by(journal.c.place).limit(bindparam("count"))
+_BEFORE = select(*_COLUMNS).where(_mine).order_by(journal.c.place.desc()).limit(bindparam("count"))
 _successor = journal.alias("successor")
 _told = (  # a subquery, not a join: a server without statistics yet would join all with all
-    select(_successor.c.previous)
-    .where(_successor.c.deployment == journal.c.deployment, _successor.c.seq == journal.c.seq + 1)
-    .scalar_subquery()
+    select(_successor.c.previous).where(_successor.c.place == journal.c.place + 1).scalar_subquery()
 )
-_WITH_NEXT = (
-    select(*_COLUMNS, _told.label("told"))
-    .where(journal.c.deployment == bindparam("row"))
-    .order_by(journal.c.seq)
+_WITH_NEXT = select(*_COLUMNS, _told.label("told")).order_by(journal.c.place)
+_AT = _WITH_NEXT.where(journal.c.place == bindparam("place"))
+_AMONG = _WITH_NEXT.where(journal.c.place.in_(bindparam("places", expanding=True)))
+_REQUESTED = _WITH_NEXT.where(
+    journal.c.deployment == bindparam("row"), journal.c.request_id == bindparam("request")
 )
-_BEFORE = (
-    select(*_COLUMNS)
-    .where(journal.c.deployment == bindparam("row"), journal.c.seq < bindparam("before"))
-    .order_by(journal.c.seq.desc())
-    .limit(bindparam("count"))
+_REQUESTED_MANY = _WITH_NEXT.where(
+    journal.c.deployment == bindparam("row"),
+    journal.c.request_id.in_(bindparam("requests", expanding=True)),
 )
-_AT = _WITH_NEXT.where(journal.c.seq == bindparam("seq"))
-_AMONG = _WITH_NEXT.where(journal.c.seq.in_(bindparam("seqs", expanding=True)))
-_REQUESTED = _WITH_NEXT.where(journal.c.request_id == bindparam("request"))
-_twin = journal.alias("twin")
-
-
-def _listed(column: str, values: str) -> dict[str, Select[Any]]:
-    """Entries that have one of the ``values``, in the form in which each store uses its partial index
-    (PostgreSQL as soon as it has statistics)."""
-    told = _twin.c[column]
-    wanted: BindParameter[Any] = bindparam(values, expanding=True)
-    numbers = select(_twin.c.seq).where(
-        _twin.c.deployment == bindparam("row"), told.is_not(None), told.in_(wanted)
-    )
-    return {
-        "sqlite": _WITH_NEXT.where(journal.c.seq.in_(numbers)),
-        "postgresql": _WITH_NEXT.where(journal.c[column].in_(wanted)),
-    }
-
-
-_REQUESTED_MANY = _listed("request_id", "requests")
-_ABOUT = _listed("about", "seqs")
+_ABOUT = _WITH_NEXT.where(
+    journal.c.deployment == bindparam("row"), journal.c.about.in_(bindparam("seqs", expanding=True))
+)
 
 
 class Head(NamedTuple):
@@ -176,12 +152,12 @@ class Journal:
         row, last = self.head.row, entries[-1].seq
         move = {"row": row, "last": last, "last_hash": hash_}
         if len(entries) > 1:
-            self.transaction.run_many(_INSERT, [{"deployment": row, **e._asdict()} for e in entries])
+            self.transaction.run_many(_INSERT, [columns(row, entry) for entry in entries])
             self.transaction.run(_MOVE, move)
         elif self.transaction.dialect.name == "postgresql":
-            self.transaction.run(_MOVE_AND_INSERT, {"deployment": row, **entries[0]._asdict(), **move})
+            self.transaction.run(_MOVE_AND_INSERT, {**columns(row, entries[0]), **move})
         else:
-            self.transaction.run(_INSERT, {"deployment": row, **entries[0]._asdict()})
+            self.transaction.run(_INSERT, columns(row, entries[0]))
             self.transaction.run(_MOVE, move)
         self.head = self.head._replace(seq=last, hash=hash_)
 
@@ -192,9 +168,8 @@ class Journal:
         The condition is checked under the lock that ``find`` takes, so this is as serial as the rest.
         """
         values = {
-            **entry._asdict(),
+            **columns(row, entry),
             "row": row,
-            "deployment": row,
             "last": entry.seq,
             "last_hash": hash_,
             "base": entry.seq - 1,
@@ -234,14 +209,17 @@ class Journal:
             yield waiting
 
     def _page(self, after: int, count: int) -> list[Entry]:
-        values = {"row": self.head.row, "after": after, "count": count}
+        values = {"first": self._place(after + 1), "last": self._place(self.head.seq), "count": count}
         return [Entry(*row) for row in self.transaction.all(_AFTER, values)]
+
+    def _place(self, seq: int) -> int:
+        return place(self.head.row, seq)
 
     def at(self, seq: int) -> Entry | None:
         if not 0 <= seq <= self.head.seq:
             return None
-        found = self._checked(self.transaction.all(_AT, {"row": self.head.row, "seq": seq}))
-        if not found:
+        found = self._checked(self.transaction.all(_AT, {"place": self._place(seq)}))
+        if not found or found[0].seq != seq:
             raise _missing(seq)
         return found[0]
 
@@ -255,7 +233,7 @@ class Journal:
         for start in range(0, len(request_ids), PAGE):
             part = list(request_ids[start : start + PAGE])
             values = {"row": self.head.row, "requests": part}
-            for entry in self._checked(self._listed(_REQUESTED_MANY, values)):
+            for entry in self._checked(self.transaction.all_in(_REQUESTED_MANY, values)):
                 found[str(entry.request_id)] = entry
         return found
 
@@ -263,20 +241,16 @@ class Journal:
         """Entries about these decisions: outcomes, losses, other executions."""
         for start in range(0, len(seqs), PAGE):
             values = {"row": self.head.row, "seqs": list(seqs[start : start + PAGE])}
-            yield from self._checked(self._listed(_ABOUT, values))
-
-    def _listed(self, statements: dict[str, Select[Any]], values: dict[str, Any]) -> list[Any]:
-        return self.transaction.all_in(statements[self.transaction.dialect.name], values)
+            yield from self._checked(self.transaction.all_in(_ABOUT, values))
 
     def among(self, seqs: Sequence[int]) -> list[Entry]:
         """The entries of these numbers, in order; all of them are there."""
         found: list[Entry] = []
         for start in range(0, len(seqs), PAGE):
-            part = list(seqs[start : start + PAGE])
-            values = {"row": self.head.row, "seqs": part}
-            found += self._checked(self.transaction.all_in(_AMONG, values))
-        if len(found) != len(seqs):
-            raise _missing(min(set(seqs).difference(entry.seq for entry in found)))
+            places = [self._place(seq) for seq in seqs[start : start + PAGE]]
+            found += self._checked(self.transaction.all_in(_AMONG, {"places": places}))
+        if absent := set(seqs).difference(entry.seq for entry in found):
+            raise _missing(min(absent))
         return found
 
     def decided(self, after: int, before: int, count: int) -> list[Entry]:
@@ -302,7 +276,7 @@ class Journal:
             assert following is not None
             hash_, seq = following.previous, following.seq - 1
         while seq >= 0:
-            values = {"row": self.head.row, "before": seq + 1, "count": min(size, PAGE)}
+            values = {"first": self._place(0), "last": self._place(seq), "count": min(size, PAGE)}
             page = [Entry(*row) for row in self.transaction.all(_BEFORE, values)]
             for entry in page:
                 if entry.seq != seq:
@@ -329,6 +303,27 @@ class Journal:
                 raise _altered(entry.seq)
             entries.append(entry)
         return entries
+
+
+def place(row: int, seq: int) -> int:
+    """The key of a deployment's entry."""
+    return row * schema.DEPLOYMENT + seq
+
+
+def columns(row: int, entry: Entry) -> dict[str, Any]:
+    """What is written of an entry."""
+    seq, kind, about, request_id, at, payload, previous = entry
+    return {
+        "place": place(row, seq),
+        "deployment": row,
+        "seq": seq,
+        "kind": kind,
+        "about": about,
+        "request_id": request_id,
+        "at": at,
+        "payload": payload,
+        "previous": previous,
+    }
 
 
 def _hash(entry: Entry) -> bytes:

@@ -22,8 +22,11 @@ from sqlalchemy import (
 
 from c4b.errors import SchemaVersion
 
-VERSION = 1
+VERSION = 2
 """Raise it with every change of a table or of an entry's bytes, and add the migration to ``check``."""
+
+DEPLOYMENT = 2**40
+"""Places of the journal that each deployment has: entry ``seq`` of deployment ``id`` is at id * 2**40 + seq."""
 
 metadata = MetaData()
 
@@ -43,15 +46,19 @@ deployments = Table(
 journal = Table(
     "c4b_journal",
     metadata,
-    Column("deployment", ForeignKey(deployments.c.id), primary_key=True, autoincrement=False),
-    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    # one number for both of the next columns: on SQLite a whole entry then lies in the tree of its key,
+    # in order, without an index beside it or a page of overflow for each
+    Column(
+        "place", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=False
+    ),
+    Column("deployment", ForeignKey(deployments.c.id), nullable=False),
+    Column("seq", BigInteger, nullable=False),
     Column("kind", String(16), nullable=False),
     Column("about", BigInteger),  # seq of the decision that the entry is about
     Column("request_id", String(200)),
     Column("at", BigInteger, nullable=False),  # microseconds since 1970, never decreasing
     Column("payload", LargeBinary, nullable=False),
     Column("previous", LargeBinary(32), nullable=False),  # hash of the entry before
-    sqlite_with_rowid=False,  # entries lie in the order in which they are read, and one index less
 )
 Index(
     "c4b_journal_request",

@@ -59,6 +59,10 @@ class Transaction:
         self.dialect = dialect
         self._compiled = compiled
 
+    def say(self, command: str) -> None:
+        """BEGIN, COMMIT or ROLLBACK."""
+        self._cursor.execute(command)
+
     def one(self, statement: Any, values: dict[str, Any]) -> Any:
         """The first row or None."""
         self.run(statement, values)
@@ -113,7 +117,7 @@ class Store:
         """Whether a statement can write to two tables."""
         self._begin = "BEGIN IMMEDIATE" if self._sqlite else "BEGIN"
         self._writer: PoolProxiedConnection | None = None
-        self._cursor: Any = None
+        self._writes: Transaction | None = None  # on the writer, one after the other
         self._compiled: dict[Any, Compiled] = {}
 
     @contextmanager
@@ -152,11 +156,11 @@ class Store:
         """
         committing = False
         try:
-            cursor = self._connected()
-            cursor.execute(self._begin)
-            yield self._transaction(cursor)
+            transaction = self._connected()
+            transaction.say(self._begin)
+            yield transaction
             committing = True
-            self._writer.commit()  # type: ignore[union-attr]  # _connected made it
+            transaction.say("COMMIT")
         except self._errors as error:
             meaning = self._meaning(error, self._writer, committing)
             self._release(broken=True)
@@ -171,17 +175,17 @@ class Store:
         transaction by itself."""
         sent = False
         try:
-            transaction = self._transaction(self._connected())
+            transaction = self._connected()
             if then is None:
                 sent = True
                 return transaction.count(statement, values) > 0
-            self._cursor.execute(self._begin)
+            transaction.say(self._begin)
             if transaction.count(statement, values) == 0:
-                self._cursor.execute("ROLLBACK")
+                transaction.say("ROLLBACK")
                 return False
             transaction.run(then, values)
             sent = True
-            self._writer.commit()  # type: ignore[union-attr]  # _connected made it
+            transaction.say("COMMIT")
         except self._errors as error:
             meaning = self._meaning(error, self._writer, committing=sent)
             self._release(broken=True)
@@ -191,20 +195,20 @@ class Store:
             raise
         return True
 
-    def _connected(self) -> Any:
-        """The writer's cursor; transactions on it begin and end by statements only."""
-        if self._writer is None:
+    def _connected(self) -> Transaction:
+        """The writer's transactions, which begin and end by statements only."""
+        if self._writes is None:
             self._writer = self._engine.raw_connection()
             if not self._sqlite:
                 self._writer.driver_connection.autocommit = True  # type: ignore[union-attr]  # psycopg's
-            self._cursor = self._writer.cursor()
-        return self._cursor
+            self._writes = self._transaction(self._writer.cursor())
+        return self._writes
 
     def _transaction(self, cursor: Any) -> Transaction:
         return Transaction(cursor, self._engine.dialect, self._compiled)
 
     def _release(self, broken: bool) -> None:
-        writer, self._writer, self._cursor = self._writer, None, None
+        writer, self._writer, self._writes = self._writer, None, None
         _hang_up(writer, broken, ends_autocommit=not self._sqlite)
 
     def _meaning(
@@ -219,7 +223,7 @@ class Store:
 
     def forked(self) -> None:
         """Leave the parent's connections to the parent."""
-        self._writer = self._cursor = None
+        self._writer = self._writes = None
         self._engine.dispose(close=False)
 
     def close(self) -> None:
