@@ -9,6 +9,8 @@ import pytest
 
 from c4b import Deployment, LinearModel, policies
 from c4b.deployment.entries import GENESIS, Entry, pack
+from c4b.deployment.precise import PreciseSet, Sums
+from c4b.deployment.reckoning import ConfidenceSet
 from c4b.deployment.session import found
 from c4b.evidence import CONFIDENCES
 from shop import BASELINE, MODEL, create, outcome, rivals, sql, trade
@@ -155,9 +157,6 @@ def test_progress_and_empty_journals(sqlite_url: str) -> None:
 
 
 def test_high_precision_agrees_with_the_recomputation() -> None:
-    from c4b.deployment.precise import PreciseSet, Sums  # noqa: PLC0415
-    from c4b.deployment.reckoning import ConfidenceSet  # noqa: PLC0415
-
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(200, 3)) * [1e3, 1.0, 1e-3], rng.normal(size=200)
     model: dict[str, Any] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from pathlib import Path
@@ -11,13 +12,12 @@ import polars as pl
 import pytest
 
 from c4b.cli import main as cli
+from shop import create, sql, trade
 
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
     def command(*arguments: str, stdin: str = "") -> tuple[int, Any, str]:
-        import io  # noqa: PLC0415
-
         monkeypatch.setattr(sys, "argv", ["c4b", "deploy", *arguments])
         monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
         code = 0
@@ -38,6 +38,7 @@ def test_a_whole_life(run: Any, url: str, tmp_path: Path) -> None:
     terms = ["--dim", "2", "--noise", "0.1", "--norm-bound", "1", "--reserve", "0.5"]
     assert run("create", url, "shop", *terms)[1]["bank"] == 0.5
     assert run("list", url)[1] == ["shop"]
+    assert run("migrate", url)[1] == {"before": 2, "after": 2}
     history = json.dumps({"features": [[1, 0], [1, 0.2]], "rewards": [0.5, 0.6]})
     assert run("learn", url, "shop", history)[1]["observations"] == 2
     question = {"candidates": [[1, 0.1]], "baseline": [1, 0], "request_id": "r", "context": {"u": 1}}
@@ -89,8 +90,6 @@ def test_errors_are_one_line_and_code_2(run: Any, sqlite_url: str) -> None:
 
 
 def test_a_finding_of_the_audit_is_code_1(run: Any, sqlite_url: str) -> None:
-    from shop import create, sql, trade  # noqa: PLC0415
-
     with create(sqlite_url, snapshot_every=5) as dep:
         trade(dep, 10)
     sql(sqlite_url, "UPDATE c4b_journal SET at = at + 1 WHERE seq = 2")

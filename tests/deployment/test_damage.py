@@ -36,6 +36,13 @@ DAMAGE: dict[str, list[str]] = {
         "DELETE FROM c4b_journal WHERE seq = 13",
         "UPDATE c4b_journal SET seq = 13 WHERE seq = 12",
     ],
+    "two rows in each other's place": [
+        "UPDATE c4b_journal SET place = -place WHERE seq = 12",
+        "UPDATE c4b_journal SET place = place - 1 WHERE seq = 13",
+        "UPDATE c4b_journal SET place = 1 - place WHERE seq = 12",
+    ],
+    "a row out of its place": ["UPDATE c4b_journal SET place = place + 1000 WHERE seq = 12"],
+    "the last row out of its place": ["UPDATE c4b_journal SET place = place + 1 WHERE seq = {last}"],
     "the last hash changed": ["UPDATE c4b_deployment SET head_hash = {zeros}"],
     "the last number lowered": ["UPDATE c4b_deployment SET head = head - 1"],
     "the last number raised": ["UPDATE c4b_deployment SET head = head + 1"],
@@ -166,7 +173,7 @@ def test_another_schema_version(url: str, version: int) -> None:
             dep.state,
         ]
         for attempt in attempts:
-            with pytest.raises(SchemaVersion, match="upgrade" if version > 2 else "migration"):
+            with pytest.raises(SchemaVersion, match="upgrade" if version > 2 else "migrat"):
                 attempt()
         assert sql(url, "SELECT count(*) FROM c4b_journal") == before
 

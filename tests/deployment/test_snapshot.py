@@ -10,7 +10,7 @@ import pytest
 from c4b import Deployment
 from c4b.deployment import snapshot
 from c4b.deployment.entries import Entry, canonical, pack
-from c4b.deployment.replay import same_bits
+from c4b.deployment.replay import State, same_bits
 from shop import BASELINE, create, in_agreement, replayed, rivals, seen, sql, trade
 
 
@@ -39,8 +39,6 @@ def test_a_state_survives_the_journey(sqlite_url: str) -> None:
 
 
 def test_opening_replays_the_tail_only(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from c4b.deployment.replay import State  # noqa: PLC0415
-
     with create(sqlite_url, snapshot_every=50) as dep:
         trade(dep, 100)
         trade(dep, 1, seed=1)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from c4b.cli.output import console
-from c4b.deployment import Deployment, export
+from c4b.deployment import Deployment, export, migration
 from c4b.errors import InvalidInput
 from c4b.evidence.model import LinearModel
 
@@ -87,6 +87,13 @@ def create(
 def list_names(url: Url) -> None:
     """List the deployments of a store."""
     _say(Deployment.names(url))
+
+
+@app.command()
+def migrate(url: Url) -> None:
+    """Bring the tables of an earlier version up to date, after a backup; says the versions."""
+    before, after = migration.migrate(url)
+    _say({"before": before, "after": after})
 
 
 @app.command()

@@ -80,7 +80,7 @@ def pack(fields: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
     return b"".join(parts)
 
 
-@lru_cache(1000)
+@lru_cache(256)
 def _listed(shapes: tuple[tuple[str, tuple[int, ...]], ...]) -> str:
     return _dump(shapes)
 
@@ -104,7 +104,7 @@ def canonical(fields: Mapping[str, Any]) -> str:
     return f"{{{','.join(parts)}}}"
 
 
-@lru_cache(1000)
+@lru_cache(256)
 def _sorted(names: tuple[str, ...]) -> list[tuple[str, str]]:
     """Names in order, each with the text that begins its value."""
     return [(name, f"{_quoted(name)}:") for name in sorted(names)]

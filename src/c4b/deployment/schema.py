@@ -22,11 +22,12 @@ from sqlalchemy import (
 
 from c4b.errors import SchemaVersion
 
-VERSION = 2
-"""Raise it with every change of a table or of an entry's bytes, and add the migration to ``check``."""
+OLDEST, VERSION = 1, 2
+"""What ``migration`` can read, and what this package works with. Raise the latter with every change of a
+table or of an entry's bytes, and add the step to ``migration``."""
 
 DEPLOYMENT = 2**40
-"""Places of the journal that each deployment has: entry ``seq`` of deployment ``id`` is at id * 2**40 + seq."""
+"""Places of the journal that each deployment has: its entry ``seq`` is at deployment * 2**40 + seq."""
 
 metadata = MetaData()
 
@@ -48,9 +49,7 @@ journal = Table(
     metadata,
     # one number for both of the next columns: on SQLite a whole entry then lies in the tree of its key,
     # in order, without an index beside it or a page of overflow for each
-    Column(
-        "place", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=False
-    ),
+    Column("place", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=False),
     Column("deployment", ForeignKey(deployments.c.id), nullable=False),
     Column("seq", BigInteger, nullable=False),
     Column("kind", String(16), nullable=False),
@@ -97,31 +96,53 @@ def prepare(connection: Connection) -> None:
     if exists(connection):
         check(connection)
         return
-    metadata.create_all(connection)
+    metadata.create_all(connection, [version, deployments, snapshots])
+    create_journal(connection)
+    connection.execute(version.insert(), {"version": VERSION})
+
+
+def create_journal(connection: Connection) -> None:
+    journal.create(connection)
     if connection.dialect.name == "postgresql":
         # entries are mostly random bits: keep them in their row, do not try to compress them
         connection.exec_driver_sql(f"ALTER TABLE {journal.name} ALTER payload SET STORAGE EXTERNAL")
         connection.exec_driver_sql(f"ALTER TABLE {journal.name} SET (toast_tuple_target = 8160)")
-    connection.execute(version.insert(), {"version": VERSION})
+
+
+def exclusive(connection: Connection) -> None:
+    """Wait for every transaction under way, and let none begin. On SQLite a writer is alone anyhow."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text(f"LOCK TABLE {deployments.name}, {version.name}"))
 
 
 def exists(connection: Connection) -> bool:
     return inspect(connection).has_table(version.name)
 
 
+def found(connection: Connection) -> int:
+    """The version of the store's tables; 0 if it does not say."""
+    told = connection.execute(select(version.c.version)).scalars().all()
+    return told[0] if len(told) == 1 else 0
+
+
 def check(connection: Connection) -> None:
-    """Refuse every version but this one; there is none to migrate from yet."""
-    found = connection.execute(select(version.c.version)).scalars().all()
-    if list(found) != [VERSION]:
-        refuse(max(found, default=0))
+    """Refuse every version but this one."""
+    told = found(connection)
+    if told != VERSION:
+        refuse(told)
 
 
-def refuse(found: int) -> NoReturn:
-    if found > VERSION:
+def refuse(told: int) -> NoReturn:
+    if told > VERSION:
         raise SchemaVersion(
-            f"the store has schema version {found}, this package reads {VERSION}; upgrade reserve-c4b"
+            f"the store has schema version {told}, this package reads {VERSION}; upgrade reserve-c4b"
+        )
+    if told >= OLDEST:
+        raise SchemaVersion(
+            f"the store has schema version {told}, this package works with {VERSION}; stop what uses the "
+            "store, back it up, and migrate it: c4b deploy migrate URL"
         )
     raise SchemaVersion(
-        f"the store has schema version {found}, this package reads {VERSION} and knows no migration "
+        f"the store has schema version {told}, this package reads {VERSION} and knows no migration "
         "from there; open it with the version of reserve-c4b that wrote it"
     )

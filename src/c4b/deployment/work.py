@@ -139,7 +139,8 @@ class Work:
     def _decide(self, request: Request, set_now: dict[str, Any]) -> tuple[Decision, Entry]:
         state = self.state
         candidates, baseline = request.candidates, request.baseline
-        made = state.policy._decide(candidates, baseline, request.place)
+        id_ = decision_id(state, state.seq + 1)
+        made = state.policy._decided(candidates, baseline, request.place, id_)
         fallback = made.action is None
         state.enter(state.seq + 1, self.at, fallback, made.bank, made.certificate, made.radius)
         fields = {"action": made.action, "context": request.context, "alarm": made.alarm, **set_now}
@@ -157,7 +158,7 @@ class Work:
                 state.policy.evidence.flat, candidates, baseline, alpha
             )
         entry = self._append(kinds.DECIDED, fields, arrays, request_id=request.request_id)
-        return Decision(decision_id(state, entry.seq), *made[1:]), entry
+        return made, entry
 
     def _repeated(self, request: Request, earlier: Entry) -> Decision:
         if earlier.kind == kinds.DECIDED:

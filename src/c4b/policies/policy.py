@@ -147,14 +147,16 @@ class Policy:
         """One round. Whatever interrupts it, even a signal, leaves no charge without a round."""
         before, round_ = self._ledger.copy(), self._rounds
         try:
-            return self._decided(candidates, baseline, place, before.item(ledgers.BANK))
+            return self._decided(candidates, baseline, place, f"{self._token}-{round_}")
         except BaseException:
             self._ledger[:] = before
             self._outcomes.open.pop(round_, None)
             self._rounds = round_
             raise
 
-    def _decided(self, candidates: Array, baseline: Array, place: str, before: float) -> Decision:
+    def _decided(self, candidates: Array, baseline: Array, place: str, id_: str) -> Decision:
+        """One round, for a caller who can restore ledger and rounds if it is interrupted."""
+        before = self.bank
         action, bank, ucb, certificate, details, executed = decide(
             self.evidence.flat, self._ledger, *self._rule, candidates, baseline
         )
@@ -180,7 +182,7 @@ class Policy:
         self._outcomes.open[round_] = Pending(executed, baseline.copy(), action == BASELINE)
         self._rounds = round_ + 1
         return Decision(
-            f"{self._token}-{round_}",
+            id_,
             None if action == BASELINE else action,
             bank,
             certificate,
