@@ -46,12 +46,13 @@ def running(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untype
 def test_the_page_in_its_order(running: tuple[Service, Path]) -> None:
     """The service is started by the fixture, with the command that the page gives."""
     service, folder = running
-    start, tokens, use, backup = snippets(PAGE, "sh")
+    start, tokens, use, backup, upgrade = snippets(PAGE, "sh")
     assert start.startswith("c4b serve --store sqlite:///shop.db")
     said = shell(use.replace("localhost:8000", f"127.0.0.1:{service.port}"), folder)
     assert '"id":"homepage-1"' in said
     assert '"outcome":"observed"' in said
     assert "homepage: clean" in shell(backup, folder)
+    assert '"after": 2' in shell(upgrade, folder)
     created = shell(tokens, folder)
     assert len(re.findall(r"^c4b_\w+_\S+$", created, re.MULTILINE)) == 3
     assert "web shop" in created
