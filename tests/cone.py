@@ -6,7 +6,7 @@ import clarabel
 import numpy as np
 from scipy import sparse
 
-from oracle import Array
+from oracle_sets import Array
 
 Quadratic = tuple[Array, Array, float]
 """(M, q, r): the set of theta with theta' M theta - 2 q' theta <= r, M positive semidefinite."""

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import c4b
-from oracle import KEEPING, Array, OraclePolicy, OracleSet, StopHere
+from oracle import KEEPING, OraclePolicy, StopHere
+from oracle_sets import Array, OracleSet
 
 METHODS = ("separate", "contrast", "refresh", "revalue", "revalue-f", "linucb")
 GATED = METHODS[:-1]  # the paper's

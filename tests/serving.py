@@ -48,6 +48,11 @@ class Service:
         self.process.wait()
         raise AssertionError(f"the service did not get ready:\n{self.log.read_text()[-4000:]}")
 
+    def logged(self) -> list[str]:
+        """The log's lines, without one that is being written just now."""
+        whole, _, _ = self.log.read_text().rpartition("\n")
+        return whole.splitlines()
+
     def http(self, token: str | None = None, **options: Any) -> httpx.Client:
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         settings: dict[str, Any] = {"timeout": 60.0, "headers": headers, "trust_env": False, **options}

@@ -11,7 +11,8 @@ import c4b
 from cone import by_cone_solver
 from duel import CONFIDENCES, GATED, METHODS, history
 from inside import inside
-from oracle import Array, minimum_reserve_by_search, random_stream
+from oracle import minimum_reserve_by_search, random_stream
+from oracle_sets import Array
 
 seeds = st.integers(0, 2**32 - 1)
 dims = st.integers(1, 6)

@@ -9,7 +9,7 @@ import pytest
 import c4b
 from c4b import errors
 from duel import CONFIDENCES, history
-from oracle import Array, OracleSet
+from oracle_sets import Array, OracleSet
 
 Certificate = Callable[..., Array]
 FUNCTIONS: tuple[Certificate, ...] = (

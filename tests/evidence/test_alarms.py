@@ -8,7 +8,7 @@ import c4b
 from c4b.evidence import statistics
 from c4b.evidence.statistics import ALARM_LEVEL, EMPTY_SET, RESIDUALS, absorb
 from inside import inside
-from oracle import Array
+from oracle_sets import Array
 
 NOISES = ("gaussian", "rademacher")
 

@@ -9,7 +9,7 @@ import c4b
 from cone import ball, infimum
 from duel import history
 from inside import inside
-from oracle import Array, OracleSet, infimum_over_constrained_set
+from oracle_sets import Array, OracleSet, infimum_over_constrained_set
 
 seeds = st.integers(0, 2**32 - 1)
 

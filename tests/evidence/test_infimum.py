@@ -6,7 +6,7 @@ import pytest
 import c4b
 from cone import by_cone_solver
 from duel import CONFIDENCES, close, history
-from oracle import infimum_over_ellipsoid
+from oracle_sets import infimum_over_ellipsoid
 
 
 @pytest.mark.parametrize("confidence", CONFIDENCES)

@@ -7,7 +7,7 @@ import c4b
 from c4b.evidence import statistics
 from duel import CONFIDENCES, history
 from inside import inside
-from oracle import OracleSet
+from oracle_sets import OracleSet
 
 
 def test_trap_inverse_started_at_lambda_identity() -> None:

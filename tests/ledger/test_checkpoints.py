@@ -10,7 +10,8 @@ from c4b.ledger import kernels
 from cone import Quadratic, ball, ellipsoid, infimum
 from duel import ALL_CONFIDENCES, ALL_GATED, history
 from inside import inside
-from oracle import Array, random_stream
+from oracle import random_stream
+from oracle_sets import Array
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -8,7 +8,8 @@ import c4b
 from c4b.evidence.bounds import contains
 from c4b.evidence.statistics import views
 from duel import ALL_CONFIDENCES, ALL_GATED, history
-from oracle import Array, random_stream
+from oracle import random_stream
+from oracle_sets import Array
 
 ROUNDS = 70  # checkpoints are thinned out twice
 

@@ -6,7 +6,7 @@ import pytest
 import c4b
 from duel import GATED, METHODS, close, history
 from inside import inside
-from oracle import Array
+from oracle_sets import Array
 
 
 def seasoned(name: str, **kwargs: float) -> c4b.Policy:

@@ -8,7 +8,8 @@ from c4b.evidence.bounds import contains
 from c4b.evidence.statistics import views
 from duel import ALL_CONFIDENCES, ALL_GATED, ALL_METHODS, history
 from inside import inside
-from oracle import Array, random_stream
+from oracle import random_stream
+from oracle_sets import Array
 
 ALPHA = 0.2
 

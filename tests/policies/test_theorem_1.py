@@ -5,7 +5,7 @@ import pytest
 
 import c4b
 from duel import CONFIDENCES, GATED
-from oracle import Array
+from oracle_sets import Array
 
 ROUNDS = 150
 CARRIED = ("separate", "contrast", "refresh")  # revalue's bank may fall below 0; its truth may not

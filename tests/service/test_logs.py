@@ -21,7 +21,7 @@ def lines(service: Service) -> Lines:
 
     def found(name: str) -> list[dict[str, Any]]:
         for _ in range(100):
-            told = service.log.read_text().splitlines()
+            told = service.logged()
             every = [json.loads(line) for line in told if line.startswith("{")]
             asked = [each for each in every if each["event"] == "request" and each["request_id"] == name]
             if asked:
@@ -99,5 +99,5 @@ def test_a_long_path_is_cut(service: Service, lines: Lines) -> None:
 
 
 def test_every_line_is_json_but_the_greeting(service: Service) -> None:
-    for line in service.log.read_text().splitlines():
+    for line in service.logged():
         assert line.startswith("c4b: ") or json.loads(line)["event"]

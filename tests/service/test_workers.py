@@ -100,13 +100,13 @@ def _all_up(service: Service, workers: int) -> None:
     deadline, seen = time.monotonic() + 120.0, set()
     while len(seen) < workers and time.monotonic() < deadline:
         httpx.get(f"{service.url}/healthz")  # a connection of its own
-        lines = service.log.read_text().splitlines()
+        lines = service.logged()
         seen = {json.loads(line)["process"] for line in lines if '"/healthz"' in line}
     assert len(seen) == workers, "not all workers came up"
 
 
 def _decisions(service: Service) -> list[str]:
-    lines = service.log.read_text().splitlines()
+    lines = service.logged()
     return [line for line in lines if '"POST"' in line and "/decisions" in line]
 
 

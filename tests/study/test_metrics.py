@@ -10,7 +10,8 @@ from c4b.study.engine import METRICS
 from c4b.study.plan import Method, Setting, Study
 from c4b.study.simulate import simulate
 from duel import METHODS
-from oracle import OraclePolicy, OracleSet, minimum_reserve_by_search
+from oracle import OraclePolicy, minimum_reserve_by_search
+from oracle_sets import OracleSet
 
 SETTING = Setting(
     history="diverse", history_size=8, rho=0.5, sigma=0.2, reserve=0.3, rounds=25, count=6,
