@@ -244,3 +244,13 @@ def test_settings(argument: str, change: dict[str, Any]) -> None:
     assert caught.value.argument == argument
     is_name = argument in ("policy", "absorb")
     assert isinstance(caught.value, errors.UnknownName) == is_name
+
+
+@pytest.mark.parametrize(
+    "name", ["alpha", "reserve", "baseline_nonnegative", "absorb", "composition", "evidence", "bank"]
+)
+def test_terms_cannot_be_changed_under_a_ledger(policy: c4b.Policy, name: str) -> None:
+    before = getattr(policy, name)
+    with pytest.raises(AttributeError, match=name):
+        setattr(policy, name, before)
+    assert getattr(policy, name) is before or getattr(policy, name) == before

@@ -71,18 +71,18 @@ class Policy:
         baseline_nonnegative: bool = True,
         absorb: str = "in-order",
     ) -> None:
-        self.composition = policy if isinstance(policy, Composition) else compositions.get(policy)
+        self._composition = policy if isinstance(policy, Composition) else compositions.get(policy)
         if not isinstance(model, LinearModel):
             raise InvalidInput("model", model, "must be a c4b.LinearModel")
-        self.evidence = Evidence(model.resolved(self.composition.confidence))
-        self.alpha = _validate.fraction(
+        self._evidence = Evidence(model.resolved(self.composition.confidence))
+        self._alpha = _validate.fraction(
             "alpha", alpha, "must lie strictly between 0 and 1: the share of the baseline to risk"
         )
-        self.reserve = _validate.nonnegative(
+        self._reserve = _validate.nonnegative(
             "reserve", reserve, "must be a finite number >= 0, in units of reward"
         )
-        self.baseline_nonnegative = _validate.boolean("baseline_nonnegative", baseline_nonnegative)
-        self.absorb = _validate.name("absorb", absorb, ABSORB)
+        self._baseline_nonnegative = _validate.boolean("baseline_nonnegative", baseline_nonnegative)
+        self._absorbs = _validate.name("absorb", absorb, ABSORB)
         account = self.composition.account(
             self.alpha, self.reserve, self.baseline_nonnegative, model.misspecification
         )
@@ -158,7 +158,7 @@ class Policy:
         """One round, for a caller who can restore ledger and rounds if it is interrupted."""
         before = self.bank
         action, bank, ucb, certificate, details, executed = decide(
-            self.evidence.flat, self._ledger, *self._rule, candidates, baseline
+            self._evidence.flat, self._ledger, *self._rule, candidates, baseline
         )
         if action == NOT_FINITE:
             row = int(bank)
@@ -168,7 +168,7 @@ class Policy:
             remedy = "must hold finite numbers only"
             raise InvalidInput(f"{place}candidates[{row}]", candidates[row], remedy)
         if action == NO_SAFE_ACTION:
-            if self.composition.latches and self.alarm:
+            if self._composition.latches and self.alarm:
                 raise NoSafeAction(
                     f"round {self._rounds}: the model is refuted ({self.alarm}) and the baseline is "
                     "not known to be nonnegative; review the model before going on"
@@ -187,9 +187,9 @@ class Policy:
             bank,
             certificate,
             ucb,
-            self.evidence.radius,
+            self._evidence.radius,
             before,
-            self.composition.name,
+            self._composition.name,
             self.alarm,
             details,
         )
@@ -273,7 +273,7 @@ class Policy:
 
     def _absorb(self, round_: int) -> None:
         for features, reward in self._outcomes.ready(round_):
-            absorb(self.evidence.flat, features, reward)
+            absorb(self._evidence.flat, features, reward)
 
     def _round_of(self, decision_id: str) -> int:
         if isinstance(decision_id, str):
@@ -312,6 +312,37 @@ class Policy:
                 "reward", reward, f"decision {decision_id} has reward {previous!r} already"
             )
         return False
+
+    # -- terms, fixed for good: the ledger was opened under them -------------------------------
+
+    @property
+    def composition(self) -> Composition:
+        return self._composition
+
+    @property
+    def evidence(self) -> Evidence:
+        """The confidence set."""
+        return self._evidence
+
+    @property
+    def alpha(self) -> float:
+        """Fraction of the baseline's reward that may be given up."""
+        return self._alpha
+
+    @property
+    def reserve(self) -> float:
+        """R0, in units of reward."""
+        return self._reserve
+
+    @property
+    def baseline_nonnegative(self) -> bool:
+        """Whether the baseline's mean reward is known to be >= 0."""
+        return self._baseline_nonnegative
+
+    @property
+    def absorb(self) -> str:
+        """``"in-order"`` or ``"on-arrival"``."""
+        return self._absorbs
 
     # -- state ---------------------------------------------------------------------------------
 
