@@ -48,3 +48,8 @@ def __getattr__(name: str) -> Any:
 
         return Client
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """All public names, also those that are imported when they are asked for."""
+    return sorted({*globals(), *__all__})

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from c4b import Deployment
-from c4b.deployment import Limits
+from c4b.deployment import Limits, entries
 from c4b.errors import (
     C4BError,
     InvalidInput,
@@ -120,7 +120,8 @@ BAD_CREATIONS: dict[str, tuple[dict[str, Any], type[C4BError]]] = {
     "reserve": ({"reserve": -1.0}, InvalidInput),
     "model": ({"model": None}, InvalidInput),
     "timeout": ({"outcome_timeout": 0.0}, InvalidInput),
-    "timeout reward": ({"timeout_reward": np.nan}, InvalidInput),
+    "timeout reward": ({"outcome_timeout": 1.0, "timeout_reward": np.nan}, InvalidInput),
+    "timeout reward alone": ({"timeout_reward": 0.0}, InvalidInput),
     "limits": ({"limits": 7}, InvalidInput),
     "snapshots": ({"snapshot_every": 0}, InvalidInput),
 }
@@ -164,3 +165,15 @@ def test_passwords_are_not_shown() -> None:
 def test_limits_are_checked() -> None:
     with pytest.raises(InvalidInput):
         Limits(candidates=0)
+
+
+def test_contexts_are_not_remembered(sqlite_url: str) -> None:
+    """Every caller chooses other keys; a cache of them would grow without bounds that matter."""
+    with create(sqlite_url, limits=Limits(context_bytes=1000)) as dep:
+        dep.decide([], BASELINE, context={"user": 1})
+        before = entries._sorted.cache_info().currsize
+        for n in range(20):
+            dep.decide([], BASELINE, context={f"key-{n}": n})
+            with pytest.raises(PayloadTooLarge):
+                dep.decide([], BASELINE, context={f"{n}-{k}": 0 for k in range(1000)})
+        assert entries._sorted.cache_info().currsize == before

@@ -45,23 +45,28 @@ def test_a_whole_life(run: Any, url: str, tmp_path: Path) -> None:
     for _ in range(2):
         code, made, _ = run("decide", url, "shop", "-", stdin=json.dumps(question))
         assert (code, made["id"]) == (0, "shop-2")
+        assert made["candidates"][0]["estimate"] <= made["candidates"][0]["upper"]
     second = run("decide", url, "shop", json.dumps({"candidates": [], "baseline": [1, 0]}))[1]["id"]
     assert (
         run("observe", url, "shop", json.dumps({made["id"]: 0.5, second: None}))[1]["observations"] == 3
     )
+    third = run("decide", url, "shop", json.dumps({"candidates": [], "baseline": [1, 0]}))[1]["id"]
+    for features, executed in (([1, 0.05], [1.0, 0.05]), (None, [1.0, 0.0])):
+        assert run("executed", url, "shop", json.dumps({third: features}))[0] == 0
+        assert run("explain", url, "shop", third)[1]["executed"] == executed
     told = run("explain", url, "shop", made["id"])[1]
     assert (told["reward"], told["context"], told["outcome"]) == (0.5, {"u": 1}, "observed")
-    assert run("status", url, "shop")[1]["rounds"] == 2
+    assert run("status", url, "shop")[1]["rounds"] == 3
     code, out, _ = run("audit", url, "shop")
     assert code == 0
     assert "shop: clean" in out
     assert run("audit", url, "shop", "--json")[1]["clean"] is True
     table = tmp_path / "shop.parquet"
-    assert run("export", url, "shop", str(table))[1]["rows"] == 2
+    assert run("export", url, "shop", str(table))[1]["rows"] == 3
     frame = pl.read_parquet(table)
-    assert frame["outcome"].to_list() == ["observed", "forgotten"]
-    assert frame["reward"].to_list() == [0.5, None]
-    assert frame["context"].to_list() == ['{"u":1}', None]
+    assert frame["outcome"].to_list() == ["observed", "forgotten", "pending"]
+    assert frame["reward"].to_list() == [0.5, None, None]
+    assert frame["context"].to_list() == ['{"u":1}', None, None]
     picture = tmp_path / "shop.png"
     assert run("plot", url, "shop", str(picture))[0] == 0
     assert picture.read_bytes()[1:4] == b"PNG"
@@ -82,6 +87,11 @@ def test_errors_are_one_line_and_code_2(run: Any, sqlite_url: str) -> None:
         ["decide", sqlite_url, "shop", '{"candidates": [[1]], "baseline": [1, 0]}'],
         ["observe", sqlite_url, "shop", '{"shop-9": 1.0}'],
         ["explain", sqlite_url, "shop", "shop-9"],
+        ["executed", sqlite_url, "shop", '{"shop-9": null}'],
+        ["plot", sqlite_url, "shop", "nothing-decided-yet.png"],
+        ["plot", sqlite_url, "shop", "picture.xyz"],
+        ["create", sqlite_url, "other", *terms, "--timeout-reward", "0"],
+        ["status", f"sqlite:///{__file__}", "shop"],
     ):
         code, out, err = run(*arguments)
         assert (code, out) == (2, "")

@@ -159,6 +159,21 @@ QUESTIONS: list[Callable[[Deployment], object]] = [
 ]
 
 
+def test_rows_given_to_another_deployment(url: str) -> None:
+    with create(url, "one") as other, create(url, "two") as dep:
+        trade(other, 5)
+        made = dep.decide([[1.0, 0.1, 0.0]], BASELINE, request_id="r")
+        dep.observe(made.id, 0.5)
+        sql(url, "UPDATE c4b_journal SET deployment = 1 WHERE request_id = 'r'")
+        assert "is missing" in str(dep.audit().finding)
+        for question in (dep.decisions, lambda: dep.record(made.id)):
+            with pytest.raises(JournalCorrupt):
+                question()
+        with pytest.raises(JournalCorrupt):
+            Deployment.open(url, "two").state()
+        assert other.audit().clean
+
+
 @pytest.mark.parametrize("version", [0, 1, 3, 99])
 def test_another_schema_version(url: str, version: int) -> None:
     with create(url) as dep:

@@ -155,6 +155,7 @@ def test_other_files_are_corrupt(content: bytes, tmp_path: Path) -> None:
     with pytest.raises(c4b.errors.CorruptState, match="not a saved policy") as caught:
         c4b.Policy.load(path)
     assert str(path) in str(caught.value)
+    assert "pickle" not in str(caught.value)
 
 
 def test_another_npy_or_npz_file_is_corrupt(tmp_path: Path) -> None:
@@ -192,6 +193,8 @@ def test_an_edited_header_is_corrupt(changes: dict[str, object], tmp_path: Path)
 def test_a_missing_file_is_simply_missing(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         c4b.Policy.load(tmp_path / "nothing")
+    with pytest.raises(FileNotFoundError, match=f"{tmp_path}/folder'$"):
+        halfway("refresh")[0].save(tmp_path / "folder" / "state")
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])

@@ -12,7 +12,7 @@ import typer
 from c4b.cli.output import console
 from c4b.deployment import Deployment, export, migration
 from c4b.errors import InvalidInput
-from c4b.evidence.model import LinearModel
+from c4b.evidence.model import CONFIDENCES, LinearModel
 
 app = typer.Typer(no_args_is_help=True, help="Create, drive, audit and export durable deployments.")
 
@@ -53,21 +53,38 @@ def create(
     dim: Annotated[int, typer.Option(help="Number of features.")],
     noise: Annotated[float, typer.Option(help="Sub-Gaussian scale of the reward noise.")],
     norm_bound: Annotated[float, typer.Option(help="Upper bound on the norm of theta.")],
-    ridge: float = 0.1,
-    delta: float = 0.05,
-    confidence: Annotated[str | None, typer.Option(help="[default: the policy's]")] = None,
-    policy: str = "refresh",
-    alpha: float = 0.05,
-    reserve: float = 0.0,
-    signed_baseline: Annotated[bool, typer.Option(help="Baseline means may be negative.")] = False,
-    absorb: str = "in-order",
-    outcome_timeout: Annotated[float | None, typer.Option(help="Seconds to wait for outcomes.")] = None,
+    ridge: Annotated[float, typer.Option(help="Regularisation of the estimate, > 0.")] = 0.1,
+    delta: Annotated[float, typer.Option(help="Allowed probability that the promise fails.")] = 0.05,
+    confidence: Annotated[
+        str | None, typer.Option(help=f"{', '.join(CONFIDENCES)}; if not given, the policy's own.")
+    ] = None,
+    misspecification: Annotated[
+        float, typer.Option(help="Largest deviation of a mean reward from linearity.")
+    ] = 0.0,
+    policy: Annotated[
+        str, typer.Option(help="See `c4b policies`; reserve-c4b+ is the recommended one.")
+    ] = "refresh",
+    alpha: Annotated[
+        float, typer.Option(help="Share of the baseline's reward that may be given up.")
+    ] = 0.05,
+    reserve: Annotated[float, typer.Option(help="Deficit allowed on top, in units of reward.")] = 0.0,
+    signed_baseline: Annotated[
+        bool, typer.Option("--signed-baseline", help="Baseline means may be negative.")
+    ] = False,
+    absorb: Annotated[
+        str,
+        typer.Option(help="in-order, or on-arrival if the order of outcomes is independent of them."),
+    ] = "in-order",
+    outcome_timeout: Annotated[
+        float | None, typer.Option(help="Seconds to wait for an outcome; if not given, for ever.")
+    ] = None,
     timeout_reward: Annotated[
-        float | None, typer.Option(help="What silence means [default: lost].")
+        float | None,
+        typer.Option(help="What silence means after that; if not given, the outcome counts as lost."),
     ] = None,
 ) -> None:
     """Create a deployment."""
-    model = LinearModel(dim, noise, norm_bound, ridge, delta, confidence)
+    model = LinearModel(dim, noise, norm_bound, ridge, delta, confidence, misspecification)
     with Deployment.create(
         url,
         name,
@@ -117,7 +134,7 @@ def decide(url: Url, name: Name, request: Request) -> None:
     """Decide: {"candidates": [[...]], "baseline": [...], "request_id": "...", "context": ...}."""
     values = _take(_told(request), ("candidates", "baseline"), ("request_id", "context"))
     with Deployment.open(url, name) as dep:
-        _say(dep.decide(*values).explain().to_dict())
+        _say(dep.explain(dep.decide(*values).id).to_dict())
 
 
 @app.command()
@@ -133,6 +150,16 @@ def observe(url: Url, name: Name, request: Request) -> None:
 
 
 @app.command()
+def executed(url: Url, name: Name, request: Request) -> None:
+    """Report that another action was executed: {"ID": [its features], ...}; null for the baseline."""
+    told = _told(request)
+    with Deployment.open(url, name) as dep:
+        for id_, features in told.items():
+            dep.executed(id_, features)
+        _say(dep.state().to_dict())
+
+
+@app.command()
 def explain(url: Url, name: Name, decision_id: str) -> None:
     """Say why a decision was made and what became of it."""
     with Deployment.open(url, name) as dep:
@@ -143,7 +170,9 @@ def explain(url: Url, name: Name, decision_id: str) -> None:
 def audit(
     url: Url,
     name: Name,
-    sample: Annotated[int, typer.Option(help="Decisions to recompute in 50 digits.")] = 16,
+    sample: Annotated[
+        int, typer.Option(help="About so many decisions are recomputed in 50 digits.")
+    ] = 16,
     as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
 ) -> None:
     """Recompute the whole journal with independent code; exit code 1 if something does not hold."""
@@ -168,7 +197,7 @@ def export_table(
 
 @app.command()
 def plot(url: Url, name: Name, path: Annotated[Path, typer.Argument(help="PNG, PDF or SVG.")]) -> None:
-    """Draw bank, fallback and pending outcomes over time."""
+    """Draw bank, fallback and pending outcomes, decision by decision."""
     with Deployment.open(url, name) as dep:
         export.plot(dep, path)
     _say({"path": str(path)})

@@ -46,6 +46,9 @@ class Configuration:
             remedy = "must be a positive number of seconds, or None to wait for ever"
             window = _validate.positive("outcome_timeout", outcome_timeout, remedy)
         if timeout_reward is not None:
+            if window is None:
+                remedy = "needs outcome_timeout, the seconds after which silence means that"
+                raise InvalidInput("timeout_reward", timeout_reward, remedy)
             reward = _validate.reward("timeout_reward", timeout_reward)
         return cls(
             name,

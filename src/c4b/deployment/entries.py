@@ -106,5 +106,5 @@ def canonical(fields: Mapping[str, Any]) -> str:
 
 @lru_cache(256)
 def _sorted(names: tuple[str, ...]) -> list[tuple[str, str]]:
-    """Names in order, each with the text that begins its value."""
+    """Names in order, each with the text that begins its value; remembered, so for our own names only."""
     return [(name, f"{_quoted(name)}:") for name in sorted(names)]

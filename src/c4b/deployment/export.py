@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from c4b.deployment.deployment import Deployment
 from c4b.deployment.records import Point, Record
+from c4b.errors import InvalidInput
 
 if TYPE_CHECKING:
     import polars
 
 PAGE = 1000
+PICTURES = (".png", ".pdf", ".svg")
+FEW = 60
+"""Decisions that are drawn as points, too: a line through one is nothing."""
 
 
 def records(deployment: Deployment) -> Iterator[Record]:
@@ -96,8 +100,13 @@ def plot(deployment: Deployment, path: str | os.PathLike[str]) -> None:
     """Bank, share of fallbacks and pending outcomes over the decisions; PNG, PDF or SVG by ``path``."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 (slow)
     from matplotlib.figure import Figure  # noqa: PLC0415 (slow)
+    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 (slow)
 
+    if Path(path).suffix.lower() not in PICTURES:
+        raise InvalidInput("path", os.fspath(path), f"must end in {', '.join(PICTURES)}")
     points = deployment.series(points=1000)
+    if not points:
+        raise InvalidInput("name", deployment.name, "has no decisions yet: there is nothing to draw")
     figure = Figure(figsize=(7.0, 6.0), layout="constrained")
     FigureCanvasAgg(figure)
     rounds = [point.round for point in points]
@@ -105,13 +114,16 @@ def plot(deployment: Deployment, path: str | os.PathLike[str]) -> None:
     for panel, values, label in (
         (panels[0], [point.bank for point in points], "certified bank"),
         (panels[1], shares(points), "fallback, last 100"),
-        (panels[2], [point.pending for point in points], "outcomes still pending"),
+        (panels[2], [point.pending for point in points], "outcomes pending\nwhen it was made"),
     ):
-        panel.plot(rounds, values, linewidth=1.0)
+        panel.plot(rounds, values, linewidth=1.0, marker="o" if len(points) <= FEW else "", markersize=3)
         panel.set_ylabel(label)
         panel.grid(alpha=0.3)
     panels[0].axhline(0.0, color="0.5", linewidth=0.8)
     panels[1].set_ylim(-0.05, 1.05)
+    panels[2].set_ylim(0, 1.1 * max(point.pending for point in points))
+    panels[2].yaxis.set_major_locator(MaxNLocator(integer=True))
+    panels[2].xaxis.set_major_locator(MaxNLocator(integer=True))
     panels[2].set_xlabel("decision")
     panels[0].set_title(f"{deployment.name} ({deployment.configuration.composition.name})")
     figure.savefig(path, dpi=150)

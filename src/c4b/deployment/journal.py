@@ -99,26 +99,23 @@ _APPEND_FROM = journal.insert().from_select(
 """A whole transaction in one journey: nothing is written if the journal ends elsewhere."""
 _MARK = update(deployments).where(deployments.c.id == bindparam("row")).values(snapshot=bindparam("seq"))
 _COLUMNS = [journal.c[name] for name in Entry._fields]
-_mine = journal.c.place.between(bindparam("first"), bindparam("last"))
-_AFTER = select(*_COLUMNS).where(_mine).order_by(journal.c.place).limit(bindparam("count"))
-_BEFORE = select(*_COLUMNS).where(_mine).order_by(journal.c.place.desc()).limit(bindparam("count"))
+_mine = journal.c.deployment == bindparam("row")  # said again although the place implies it, unless
+# somebody changed one of the two
+_part = select(*_COLUMNS).where(_mine, journal.c.place.between(bindparam("first"), bindparam("last")))
+_AFTER = _part.order_by(journal.c.place).limit(bindparam("count"))
+_BEFORE = _part.order_by(journal.c.place.desc()).limit(bindparam("count"))
 _successor = journal.alias("successor")
 _told = (  # a subquery, not a join: a server without statistics yet would join all with all
-    select(_successor.c.previous).where(_successor.c.place == journal.c.place + 1).scalar_subquery()
+    select(_successor.c.previous)
+    .where(_successor.c.place == journal.c.place + 1, _successor.c.deployment == journal.c.deployment)
+    .scalar_subquery()
 )
-_WITH_NEXT = select(*_COLUMNS, _told.label("told")).order_by(journal.c.place)
+_WITH_NEXT = select(*_COLUMNS, _told.label("told")).where(_mine).order_by(journal.c.place)
 _AT = _WITH_NEXT.where(journal.c.place == bindparam("place"))
 _AMONG = _WITH_NEXT.where(journal.c.place.in_(bindparam("places", expanding=True)))
-_REQUESTED = _WITH_NEXT.where(
-    journal.c.deployment == bindparam("row"), journal.c.request_id == bindparam("request")
-)
-_REQUESTED_MANY = _WITH_NEXT.where(
-    journal.c.deployment == bindparam("row"),
-    journal.c.request_id.in_(bindparam("requests", expanding=True)),
-)
-_ABOUT = _WITH_NEXT.where(
-    journal.c.deployment == bindparam("row"), journal.c.about.in_(bindparam("seqs", expanding=True))
-)
+_REQUESTED = _WITH_NEXT.where(journal.c.request_id == bindparam("request"))
+_REQUESTED_MANY = _WITH_NEXT.where(journal.c.request_id.in_(bindparam("requests", expanding=True)))
+_ABOUT = _WITH_NEXT.where(journal.c.about.in_(bindparam("seqs", expanding=True)))
 
 
 class Head(NamedTuple):
@@ -209,16 +206,22 @@ class Journal:
             yield waiting
 
     def _page(self, after: int, count: int) -> list[Entry]:
-        values = {"first": self._place(after + 1), "last": self._place(self.head.seq), "count": count}
+        values = self._between(after + 1, self.head.seq, count)
         return [Entry(*row) for row in self.transaction.all(_AFTER, values)]
 
     def _place(self, seq: int) -> int:
         return place(self.head.row, seq)
 
+    def _between(self, first: int, last: int, count: int) -> dict[str, Any]:
+        row = self.head.row
+        return {"row": row, "first": place(row, first), "last": place(row, last), "count": count}
+
     def at(self, seq: int) -> Entry | None:
         if not 0 <= seq <= self.head.seq:
             return None
-        found = self._checked(self.transaction.all(_AT, {"place": self._place(seq)}))
+        found = self._checked(
+            self.transaction.all(_AT, {"row": self.head.row, "place": self._place(seq)})
+        )
         if not found or found[0].seq != seq:
             raise _missing(seq)
         return found[0]
@@ -248,7 +251,8 @@ class Journal:
         found: list[Entry] = []
         for start in range(0, len(seqs), PAGE):
             places = [self._place(seq) for seq in seqs[start : start + PAGE]]
-            found += self._checked(self.transaction.all_in(_AMONG, {"places": places}))
+            values = {"row": self.head.row, "places": places}
+            found += self._checked(self.transaction.all_in(_AMONG, values))
         if absent := set(seqs).difference(entry.seq for entry in found):
             raise _missing(min(absent))
         return found
@@ -276,7 +280,7 @@ class Journal:
             assert following is not None
             hash_, seq = following.previous, following.seq - 1
         while seq >= 0:
-            values = {"first": self._place(0), "last": self._place(seq), "count": min(size, PAGE)}
+            values = self._between(0, seq, min(size, PAGE))
             page = [Entry(*row) for row in self.transaction.all(_BEFORE, values)]
             for entry in page:
                 if entry.seq != seq:

@@ -96,23 +96,18 @@ def prepare(connection: Connection) -> None:
     if exists(connection):
         check(connection)
         return
-    metadata.create_all(connection, [version, deployments, snapshots])
-    create_journal(connection)
-    connection.execute(version.insert(), {"version": VERSION})
-
-
-def create_journal(connection: Connection) -> None:
-    journal.create(connection)
+    metadata.create_all(connection)
     if connection.dialect.name == "postgresql":
         # entries are mostly random bits: keep them in their row, do not try to compress them
         connection.exec_driver_sql(f"ALTER TABLE {journal.name} ALTER payload SET STORAGE EXTERNAL")
         connection.exec_driver_sql(f"ALTER TABLE {journal.name} SET (toast_tuple_target = 8160)")
+    connection.execute(version.insert(), {"version": VERSION})
 
 
 def exclusive(connection: Connection) -> None:
     """Wait for every transaction under way, and let none begin. On SQLite a writer is alone anyhow."""
     if connection.dialect.name == "postgresql":
-        connection.execute(text(f"LOCK TABLE {deployments.name}, {version.name}"))
+        connection.execute(text(f"LOCK TABLE {version.name}, {deployments.name}, {journal.name}"))
 
 
 def exists(connection: Connection) -> bool:
@@ -122,7 +117,7 @@ def exists(connection: Connection) -> bool:
 def found(connection: Connection) -> int:
     """The version of the store's tables; 0 if it does not say."""
     told = connection.execute(select(version.c.version)).scalars().all()
-    return told[0] if len(told) == 1 else 0
+    return told[0] if len(told) == 1 and isinstance(told[0], int) else 0
 
 
 def check(connection: Connection) -> None:
@@ -132,7 +127,9 @@ def check(connection: Connection) -> None:
         refuse(told)
 
 
-def refuse(told: int) -> NoReturn:
+def refuse(told: object) -> NoReturn:
+    if not isinstance(told, int):
+        raise SchemaVersion(f"the store's schema version is {told!r}; restore it from a backup")
     if told > VERSION:
         raise SchemaVersion(
             f"the store has schema version {told}, this package reads {VERSION}; upgrade reserve-c4b"

@@ -327,6 +327,10 @@ def _meaning(cause: BaseException, lost: bool, committing: bool) -> Exception:
     code = getattr(cause, "sqlite_errorcode", None)
     state = getattr(cause, "sqlstate", None) or ""
     damaged = code is not None and code & 0xFF in _DAMAGED
+    if (code or 0) & 0xFF == sqlite3.SQLITE_NOTADB:
+        return JournalCorrupt(
+            f"{said}, or its first page is damaged; check the path, or restore the file from a backup"
+        )
     if (
         damaged
         or state in ("XX001", "XX002")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import hashlib
 import io
 import json
@@ -55,6 +56,8 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays) 
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **{_HEADER: text}, **arrays)
     target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "no such folder", str(target.parent))
     draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         with open(draft, "wb") as file:
@@ -70,6 +73,8 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
     """Header and arrays, checked; FileNotFoundError when there is no such file."""
     content = Path(path).read_bytes()
     with corrupt_if_fails(path):
+        if not content.startswith(b"PK"):
+            raise ValueError("it is no zip archive")
         with np.load(io.BytesIO(content), allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}
         header = json.loads(arrays.pop(_HEADER).tobytes())
