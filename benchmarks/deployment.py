@@ -36,6 +36,8 @@ from c4b.deployment.store import Store
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+POLICIES = ("refresh", "reserve-c4b+")
+"""The paper's, and the default of deployments."""
 DIM, SIZE = 10, 20
 MODEL = LinearModel(dim=DIM, noise=0.1, norm_bound=1.0)
 BASELINE = np.full(DIM, 0.3)
@@ -112,10 +114,12 @@ def row_bytes(url: str, name: str, seq: int) -> bytes:
     return entry.payload + entry.previous + bytes(24 + len(entry.kind) + len(entry.request_id or ""))
 
 
-def single(url: str, bare: tuple[Commit, Commit], repetitions: int, portion: int) -> dict[str, Any]:
+def single(
+    url: str, bare: tuple[Commit, Commit], policy: str, repetitions: int, portion: int
+) -> dict[str, Any]:
     """decide + observe against two bare commits; decide_many of 256 against single decisions."""
     rng, name = np.random.default_rng(0), f"bench-{uuid.uuid4().hex[:8]}"
-    dep = Deployment.create(url, name, MODEL, reserve=1.0)
+    dep = Deployment.create(url, name, MODEL, policy, reserve=1.0)
     candidates = pools(rng, 64)
     count = 0
 
@@ -172,6 +176,7 @@ def single(url: str, bare: tuple[Commit, Commit], repetitions: int, portion: int
         return 1e6 * statistics.median(row[side] for row in times) / portion
 
     return {
+        "policy": policy,
         "decide+observe, us": microseconds(0),
         "two bare commits, us": microseconds(1),
         "two inserts that commit by themselves, us": microseconds(2),
@@ -187,7 +192,7 @@ def single(url: str, bare: tuple[Commit, Commit], repetitions: int, portion: int
 def filled(url: str, name: str, entries: int) -> None:
     rng = np.random.default_rng(1)
     candidates = pools(rng, 64)
-    with Deployment.create(url, name, MODEL, reserve=1.0) as dep:
+    with Deployment.create(url, name, MODEL, "refresh", reserve=1.0) as dep:
         for start in range(0, entries // 2, 1000):
             size = min(1000, entries // 2 - start)
             made = dep.decide_many([(candidates[n % 64][:2], BASELINE) for n in range(size)])
@@ -240,10 +245,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=options.folder, prefix="c4b-bench-") as name:
         folder = Path(name)
         url = f"sqlite:///{folder}/bench.db"
-        print(json.dumps({"store": "sqlite", **single(url, bare_sqlite(url), repetitions, portion)}))
+        for policy in POLICIES:
+            report = single(url, bare_sqlite(url), policy, repetitions, portion)
+            print(json.dumps({"store": "sqlite", **report}))
         with postgresql() as url:
-            report = single(url, bare_postgresql(url), repetitions, portion)
-            print(json.dumps({"store": "postgresql", **report}))
+            for policy in POLICIES:
+                report = single(url, bare_postgresql(url), policy, repetitions, portion)
+                print(json.dumps({"store": "postgresql", **report}))
         size = 20_000 if options.quick else 1_000_000
         print(json.dumps({"store": "sqlite", **opening(folder, size, max(3, repetitions // 4))}))
 

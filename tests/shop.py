@@ -24,7 +24,9 @@ BASELINE = np.array([1.0, 0.0, 0.0])
 
 
 def create(url: str, name: str = "shop", **options: Any) -> Deployment:
-    return Deployment.create(url, name, MODEL, **{"alpha": 0.1, "reserve": 0.5, **options})
+    return Deployment.create(
+        url, name, MODEL, **{"policy": "refresh", "alpha": 0.1, "reserve": 0.5, **options}
+    )
 
 
 def rivals(rng: np.random.Generator, size: int = 4) -> Array:

@@ -24,7 +24,7 @@ from c4b.deployment.store import KnownRequest, Store
 from c4b.deployment.work import Request
 from c4b.errors import C4BError, DeploymentError, InvalidInput, NameTaken, NoSafeAction
 from c4b.evidence.model import LinearModel
-from c4b.policies.composition import Composition
+from c4b.policies.composition import RECOMMENDED, Composition
 from c4b.policies.decision import Decision, Explanation
 from c4b.policies.policy import Policy
 
@@ -63,7 +63,7 @@ class Deployment:
         url: str,
         name: str,
         model: LinearModel,
-        policy: str | Composition = "refresh",
+        policy: str | Composition = RECOMMENDED,
         alpha: float = 0.05,
         reserve: float = 0.0,
         baseline_nonnegative: bool = True,
