@@ -152,7 +152,7 @@ def observe(url: Url, name: Name, request: Request) -> None:
 
 @app.command()
 def executed(url: Url, name: Name, request: Request) -> None:
-    """Report that another action was executed: {"ID": [its features], ...}; null for the baseline."""
+    """Report that another action was executed: {"ID": features, ...}; null for the baseline."""
     told = _told(request)
     with Deployment.open(url, name) as dep:
         for id_, features in told.items():
