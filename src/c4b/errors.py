@@ -102,6 +102,10 @@ class SchemaVersion(DeploymentError):
     """The store was written by another version of this package."""
 
 
+class AddressUnavailable(C4BError):
+    """The service cannot listen at the host and port it was given."""
+
+
 class ServiceError(C4BError):
     """Base of what only a client of the service can meet."""
 

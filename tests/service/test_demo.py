@@ -39,6 +39,8 @@ def test_demo(tmp_path: Path) -> None:
         said = (tmp_path / "log").read_text()
         assert f"http://127.0.0.1:{port}/" in said
         assert "stopped" not in said
+        assert "to serve others, use c4b serve" in said
+        assert "token create" not in said  # nobody can make one in a store that is thrown away
     finally:
         process.send_signal(signal.SIGINT)
         process.wait(30.0)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import tempfile
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +14,7 @@ import typer
 
 from c4b.cli.output import table
 from c4b.deployment import Limits
+from c4b.errors import InvalidInput, rebuild
 from c4b.service import demo as shop
 from c4b.service import grafana, server, tokens
 from c4b.service.settings import Settings
@@ -27,6 +30,17 @@ Store = Annotated[
 Port = Annotated[int, typer.Option(min=0, max=65535, help="TCP port.")]
 STORE = "sqlite:///c4b.db"
 _SETTINGS = Settings(STORE)
+_OPTIONS = {"url": "--store", "seconds": "--timeout", "name": "--deployment", "id": "TOKEN"}
+
+
+@contextmanager
+def _by_option() -> Iterator[None]:
+    """A mistake in an argument names the option that it came from."""
+    try:
+        yield
+    except InvalidInput as error:
+        option = _OPTIONS.get(error.argument) or f"--{error.argument.replace('_', '-')}"
+        raise rebuild(type(error), option, error.shown, error.remedy) from error
 
 
 def serve(
@@ -49,15 +63,16 @@ def serve(
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
 ) -> None:
     """Serve deployments over HTTP, with a dashboard at / and the API described at /docs."""
-    limits = Limits(candidates=candidates, batch=_SETTINGS.limits.batch)
-    settings = Settings(store, body_bytes, dimension, timeout, limits)
-    server.run(settings, host, port, workers, log_level, tls_cert, tls_key)
+    with _by_option():
+        limits = Limits(candidates=candidates, batch=_SETTINGS.limits.batch)
+        settings = Settings(store, body_bytes, dimension, timeout, limits)
+        server.run(settings, host, port, workers, log_level, tls_cert, tls_key)
 
 
 def demo(
     port: Port = 8000,
     store: Annotated[
-        str | None, typer.Option(help="Keep it in this store [default: thrown away].")
+        str | None, typer.Option(help="Keep it in this store; without one it is thrown away.")
     ] = None,
     pace: Annotated[float, typer.Option(min=0.0, help="Seconds between two visitors.")] = 0.5,
 ) -> None:
@@ -65,14 +80,22 @@ def demo(
     stop = threading.Event()
     with tempfile.TemporaryDirectory(prefix="c4b-demo-") as folder:
         settings = Settings(store or f"sqlite:///{folder}/demo.db")
-        url = f"http://127.0.0.1:{port}"
-        visitors = threading.Thread(target=shop.trade, args=(url, None, stop, pace), daemon=True)
-        visitors.start()
+        visitors: list[threading.Thread] = []
+
+        def begin(url: str) -> None:
+            visitors.append(
+                threading.Thread(target=shop.trade, args=(url, None, stop, pace), daemon=True)
+            )
+            visitors[0].start()
+
+        advice = "The demo is for this machine only; to serve others, use c4b serve."
         try:
-            server.run(settings, "127.0.0.1", port, 1, "warning")
+            with _by_option():
+                server.run(settings, "127.0.0.1", port, 1, "warning", advice=advice, begin=begin)
         finally:
             stop.set()
-            visitors.join(5.0)
+            for thread in visitors:
+                thread.join(5.0)
 
 
 def show_grafana() -> None:
@@ -86,12 +109,14 @@ app = typer.Typer(no_args_is_help=True, help="Create, list and revoke the servic
 @app.command()
 def create(
     scope: Annotated[str, typer.Option(help="read: look. decide: also decide. admin: also create.")],
-    deployment: Annotated[str | None, typer.Option(help="For this one only [default: all].")] = None,
+    deployment: Annotated[str | None, typer.Option(help="For this one only, not for all.")] = None,
     label: Annotated[str, typer.Option(help="Who it is for.")] = "",
     store: Store = STORE,
 ) -> None:
     """Make a token. It is printed once, on standard output; the store keeps only a hash."""
-    typer.echo(tokens.create(store, scope, deployment, label))
+    with _by_option():
+        made = tokens.create(store, scope, deployment, label)
+    typer.echo(made)
     typer.echo("c4b: keep it now, it cannot be shown again", err=True)
 
 
@@ -101,7 +126,8 @@ def list_tokens(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """List tokens, without their secrets."""
-    found = [token.to_dict() for token in tokens.listed(store)]
+    with _by_option():
+        found = [token.to_dict() for token in tokens.listed(store)]
     if as_json:
         typer.echo(json.dumps(found))
         return
@@ -116,4 +142,6 @@ def revoke(
     store: Store = STORE,
 ) -> None:
     """End a token's life, within a second, in every worker."""
-    typer.echo(json.dumps(tokens.revoke(store, token).to_dict()))
+    with _by_option():
+        ended = tokens.revoke(store, token)
+    typer.echo(json.dumps(ended.to_dict()))
