@@ -1,4 +1,4 @@
-"""Help texts are shown as they were written: rich takes [words] for markup and drops them; only [bold] is meant."""
+"""Help texts are shown as written: rich takes [words] for markup and drops them. Only [bold] is meant."""
 
 from __future__ import annotations
 

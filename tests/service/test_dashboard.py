@@ -328,6 +328,12 @@ def test_an_alarm_is_seen_and_announced(browser: Browser, service: Service, name
         expect(page.locator("#announcer")).to_have_text(f"{name} is now: Alarm")
         expect(page.locator(".reasons")).to_contain_text("play the baseline")
         expect(page.get_by_text("nothing is promised any more")).to_be_visible()
+        contrast = page.get_by_role("figure").filter(has_text="estimated, ○ certified")
+        expect(contrast).to_contain_text("but these certificates are void now")  # as above, so below
+        expect(page.get_by_text("certain to earn")).to_have_count(0)
+        page = seen.open(f"#/d/{name}/decisions/{shop.decide()['id']}")
+        expect(page.get_by_text("void: an alarm is on")).to_be_visible()
+        expect(page.get_by_text("would be certain without the alarm")).to_be_visible()
         seen.judge()
 
 

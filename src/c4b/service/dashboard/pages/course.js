@@ -79,7 +79,7 @@ export class Course {
     });
     this.#contrast.show({
       ...shared,
-      title: contrastTitle(series.certificate),
+      title: contrastTitle(series.certificate, state.alarm),
       values: series.estimate,
       floor: series.certificate,
     });
@@ -102,13 +102,14 @@ function bankTitle({ bank, reserve, alarm }) {
   return `The bank is ${number(bank)}, ${bank < reserve ? "below" : "above"} the reserve of ${constant(reserve)} and above zero: the promise is certified`;
 }
 
-function contrastTitle(values) {
+function contrastTitle(values, alarm) {
   const known = values.filter((value) => value !== null);
   if (!known.length) return "Estimated contrast of what was played: nothing is certified";
   const good = known.filter((value) => value >= 0).length;
-  if (good === known.length) return "Every decision shown was certain to earn at least the promised share";
   if (!good) return "No decision shown was certain by itself to earn the promised share";
-  return `${share(good, known.length)} of the decisions shown were certain to earn at least the promised share`;
+  const who = good === known.length ? "Every decision shown was" : `${share(good, known.length)} of the decisions shown were`;
+  if (alarm) return `${who} certified to earn at least the promised share, but these certificates are void now`;
+  return `${who} certain to earn at least the promised share`;
 }
 
 function pendingTitle({ pending, oldest_pending_age: oldest }) {

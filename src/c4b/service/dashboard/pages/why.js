@@ -51,7 +51,8 @@ export function whyPage(name, id) {
     }
     const instead = why.executed ? "another action was executed instead" : "";
     facts.set("Played", played(why.action), instead);
-    const bound = why.bank === null ? "lower bound, not used to decide" : "at least this, units of reward";
+    const sure = why.alarm === null ? "at least this, units of reward" : "void: an alarm is on";
+    const bound = why.bank === null ? "lower bound, not used to decide" : sure;
     facts.set("Certified contrast", fixed(why.certificate, decimals), bound);
     const fit = why.candidates.filter((each) => each.admissible).length;
     if (why.bank === null) facts.set("Admissible", "no gate", plural(why.candidates.length, "candidate"));
@@ -131,7 +132,7 @@ function cases(why) {
       "section",
       { class: "card", "aria-labelledby": "cases" },
       h("h2", { id: "cases" }, title(why, sorted, limit)),
-      legend(limit, gated, why.bank_before, decimals),
+      legend(limit, gated, why, decimals),
       box,
       all,
       h("p", { class: "aside" }, "The same in numbers, in units of reward:"),
@@ -207,7 +208,7 @@ function swatch(...parts) {
   return svg("svg", { viewBox: "0 0 44 18", class: "swatch", "aria-hidden": "true" }, ...parts);
 }
 
-function legend(limit, gated, bank, decimals) {
+function legend(limit, gated, { alarm, bank_before: bank }, decimals) {
   const bar = [
     svg("line", { x1: 8, x2: 42, y1: 9, y2: 9, class: "joint" }),
     svg("line", { x1: 8, x2: 8, y1: 2, y2: 16, class: "joint-end" }),
@@ -219,7 +220,7 @@ function legend(limit, gated, bank, decimals) {
     svg("line", { x1: 4, x2: 4, y1: 1, y2: 17, class: "separate" }),
   ];
   const items = [
-    [bar, "Contrast: reward beyond the promised share of the incumbent's. The bar is certain, from the joint lower bound (one confidence set for both rewards) to the upper bound; the mark is the estimate."],
+    [bar, `Contrast: reward beyond the promised share of the incumbent's. The bar ${alarm === null ? "is certain" : "would be certain without the alarm"}, from the joint lower bound (one confidence set for both rewards) to the upper bound; the mark is the estimate.`],
     [gap, "Penalty avoided: the bound would lie at the left end if the two rewards were bounded separately."],
   ];
   if (gated) {
