@@ -64,7 +64,7 @@ def test_errors_are_the_librarys(client: c4b.Client, name: str) -> None:
         client.decide(name, POOL + 1.0, BASELINE, request_id="once")
     with pytest.raises(errors.InvalidInput, match="baseline"):
         client.decide(name, POOL, [1.0])
-    with pytest.raises(errors.InvalidInput, match=r"candidates\[0\]\[0\]"):
+    with pytest.raises(errors.InvalidInput, match=r"candidates\[0\]\[0\] = 'one'"):
         client.decide(name, [["one", 0.0]], BASELINE)
     with pytest.raises(errors.InvalidInput, match="JSON"):
         client.decide(name, [[float("nan"), 0.0]], BASELINE)
@@ -103,8 +103,8 @@ def test_no_token_and_a_wrong_one(guarded) -> None:  # type: ignore[no-untyped-d
 class Thief:
     """A proxy that lets requests through and steals the first answers."""
 
-    def __init__(self, port: int, steal: int) -> None:
-        self.steal, self.stolen = steal, 0
+    def __init__(self, port: int, steal: int, leaves: bool) -> None:
+        self.steal, self.stolen, self._leaves = steal, 0, leaves
         self._port = port
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
@@ -125,6 +125,8 @@ class Thief:
             while answer := service.recv(65536):
                 if self.stolen < self.steal:
                     self.stolen += 1
+                    if self._leaves:
+                        self.close()
                     break
                 caller.sendall(answer)
             _hang_up(caller)
@@ -137,6 +139,7 @@ class Thief:
         _hang_up(service)
 
     def close(self) -> None:
+        _hang_up(self._listener)
         self._listener.close()
 
 
@@ -147,8 +150,8 @@ def _hang_up(line: socket.socket) -> None:
 
 
 @contextmanager
-def thief(service: Service, steal: int) -> Iterator[Thief]:
-    made = Thief(service.port, steal)
+def thief(service: Service, steal: int, leaves: bool = False) -> Iterator[Thief]:
+    made = Thief(service.port, steal, leaves)
     try:
         yield made
     finally:
@@ -179,9 +182,24 @@ def test_giving_up_says_what_is_known(
     assert client.decide(name, POOL, BASELINE, request_id="mine").id == f"{name}-1"
     with (
         c4b.Client(f"http://127.0.0.1:{free_port()}", attempts=2) as nobody,
-        pytest.raises(errors.ServiceUnavailable, match="2 attempts"),
+        pytest.raises(
+            errors.ServiceUnavailable, match=r"nobody .* 2 attempts .* nothing was sent"
+        ) as told,
     ):
         nobody.deployments()
+    assert "carried out" not in str(told.value)
+
+
+def test_one_attempt_that_arrived_may_have_been_carried_out(
+    service: Service, client: c4b.Client, name: str
+) -> None:
+    """The first answer is stolen, then nobody is there any more."""
+    client.create(name, MODEL)
+    with thief(service, 9, leaves=True) as between, c4b.Client(between.url, attempts=3) as unlucky:
+        with pytest.raises(errors.ServiceUnavailable, match=r"ConnectError.*may have been carried out"):
+            unlucky.decide(name, POOL, BASELINE)
+        assert between.stolen == 1
+    assert client.deployment(name).state.rounds == 1
 
 
 def test_a_service_that_comes_back(tmp_path: Path) -> None:

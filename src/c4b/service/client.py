@@ -179,13 +179,14 @@ class Client:
 
     def _send(self, method: str, path: str, **more: Any) -> httpx.Response:
         """One call, repeated while that may help."""
-        said = ""
+        said, sent = "", False
         for attempt in range(self._attempts):
             pause = min(0.1 * 2.0**attempt, _LONGEST) * random.uniform(0.5, 1.0)
             try:
                 answer = self._http.request(method, path, **more)
             except httpx.TransportError as error:
                 said = f"{type(error).__name__}: {error}"
+                sent = sent or not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
             except ValueError as error:  # NaN has no place in JSON
                 raise errors.InvalidInput("request", path, f"cannot be sent as JSON ({error})") from error
             else:
@@ -193,11 +194,16 @@ class Client:
                     return answer
                 if answer.status_code not in _AGAIN:
                     raise _error(answer)
-                said = str(_error(answer))
+                said, sent = str(_error(answer)), True
                 wait = answer.headers.get("Retry-After", "")
                 pause = max(pause, float(wait) if wait.isdigit() else 0.0)
             if attempt + 1 < self._attempts:
                 time.sleep(min(pause, _LONGEST))
+        if not sent:
+            raise errors.ServiceUnavailable(
+                f"{self._http.base_url}: nobody answers at this address, no connection in "
+                f"{self._attempts} attempts ({said}); nothing was sent"
+            )
         raise errors.ServiceUnavailable(
             f"{self._http.base_url}: no answer in {self._attempts} attempts ({said}); it may have been "
             "carried out: repeat the call with the same request_id to learn"
@@ -219,7 +225,8 @@ def _error(answer: httpx.Response) -> errors.C4BError:
     first: dict[str, Any] = (told.get("errors") or [{}])[0]
     argument = told.get("argument", first.get("argument", "body"))
     remedy = told.get("remedy", first.get("remedy", detail))
-    return errors.rebuild(found, str(argument), str(told.get("value", "...")), str(remedy))
+    value = told.get("value", first.get("value", "..."))
+    return errors.rebuild(found, str(argument), str(value), str(remedy))
 
 
 def _at(*parts: str) -> str:
