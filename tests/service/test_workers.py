@@ -169,7 +169,7 @@ def test_a_graceful_stop_finishes_what_is_under_way(sqlite_url: str, tmp_path: P
 
 def test_a_port_that_is_taken_and_other_mistakes(service: Service, tmp_path: Path) -> None:
     for arguments, says in (
-        (["--port", str(service.port)], "address already in use"),
+        (["--port", str(service.port)], "is in use"),
         (["--log-level", "loud"], "must be one of"),
         (["--tls-cert", "a.pem"], "come together"),
         (["--host", "0.0.0.0"], "c4b token create"),

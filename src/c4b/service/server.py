@@ -102,17 +102,16 @@ def _shared_metrics() -> Iterator[None]:
 
 
 def _check_tls(cert: Path | None, key: Path | None) -> None:
+    if cert is None and key is None:
+        return
+    if cert is None or key is None:
+        missing = "tls_cert" if cert is None else "tls_key"
+        raise InvalidInput(missing, None, "a certificate and its key come together")
     for argument, path in (("tls_cert", cert), ("tls_key", key)):
         try:
-            if path is not None:
-                path.open("rb").close()
+            path.open("rb").close()
         except OSError as error:
             raise InvalidInput(argument, str(path), f"cannot be read ({error.strerror})") from error
-    if cert is None or key is None:
-        if cert is not key:
-            missing = "tls_cert" if cert is None else "tls_key"
-            raise InvalidInput(missing, None, "a certificate and its key come together")
-        return
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key)
     except (ssl.SSLError, ValueError) as error:
