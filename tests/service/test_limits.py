@@ -207,6 +207,22 @@ def test_names_in_a_path(shop: httpx.Client, part: str) -> None:
     assert end(shop) == before
 
 
+def test_the_argument_its_value_and_what_is_wanted_are_told(shop: httpx.Client) -> None:
+    def told(body: bytes) -> str:
+        answer = shop.post(f"{AT}/decisions", content=body, headers=JSON)
+        assert answer.status_code == 422
+        assert len(answer.content) < 5000
+        return str(answer.json()["detail"])
+
+    text = told(b'{"candidates": [["one", 0.1]], "baseline": [1.0, 0.0]}')
+    assert text == "candidates[0][0] = 'one': Input should be a valid number"
+    long = told(b'{"candidates": [["%s", 0.1]], "baseline": [1.0, 0.0]}' % (b"x" * 200_000))
+    assert "candidates[0][0] = 'xxxxx" in long
+    assert told(b'{"candidates": []}') == "baseline: Field required"  # there is no value
+    assert told(b'{"candidates": [').startswith("body: must be JSON (EOF")
+    assert "limit = 'x': " in shop.get(f"{AT}/decisions?limit=x").json()["detail"]
+
+
 # -- sizes -----------------------------------------------------------------------------------------
 
 
@@ -284,6 +300,8 @@ def test_methods(service: Service) -> None:
             told = http.request(method, f"{AT}/decisions")
             assert told.status_code == 405
             assert told.headers["allow"] == "GET, POST"
+            if method != "HEAD":  # whose answer has no body
+                assert told.json()["detail"] == f"{method} is not for {AT}/decisions; use GET, POST"
         assert http.delete(AT).headers["allow"] == "GET, PUT"
     for line in ("FOO /", "GET", "get /", "CONNECT a:1", "\x16\x03\x01"):
         assert wire.exchange(service.port, wire.head(line))[0] in (0, 400), line

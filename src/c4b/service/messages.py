@@ -284,7 +284,7 @@ class Problem(BaseModel):
     type: str = Field(examples=["urn:c4b:problem:invalid-input"])
     title: str
     status: int
-    detail: str = Field(description="For people: names the argument, the value and the remedy.")
+    detail: str = Field(description="For people: what is wrong and what to do.")
 
 
 class Series(Answer):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reprlib import Repr
 from typing import Any
 
 from fastapi import FastAPI, HTTPException, Request
@@ -29,6 +30,7 @@ STATUS: dict[type[errors.C4BError], int] = {
     errors.InvalidInput: 422,
 }
 """By the most special class that has an entry."""
+_repr = Repr()  # of a large value a little: it is computed for whoever sends it
 _AGAIN = {408: "1", 429: "5", 503: "1", 504: "1"}
 """Seconds after which trying again makes sense."""
 
@@ -76,7 +78,7 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def shape(_: Request, error: RequestValidationError) -> JSONResponse:
         found = [_told(each) for each in error.errors()[:20]]
-        detail = "; ".join(f"{one['argument']}: {one['remedy']}" for one in found)
+        detail = "; ".join(map(_in_words, found))
         return response(422, "invalid-input", detail[:2000], errors=found)
 
     @app.exception_handler(RoutingError)
@@ -84,12 +86,14 @@ def install(app: FastAPI) -> None:
         if error.status_code == 404:
             detail = f"{request.url.path} does not exist; /docs lists what does"
             return response(404, "no-such-page", detail[:500])
-        made = response(error.status_code, "http-error", str(error.detail))
-        made.headers.update(error.headers or {})
+        headers, detail = dict(error.headers or {}), str(error.detail)
         if error.status_code == 405:  # the router knows one route; the same path may have several
             known = request.app.openapi()["paths"].get(getattr(request.scope.get("route"), "path", None))
             if known:
-                made.headers["Allow"] = ", ".join(sorted(method.upper() for method in known))
+                headers["Allow"] = ", ".join(sorted(method.upper() for method in known))
+            detail = f"{request.method} is not for {request.url.path}; use {headers.get('Allow', 'GET')}"
+        made = response(error.status_code, "http-error", detail[:500])
+        made.headers.update(headers)
         return made
 
 
@@ -98,4 +102,12 @@ def _told(error: Any) -> dict[str, str]:
         return {"argument": "body", "remedy": f"must be JSON ({error['ctx']['error']})"}
     place = [part for part in error["loc"] if part not in ("body", "query", "path", "header")]
     name = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).lstrip(".")
-    return {"argument": name or "body", "remedy": str(error["msg"])}
+    told = {"argument": name or "body", "remedy": str(error["msg"])}
+    if error["type"] != "missing":
+        told["value"] = _repr.repr(error["input"])
+    return told
+
+
+def _in_words(told: dict[str, str]) -> str:
+    value = f" = {told['value']}" if "value" in told else ""
+    return f"{told['argument']}{value}: {told['remedy']}"

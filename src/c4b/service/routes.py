@@ -38,7 +38,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         403: "The token does not cover this.",
         404: "No such deployment or decision.",
         408: "The request arrived too slowly.",
-        409: "Contradicts what is on record.",
+        409: "Contradicts what is on record, or nothing is certified, not even the baseline.",
         413: "Larger than the limits.",
         415: "Not JSON.",
         422: "An argument that cannot be used.",
