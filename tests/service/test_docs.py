@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from c4b.service import grafana
+from c4b.service import grafana, problems, routes
 from serving import Service, serving
 
 ROOT = Path(__file__).parents[2]
@@ -62,6 +62,13 @@ def test_readme_section(service: Service, capsys: pytest.CaptureFixture[str]) ->
     (code,) = snippets(README, "python")
     exec(compile(code.replace("http://127.0.0.1:8000", service.url), "snippet", "exec"), {})
     assert "bank" in capsys.readouterr().out
+
+
+def test_every_status_is_explained() -> None:
+    table = PAGE.split("| status | meaning |")[1].split("\n\n")[0]
+    cells = re.findall(r"^\| ([\d, ]+) \|", table, re.MULTILINE)
+    told = {int(code) for cell in cells for code in cell.split(",")}
+    assert told == {int(code) for code in routes.PROBLEMS} | set(problems.STATUS.values()) | {405, 431}
 
 
 def test_names_on_the_page_exist() -> None:
