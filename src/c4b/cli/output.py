@@ -16,9 +16,9 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from rich.table import Table
 from rich.text import Text
 
+from c4b.cli import tables
 from c4b.study.run import Progress as Report
 
 # in a file or a pipe there is no edge to cut a table off at
@@ -31,16 +31,16 @@ def say(text: str, style: str | None = None) -> None:
     console.print(text, style=style, markup=False, soft_wrap=True)
 
 
+def tell(text: str, style: str | None = None) -> None:
+    """A sentence, wrapped between words."""
+    console.print(Text(text), style=style)
+
+
 def table(title: str, heading: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> None:
-    """Print a table; the first ``left`` columns are text, the others numbers, which never wrap."""
-    drawn = Table(title=Text(title) if title else None, title_justify="left", title_style="bold")
-    for n, cell in enumerate(heading):
-        drawn.add_column(
-            Text(cell), justify="left" if n < left else "right", no_wrap=n >= left, overflow="fold"
-        )
-    for row in rows:
-        drawn.add_row(*map(Text, row))
-    console.print(drawn)
+    """Print a table; the first ``left`` columns are text, the others numbers, which are never cut."""
+    if title:
+        say(title, style="bold")
+    tables.show(console, heading, rows, left)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from c4b.cli.output import episodes_bar, say, table
+from c4b.cli.output import episodes_bar, say, table, tell
 from c4b.errors import InvalidInput
 from c4b.study import artefacts, compare, files, price, report, results, run, store
 from c4b.study.plan import Study
@@ -158,7 +158,7 @@ def _price(found: results.Results) -> None:
     heading = [price.HEADING[0], *price.HEADING[2:]]
     table(f"{label} beside its yardsticks: mean ± half a 95 % interval, paired", heading, shown)
     for tally in told:
-        say(price.line(tally))
+        tell(price.line(tally))
 
 
 def _close(found: results.Results) -> None:
@@ -166,6 +166,6 @@ def _close(found: results.Results) -> None:
         _price(found)
     good, line = report.verdict(found)
     say(f"Report: {found.folder / 'report.html'}")
-    say(line, style="bold green" if good else "bold red")
+    tell(line, style="bold green" if good else "bold red")
     if is_papers_study(found) and not good:
         raise typer.Exit(1)
