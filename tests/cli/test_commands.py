@@ -129,6 +129,23 @@ def test_reproduce_ends_with_table_and_verdict(
     assert c4b(*call).code == 1
     assert c4b.out.splitlines()[-1].startswith("NOT REPRODUCED")
 
+def test_compare_says_what_it_compared(c4b: Call, tmp_path: Path) -> None:
+    c4b("study", "run", study_file(tmp_path), "--out", tmp_path / "a")
+    text = TOML.replace("reserve = [0.0, 0.5]", "reserve = [0.0, 2.0]\nalpha = 0.1").replace(
+        '"linucb"', '"separate"'
+    )
+    c4b("study", "run", study_file(tmp_path, text, "b.toml"), "--out", tmp_path / "b", "--episodes", 4)
+    assert c4b("study", "compare", tmp_path / "a", tmp_path / "b").code == 0
+    assert c4b.out.splitlines()[-4:] == [
+        "Paired over 4 episodes (of 6 and 4).",
+        f"Only in {tmp_path / 'a'}, left out: 2 settings (history=diverse, reserve=0.5 | "
+        "history=baseline, reserve=0.5); 1 method (linucb).",
+        f"Only in {tmp_path / 'b'}, left out: 2 settings (history=diverse, reserve=2.0 | "
+        "history=baseline, reserve=2.0); 1 method (separate).",
+        "What differs: alpha 0.05 against 0.1.",
+    ]
+
+
 
 def test_labels_are_printed_as_they_are(c4b: Call, tmp_path: Path) -> None:
     text = TOML.replace('"contrast"', '{policy = "contrast", label = "mine [bold]x[/bold]"}')

@@ -96,12 +96,15 @@ def compare_folders(
     second: Annotated[Path, typer.Argument(help="Another, run with the same seed.")],
 ) -> None:
     """Paired differences FIRST - SECOND, with 95 % intervals over episodes."""
+    one, other = results.read(first), results.read(second)
     rows = [
         [d.setting, d.method, _interval(d.reward_ratio, 4), _interval(d.fallback, 1)]
-        for d in compare.differences(results.read(first), results.read(second))
+        for d in compare.differences(one, other)
     ]
     heading = ["setting", "method", "reward ratio", "fallback (percentage points)"]
     table(f"{first} - {second}: difference [95 % interval]", heading, rows, left=2)
+    for line in compare.about(one, other):
+        say(line)
 
 
 def _interval(estimate: Estimate, digits: int) -> str:
