@@ -157,9 +157,14 @@ def _price(found: results.Results) -> None:
     """The last gated method setting by setting, then one line for each."""
     told = price.tallies(found)
     label = told[-1].method
-    shown = [[row[0], *row[2:]] for row in price.rows(found, (label,))]
-    heading = [price.HEADING[0], *price.HEADING[2:]]
-    table(f"{label} beside its yardsticks: mean ± half a 95 % interval, paired", heading, shown)
+    heading, rows = price.told(found, (label,))
+    shown = [[row[0], *row[2:]] for row in rows]
+    table(
+        f"{label} beside its yardsticks: mean ± half a 95 % interval, paired",
+        [heading[0], *heading[2:]],
+        shown,
+    )
+    tell(price.legend(found))
     for tally in told:
         tell(price.line(tally))
 

@@ -160,7 +160,7 @@ def _price(results: Results) -> str:
     return (
         f"<h2>The price of safety</h2><ul>{told}</ul><p class='note'>{note}</p>"
         + "<details><summary>Every setting and method</summary>"
-        + _table(price.HEADING, price.rows(results))
+        + _table(*price.told(results))
         + "</details>"
     )
 
