@@ -120,16 +120,19 @@ def _run(
     jobs: int | None,
     cluster: str | None,
 ) -> results.Results:
+    run.threads(jobs)  # a wrong number is an error even where nothing is left to do
     changes = {"episodes": episodes, "seed": seed}
     study = study.with_(**{key: value for key, value in changes.items() if value is not None})
     if store.is_complete(study, out):
-        say(f"{out} holds this study already; nothing to simulate.")
+        unused = "" if cluster is None else f" (so {cluster} was not asked)"
+        say(f"{out} holds this study already; nothing to simulate{unused}.")
         found = results.read(out)
     else:
         command = shlex.join(["c4b", *sys.argv[1:]])
         logging.getLogger("distributed").setLevel(logging.CRITICAL)  # its failures are told in one line
         try:
-            with episodes_bar(study.name) as progress:
+            compiling = cluster is None and run.must_compile(study)
+            with episodes_bar(study.name, compiling) as progress:
                 found = run.run(
                     study, out, jobs=jobs, cluster=cluster, progress=progress, command=command
                 )
