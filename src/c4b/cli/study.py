@@ -104,7 +104,7 @@ def compare_folders(
     heading = ["setting", "method", "reward ratio", "fallback (percentage points)"]
     table(f"{first} - {second}: difference [95 % interval]", heading, rows, left=2)
     for line in compare.about(one, other):
-        say(line)
+        tell(line)
 
 
 def _interval(estimate: Estimate, digits: int) -> str:

@@ -63,13 +63,17 @@ def _first(settings: tuple[Setting, ...], **wanted: object) -> int:
     return 0
 
 
+def _size(marker: str) -> float:
+    return 6.5 if marker in "*x" else 4.5  # thin ones need more room
+
+
 def _errorbar(axes: Axes, style: Style, **given: Any) -> None:
     colour, line, marker = style
     drawn: dict[str, Any] = {
         "color": colour,
         "linestyle": line,
         "marker": marker,
-        "markersize": 6.5 if marker in "*x" else 4.5,
+        "markersize": _size(marker),
         "linewidth": 1.4,
         "elinewidth": 1.0,
         "capsize": 2.5,
@@ -97,7 +101,15 @@ def cumulative_fallback(results: Results, setting: int) -> Figure:
         axes.plot(at, share, color=style[0], linestyle=style[1], linewidth=1.4)
         _errorbar(axes, style, x=at[marks], y=share[marks], yerr=half[marks], linestyle="none")
         colour, line, marker = style  # for the legend: line and marker in one
-        axes.plot([], [], color=colour, linestyle=line, marker=marker, markersize=4.5, label=method.label)
+        axes.plot(
+            [],
+            [],
+            color=colour,
+            linestyle=line,
+            marker=marker,
+            markersize=_size(marker),
+            label=method.label,
+        )
     axes.set(xlabel="deployment round", ylabel="fallback so far (% of rounds)", ylim=(-3, 103))
     axes.set_title(brief(results, setting), fontsize=9)
     axes.grid(alpha=0.25)

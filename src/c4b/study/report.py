@@ -35,7 +35,7 @@ _CAPTIONS = {
     "reserve_sensitivity": "Mean reward against the reserve, with 95 % intervals over episodes.",
     "price_of_safety": "Reward ratio of LinUCB without a gate minus that of each method, paired by "
     "episode, with 95 % intervals. Left of 0 the certified method earns more.",
-    "reward_ratio": "Mean reward of every method in every setting.",
+    "reward_ratio": "Mean reward of every method in every setting, with 95 % intervals over episodes.",
 }
 
 
