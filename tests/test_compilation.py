@@ -43,6 +43,15 @@ def test_a_first_call_fills_the_cache_that_was_asked_for(tmp_path: Path) -> None
     assert list(tmp_path.rglob("*.nbc"))
 
 
+def test_whether_a_kernel_is_compiled_is_known_before_it_is_called(tmp_path: Path) -> None:
+    start = "from c4b._jit import is_compiled; from c4b.evidence.bounds import clipped; "
+    run(
+        f"{start}assert not is_compiled(clipped); clipped(-1.0, 1.0, 2); assert is_compiled(clipped)",
+        tmp_path,
+    )
+    run(f"{start}assert is_compiled(clipped) and not clipped.signatures", tmp_path)  # from the cache
+
+
 def test_an_edit_of_any_file_starts_a_new_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Numba looks at one file only; a kernel inlines others. See c4b._jit."""
     assert Path(_jit.CACHE_FOLDER).name == f"c4b-{_jit._source_fingerprint()}"

@@ -99,3 +99,12 @@ def _compiled(function: F, **options: Any) -> F:
         return cast(F, njit(cache=True, nogil=True, error_model="numpy", **options)(function))
     finally:
         settings.CACHE_DIR = before
+
+
+def is_compiled(function: Callable[..., object]) -> bool:
+    """Whether a kernel runs at once: compiled in this process before, or found in the cache."""
+    made: Any = function
+    if getattr(made, "signatures", True):  # a plain function, where compiling is switched off
+        return True
+    module = made.py_func.__module__.rsplit(".", 1)[-1]
+    return any(Path(CACHE_FOLDER).rglob(f"{module}.{made.py_func.__qualname__}-*.nbc"))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from c4b.cli.output import COMPILING
 from c4b.study import published
 from small import TOML, Call, study_file
 
@@ -39,13 +40,14 @@ def test_run_prints_a_table_and_a_verdict(c4b: Call, tmp_path: Path) -> None:
     assert "history=baseline, reserve=0.5" in c4b.out
     assert f"Report: {out / 'report.html'}\n" in c4b.out
     assert c4b.out.endswith("violations and 0 coverage failures in 48 gated episodes.\n")
-    assert c4b.err == "small: 0/6 episodes\nsmall: 6/6 episodes\n"
+    told = c4b.err.replace(f" ({COMPILING})", "")  # where no earlier test had it compiled
+    assert told == "small: 0/6 episodes\nsmall: 6/6 episodes\n"
     made = {path.name for path in out.iterdir()}
     assert made == {"results.parquet", "trajectories.parquet", "study.json", "report.html", "tables",
                     "figures"}  # fmt: skip
-    told = json.loads((out / "study.json").read_text())["run"]
-    assert told["command"].startswith("c4b study run ")
-    assert html.escape(told["command"]) in (out / "report.html").read_text()
+    ran = json.loads((out / "study.json").read_text())["run"]
+    assert ran["command"].startswith("c4b study run ")
+    assert html.escape(ran["command"]) in (out / "report.html").read_text()
 
 
 def test_the_default_folder_is_named_after_the_study(
@@ -64,6 +66,20 @@ def test_a_finished_study_is_not_run_again(c4b: Call, tmp_path: Path) -> None:
     assert "nothing to simulate" in c4b.out
     after = (tmp_path / "out" / "results.parquet").stat()
     assert (after.st_mtime_ns, after.st_ino) == (before.st_mtime_ns, before.st_ino)
+
+
+def test_a_finished_study_asks_no_cluster_and_says_so(c4b: Call, tmp_path: Path) -> None:
+    call = ("study", "run", study_file(tmp_path), "--out", tmp_path / "out")
+    c4b(*call)
+    assert c4b(*call, "--cluster", "tcp://nowhere:1").code == 0
+    assert "nothing to simulate (so tcp://nowhere:1 was not asked)." in c4b.out
+
+
+def test_a_study_without_the_late_yardstick_has_no_column_for_it(c4b: Call, tmp_path: Path) -> None:
+    assert c4b("study", "run", study_file(tmp_path), "--out", tmp_path / "out").code == 0
+    assert "- linucb " in c4b.out
+    assert "linucb, late" not in c4b.out
+    assert "Floor: the fallback that no gate certified over the whole set can avoid." in c4b.out
 
 
 def test_options_override_the_file(c4b: Call, tmp_path: Path) -> None:
@@ -111,6 +127,23 @@ def test_compare_prints_paired_differences(c4b: Call, tmp_path: Path) -> None:
     assert "difference [95 % interval]" in c4b.out
     assert c4b("study", "compare", tmp_path / "a", tmp_path / "a").code == 0
     assert "+0.0000 [+0.0000, +0.0000]" in c4b.out
+
+
+def test_compare_says_what_it_compared(c4b: Call, tmp_path: Path) -> None:
+    c4b("study", "run", study_file(tmp_path), "--out", tmp_path / "a")
+    text = TOML.replace("reserve = [0.0, 0.5]", "reserve = [0.0, 2.0]\nalpha = 0.1").replace(
+        '"linucb"', '"separate"'
+    )
+    c4b("study", "run", study_file(tmp_path, text, "b.toml"), "--out", tmp_path / "b", "--episodes", 4)
+    assert c4b("study", "compare", tmp_path / "a", tmp_path / "b").code == 0
+    assert c4b.out.splitlines()[-4:] == [
+        "Paired over 4 episodes (of 6 and 4).",
+        f"Only in {tmp_path / 'a'}, left out: 2 settings (history=diverse, reserve=0.5 | "
+        "history=baseline, reserve=0.5); 1 method (linucb).",
+        f"Only in {tmp_path / 'b'}, left out: 2 settings (history=diverse, reserve=2.0 | "
+        "history=baseline, reserve=2.0); 1 method (separate).",
+        "What differs: alpha 0.05 against 0.1.",
+    ]
 
 
 def test_reproduce_ends_with_table_and_verdict(

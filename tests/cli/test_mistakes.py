@@ -30,6 +30,12 @@ def test_impossible_options(c4b: Call, tmp_path: Path, option: tuple[str, int]) 
     assert not (tmp_path / "out").exists()
 
 
+def test_impossible_jobs_of_a_finished_study(c4b: Call, tmp_path: Path) -> None:
+    call = ("study", "run", study_file(tmp_path), "--out", tmp_path / "out")
+    assert c4b(*call).code == 0
+    assert "jobs = 0: at least 1" in failed(c4b, *call, "--jobs", 0)
+
+
 def test_options_that_are_no_numbers(c4b: Call, tmp_path: Path) -> None:
     assert c4b("reproduce", "--episodes", "many", "--out", tmp_path / "out").code == 2
     assert "--episodes" in c4b.err

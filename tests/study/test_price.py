@@ -93,5 +93,23 @@ def test_one_yardstick_is_enough(tmp_path_factory: pytest.TempPathFactory) -> No
     (tally,) = price.tallies(found)
     assert tally.not_below_late is None
     assert [row[-1] for row in price.rows(found)] == ["-"] * 4
+    heading, rows = price.told(found)
+    assert heading == [name for name in price.HEADING if name != "- linucb, late"]
+    assert [row for row in rows if len(row) != len(heading)] == []
+    assert "late" not in price.legend(found)
     artefacts.write(found)
     assert (found.folder / "figures" / "price_of_safety.png").exists()
+
+
+def test_a_range_has_two_ends() -> None:
+    one = price.Tally("mine", 2, 1, None, [24.011], 0)
+    assert "; fallback 24.01 x the floor; " in price.line(one)
+    assert "; fallback 1.50 to 24.01 x the floor; " in price.line(one._replace(times_floor=[24.011, 1.5]))
+
+
+def test_the_words_of_the_table_are_explained(beyond: Results) -> None:
+    assert price.told(beyond)[0] == list(price.HEADING)
+    assert price.legend(beyond) == (
+        "Yardsticks: linucb plays without a gate, and is not safe; 'linucb, late' is the same after the "
+        "forced baseline rounds. Floor: the fallback that no gate certified over the whole set can avoid."
+    )

@@ -12,13 +12,14 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from rich.table import Table
 from rich.text import Text
 
+from c4b.cli import tables
 from c4b.study.run import Progress as Report
 
 # in a file or a pipe there is no edge to cut a table off at
@@ -31,23 +32,26 @@ def say(text: str, style: str | None = None) -> None:
     console.print(text, style=style, markup=False, soft_wrap=True)
 
 
+def tell(text: str, style: str | None = None) -> None:
+    """A sentence, wrapped between words."""
+    console.print(Text(text), style=style)
+
+
 def table(title: str, heading: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> None:
-    """Print a table; the first ``left`` columns are text, the others numbers, which never wrap."""
-    drawn = Table(title=Text(title) if title else None, title_justify="left", title_style="bold")
-    for n, cell in enumerate(heading):
-        drawn.add_column(
-            Text(cell), justify="left" if n < left else "right", no_wrap=n >= left, overflow="fold"
-        )
-    for row in rows:
-        drawn.add_row(*map(Text, row))
-    console.print(drawn)
+    """Print a table; the first ``left`` columns are text, the others numbers, which are never cut."""
+    if title:
+        say(title, style="bold")
+    tables.show(console, heading, rows, left)
 
 
 @contextmanager
-def episodes_bar(what: str) -> Iterator[Report]:
-    """Episodes done and time left on stderr: a bar, or a line now and then where no bar can be."""
+def episodes_bar(what: str, compiling: bool = False) -> Iterator[Report]:
+    """Episodes done and time left on stderr: a bar, or a line now and then where no bar can be.
+
+    With ``compiling``, the wait for the first episodes is said to be the compiler's.
+    """
     if not _progress.is_terminal:
-        yield _Lines(what)
+        yield Lines(what, compiling)
         return
     with Progress(
         TextColumn("{task.description}"),
@@ -59,27 +63,60 @@ def episodes_bar(what: str) -> Iterator[Report]:
         TimeRemainingColumn(),
         console=_progress,
     ) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        yield Bar(bar, what, compiling)
 
 
-class _Lines:
-    """Progress for a log file: the start, the end and every ten seconds between."""
+COMPILING = "compiling, first use only"
 
-    def __init__(self, what: str) -> None:
-        self.what = what
-        self.began = self.last = time.monotonic()
-        self.first: int | None = None
+
+class Bar:
+    """Progress on a terminal."""
+
+    def __init__(self, bar: Progress, what: str, compiling: bool) -> None:
+        self.bar, self.what, self.compiling = bar, what, compiling
+        self.task: TaskID | None = None
+
+    def __call__(self, done: int, total: int) -> None:
+        if self.task is None:  # what was done before this run says nothing about its speed
+            first = f"{self.what} ({COMPILING})" if self.compiling and done < total else self.what
+            self.task = self.bar.add_task(first, total=total, completed=done)
+        else:
+            self.bar.update(self.task, completed=done, description=self.what)
+
+
+class Lines:
+    """Progress for a log file: the start, the end and every ten seconds between.
+
+    Time left is told from the first finished chunk on: before it, the compiler may have been at work.
+    """
+
+    def __init__(self, what: str, compiling: bool) -> None:
+        self.what, self.compiling = what, compiling
+        self.last = 0.0
+        self.start: int | None = None  # episodes done when the run began
+        self.pace: tuple[float, int] | None = (
+            None  # time of the first finished chunk, episodes done by it
+        )
 
     def __call__(self, done: int, total: int) -> None:
         now = time.monotonic()
-        if self.first is not None and done < total and now - self.last < 10.0:
-            return
         line = f"{self.what}: {done}/{total} episodes"
-        if self.first is None:
-            self.first = done
-        elif self.first < done < total:
-            left = (now - self.began) * (total - done) / (done - self.first)
-            line += f", about {left:.0f} s left"
+        if self.start is None:
+            self.start, self.last = done, now
+            if self.compiling and done < total:
+                line += f" ({COMPILING})"
+            self._print(line)
+            return
+        if self.pace is None:
+            self.pace = now, done
+        if done < total and now - self.last < 10.0:
+            return
+        began, before = self.pace
+        if before < done < total:
+            line += f", about {(now - began) * (total - done) / (done - before):.0f} s left"
         self.last = now
+        self._print(line)
+
+    @staticmethod
+    def _print(line: str) -> None:
         print(line, file=sys.stderr, flush=True)

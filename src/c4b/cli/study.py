@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from c4b.cli.output import episodes_bar, say, table
+from c4b.cli.output import episodes_bar, say, table, tell
 from c4b.errors import InvalidInput
 from c4b.study import artefacts, compare, files, price, report, results, run, store
 from c4b.study.plan import Study
@@ -96,12 +96,15 @@ def compare_folders(
     second: Annotated[Path, typer.Argument(help="Another, run with the same seed.")],
 ) -> None:
     """Paired differences FIRST - SECOND, with 95 % intervals over episodes."""
+    one, other = results.read(first), results.read(second)
     rows = [
         [d.setting, d.method, _interval(d.reward_ratio, 4), _interval(d.fallback, 1)]
-        for d in compare.differences(results.read(first), results.read(second))
+        for d in compare.differences(one, other)
     ]
     heading = ["setting", "method", "reward ratio", "fallback (percentage points)"]
     table(f"{first} - {second}: difference [95 % interval]", heading, rows, left=2)
+    for line in compare.about(one, other):
+        tell(line)
 
 
 def _interval(estimate: Estimate, digits: int) -> str:
@@ -117,16 +120,19 @@ def _run(
     jobs: int | None,
     cluster: str | None,
 ) -> results.Results:
+    run.threads(jobs)  # a wrong number is an error even where nothing is left to do
     changes = {"episodes": episodes, "seed": seed}
     study = study.with_(**{key: value for key, value in changes.items() if value is not None})
     if store.is_complete(study, out):
-        say(f"{out} holds this study already; nothing to simulate.")
+        unused = "" if cluster is None else f" (so {cluster} was not asked)"
+        say(f"{out} holds this study already; nothing to simulate{unused}.")
         found = results.read(out)
     else:
         command = shlex.join(["c4b", *sys.argv[1:]])
         logging.getLogger("distributed").setLevel(logging.CRITICAL)  # its failures are told in one line
         try:
-            with episodes_bar(study.name) as progress:
+            compiling = cluster is None and run.must_compile(study)
+            with episodes_bar(study.name, compiling) as progress:
                 found = run.run(
                     study, out, jobs=jobs, cluster=cluster, progress=progress, command=command
                 )
@@ -154,11 +160,16 @@ def _price(found: results.Results) -> None:
     """The last gated method setting by setting, then one line for each."""
     told = price.tallies(found)
     label = told[-1].method
-    shown = [[row[0], *row[2:]] for row in price.rows(found, (label,))]
-    heading = [price.HEADING[0], *price.HEADING[2:]]
-    table(f"{label} beside its yardsticks: mean ± half a 95 % interval, paired", heading, shown)
+    heading, rows = price.told(found, (label,))
+    shown = [[row[0], *row[2:]] for row in rows]
+    table(
+        f"{label} beside its yardsticks: mean ± half a 95 % interval, paired",
+        [heading[0], *heading[2:]],
+        shown,
+    )
+    tell(price.legend(found))
     for tally in told:
-        say(price.line(tally))
+        tell(price.line(tally))
 
 
 def _close(found: results.Results) -> None:
@@ -166,6 +177,6 @@ def _close(found: results.Results) -> None:
         _price(found)
     good, line = report.verdict(found)
     say(f"Report: {found.folder / 'report.html'}")
-    say(line, style="bold green" if good else "bold red")
+    tell(line, style="bold green" if good else "bold red")
     if is_papers_study(found) and not good:
         raise typer.Exit(1)

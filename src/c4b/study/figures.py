@@ -4,33 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
 import polars as pl
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from c4b.study.looks import Style, brief, styles
 from c4b.study.plan import Setting
 from c4b.study.price import UNGATED, is_priced, prices
 from c4b.study.results import Results
 from c4b.study.statistics import student
 
-# (colour, line style, marker); the colours are dark enough to stay apart in grey
-_STYLES = [
-    ("#7f7f7f", (0, (1, 1)), "o"),
-    ("#1f77b4", (0, (5, 2)), "s"),
-    ("#d62728", "-", "D"),
-    ("#9467bd", (0, (3, 1, 1, 1)), "v"),
-    ("#2ca02c", (0, (3, 1, 1, 1, 1, 1)), "^"),
-    ("#000000", (0, (1, 3)), "x"),
-    ("#8c564b", (0, (7, 1)), "P"),
-    ("#e377c2", (0, (2, 2)), "*"),
-]
-
-
 MOST_PANELS = 24
 MOST_LINES = 150
 """Settings in one picture; the report's table holds them all."""
+TALLEST = 60.0
+"""Inches of a picture's axes."""
 
 
 def draw(results: Results, folder: Path) -> list[Path]:
@@ -71,9 +63,22 @@ def _first(settings: tuple[Setting, ...], **wanted: object) -> int:
     return 0
 
 
-def _style(number: int) -> dict[str, object]:
-    colour, line, marker = _STYLES[number % len(_STYLES)]
-    return {"color": colour, "linestyle": line, "marker": marker, "markersize": 4.5, "linewidth": 1.4}
+def _size(marker: str) -> float:
+    return 6.5 if marker in "*x" else 4.5  # thin ones need more room
+
+
+def _errorbar(axes: Axes, style: Style, **given: Any) -> None:
+    colour, line, marker = style
+    drawn: dict[str, Any] = {
+        "color": colour,
+        "linestyle": line,
+        "marker": marker,
+        "markersize": _size(marker),
+        "linewidth": 1.4,
+        "elinewidth": 1.0,
+        "capsize": 2.5,
+    }
+    axes.errorbar(**{**drawn, **given})
 
 
 def _new(width: float = 5.2, height: float = 3.4) -> Figure:
@@ -87,27 +92,28 @@ def cumulative_fallback(results: Results, setting: int) -> Figure:
     rounds = results.study.settings[setting].rounds
     marks = np.unique(np.linspace(max(1, rounds // 10), rounds, 8).astype(int)) - 1
     rows = results.trajectories.filter(pl.col("setting") == setting)
-    for n, method in enumerate(results.study.methods):
+    looks = styles(results.study.methods)
+    for method in results.study.methods:
         mine = rows.filter(pl.col("method") == method.label)
         share = 100.0 * mine["fallback_share"].to_numpy()
         half = 100.0 * mine["half_width_95"].to_numpy()
-        at, style = mine["round"].to_numpy(), _style(n)
-        marker = style.pop("marker")
-        axes.plot(at, share, **style)  # type: ignore[arg-type] # a dictionary of plain keywords
-        axes.errorbar(
-            at[marks],
-            share[marks],
-            yerr=half[marks],
-            fmt=str(marker),
-            color=str(style["color"]),
-            markersize=4.5,
-            capsize=2.5,
+        at, style = mine["round"].to_numpy(), looks[method.label]
+        axes.plot(at, share, color=style[0], linestyle=style[1], linewidth=1.4)
+        _errorbar(axes, style, x=at[marks], y=share[marks], yerr=half[marks], linestyle="none")
+        colour, line, marker = style  # for the legend: line and marker in one
+        axes.plot(
+            [],
+            [],
+            color=colour,
+            linestyle=line,
+            marker=marker,
+            markersize=_size(marker),
             label=method.label,
         )
     axes.set(xlabel="deployment round", ylabel="fallback so far (% of rounds)", ylim=(-3, 103))
-    axes.set_title(results.describe(setting), fontsize=9)
+    axes.set_title(brief(results, setting), fontsize=9)
     axes.grid(alpha=0.25)
-    axes.legend(fontsize=8, ncols=2)
+    axes.legend(fontsize=8, ncols=2, handlelength=3.5)
     return figure
 
 
@@ -123,16 +129,17 @@ def reserve_sensitivity(results: Results, like: int) -> Figure:
         if all(getattr(setting, f) == getattr(model, f) for f in others)
     ]
     reserves = np.array([reserve for reserve, _ in sorted(same)])
-    for n, method in enumerate(results.study.methods):
+    looks = styles(results.study.methods)
+    for method in results.study.methods:
         found = [student(results.values(s, method.label, "reward_ratio")) for _, s in sorted(same)]
         means = np.array([f.mean for f in found])
         half = np.array([f.high - f.mean for f in found])
-        axes.errorbar(reserves, means, yerr=half, capsize=2.5, label=method.label, **_style(n))  # type: ignore[arg-type] # a dictionary of plain keywords
+        _errorbar(axes, looks[method.label], x=reserves, y=means, yerr=half, label=method.label)
     axes.set(xlabel="reserve $R_0$ (reward units)", ylabel="mean reward / baseline mean")
-    axes.set_title(", ".join(f"{f}={getattr(model, f)}" for f in others), fontsize=9)
+    axes.set_title(brief(results, like, without="reserve"), fontsize=9)
     axes.set_xticks(reserves)
     axes.grid(alpha=0.25)
-    axes.legend(fontsize=8, ncols=2)
+    axes.legend(fontsize=8, ncols=2, handlelength=3.5)
     return figure
 
 
@@ -140,7 +147,7 @@ def price_of_safety(results: Results) -> Figure:
     """LinUCB - method, paired, with its interval: a panel a setting, each on its own scale."""
     found = [price for price in prices(results) if price.method != UNGATED]
     labels = [method.label for method in results.study.methods if method.label != UNGATED]
-    styles = [n for n, method in enumerate(results.study.methods) if method.label != UNGATED]
+    looks = styles(results.study.methods)
     count = min(len(results.study.settings), MOST_PANELS)
     last = len({getattr(s, f) for f in results.study.swept[-1:] for s in results.study.settings})
     columns = last if 2 <= last <= 4 else min(3, count)
@@ -151,18 +158,15 @@ def price_of_safety(results: Results) -> Figure:
         if s >= count:
             axes.set_axis_off()
             continue
-        for at, (label, n) in enumerate(zip(labels, styles, strict=True)):
+        for at, label in enumerate(labels):
             gain = next(p.gain for p in found if p.setting == s and p.method == label)
-            colour, _, marker = _STYLES[n % len(_STYLES)]
             half = gain.high - gain.mean
-            axes.errorbar(
-                [-gain.mean], [at], xerr=[half], fmt=marker, color=colour, markersize=4.5, capsize=2.5
-            )
+            _errorbar(axes, looks[label], x=[-gain.mean], y=[at], xerr=[half], linestyle="none")
         low, high = axes.get_xlim()
         axes.set_xlim(min(low, -0.1 * (high - low)), max(high, 0.1 * (high - low)))
         axes.axvspan(axes.get_xlim()[0], 0.0, color="black", alpha=0.06, linewidth=0)
         axes.axvline(0.0, color="black", linewidth=0.9)
-        axes.set_title(results.describe(s), fontsize=7.5)
+        axes.set_title(brief(results, s), fontsize=7.5)
         axes.tick_params(labelsize=7)
         axes.set_yticks(range(len(labels)), labels, fontsize=7.5)
         axes.locator_params(axis="x", nbins=5)
@@ -173,20 +177,35 @@ def price_of_safety(results: Results) -> Figure:
 
 
 def reward_ratio(results: Results) -> Figure:
-    """Every setting on one line, every method a mark: the whole study at a glance."""
+    """Every setting a band, every method a mark with its interval: the whole study at a glance."""
     settings = range(min(len(results.study.settings), MOST_LINES))
-    figure = _new(6.4, max(2.4, 0.24 * len(settings) + 1.2))
+    methods = results.study.methods
+    band = 0.085 * len(methods) + 0.06  # inches
+    height = min(max(1.2, band * len(settings)), TALLEST)
+    figure = _new(6.4, height + 0.8 + 0.18 * -(-len(methods) // 3))
     axes = figure.subplots()
-    for n, method in enumerate(results.study.methods):
-        means = [student(results.values(s, method.label, "reward_ratio")).mean for s in settings]
-        colour, _, marker = _STYLES[n % len(_STYLES)]
-        axes.plot(means, list(settings), marker, color=colour, markersize=5, label=method.label)
+    looks = styles(methods)
+    for n, method in enumerate(methods):
+        found = [student(results.values(s, method.label, "reward_ratio")) for s in settings]
+        shift = 0.84 * ((n + 0.5) / len(methods) - 0.5)  # beside each other, not on top
+        _errorbar(
+            axes,
+            looks[method.label],
+            x=[f.mean for f in found],
+            y=[s + shift for s in settings],
+            xerr=[f.high - f.mean for f in found],
+            linestyle="none",
+            capsize=1.5,
+            label=method.label,
+        )
+    for s in settings[1::2]:
+        axes.axhspan(s - 0.5, s + 0.5, color="black", alpha=0.05, linewidth=0)
     axes.axvline(1.0, color="black", linewidth=0.8)
-    axes.set_yticks(list(settings), [results.describe(s) for s in settings], fontsize=7)
-    axes.invert_yaxis()
+    axes.set_yticks(list(settings), [brief(results, s) for s in settings], fontsize=7.5)
+    axes.set_ylim(len(settings) - 0.5, -0.5)
     if len(settings) < len(results.study.settings):
         axes.set_title(f"the first {MOST_LINES} of {len(results.study.settings)} settings", fontsize=9)
     axes.set_xlabel("mean reward / baseline mean")
-    axes.grid(alpha=0.25)
-    figure.legend(fontsize=8, ncols=min(3, len(results.study.methods)), loc="outside lower center")
+    axes.grid(alpha=0.25, axis="x")
+    figure.legend(fontsize=8, ncols=min(3, len(methods)), loc="outside lower center")
     return figure

@@ -124,6 +124,23 @@ def rows(results: Results, methods: tuple[str, ...] | None = None) -> list[list[
     ]
 
 
+def told(results: Results, methods: tuple[str, ...] | None = None) -> tuple[list[str], list[list[str]]]:
+    """``HEADING`` and rows without the columns in which nothing has a value."""
+    found = rows(results, methods)
+    kept = [n for n in range(len(HEADING)) if n < 2 or any(row[n] != "-" for row in found)]
+    return [HEADING[n] for n in kept], [[row[n] for n in kept] for row in found]
+
+
+def legend(results: Results) -> str:
+    """What the words of the table mean, as far as they are used."""
+    text = f"Yardsticks: {UNGATED} plays without a gate, and is not safe"
+    if LATE in [method.label for method in results.study.methods]:
+        text += f"; {LATE!r} is the same after the forced baseline rounds"
+    if any(setting.forced_rounds for setting in results.study.settings):
+        text += ". Floor: the fallback that no gate certified over the whole set can avoid"
+    return f"{text}."
+
+
 def _gain(gain: Estimate | None) -> str:
     if gain is None or gain.se == 0.0:  # the yardstick itself, or all but it
         return "-" if gain is None else f"{gain.mean:+.4f}"
@@ -136,5 +153,6 @@ def line(tally: Tally) -> str:
     if tally.not_below_late is not None:
         text += f", not below {LATE} in {tally.not_below_late}"
     if tally.times_floor:
-        text += f"; fallback {min(tally.times_floor):.2f} to {max(tally.times_floor):.2f} x the floor"
+        ends = [f"{end(tally.times_floor):.2f}" for end in (min, max)]
+        text += f"; fallback {' to '.join(dict.fromkeys(ends))} x the floor"
     return f"{text}; {tally.violations} violations"

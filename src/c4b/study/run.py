@@ -10,10 +10,10 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExec
 from importlib import metadata
 from pathlib import Path
 
-from c4b import _validate
+from c4b import _jit, _validate
 from c4b.study import results
 from c4b.study.plan import Study
-from c4b.study.simulate import Chunk, simulate
+from c4b.study.simulate import Chunk, _part, simulate
 from c4b.study.store import Store
 
 EPISODE_RUNS = 4096
@@ -34,7 +34,7 @@ def run(
     command: str = "",
 ) -> results.Results:
     """Simulate what is missing and write the three result files into ``out``."""
-    workers = available_cores() if jobs is None else _validate.count("jobs", jobs, 1, "at least 1")
+    workers = threads(jobs)
     size = _chunk_size(study) if chunk is None else _validate.count("chunk", chunk, 1, "at least 1")
     store = Store(study, Path(out))
     with store.alone():
@@ -54,6 +54,16 @@ def run(
             }
         )
     return results.read(out)
+
+
+def threads(jobs: int | None) -> int:
+    """As many as asked for, by default one a core; an impossible number is an error."""
+    return available_cores() if jobs is None else _validate.count("jobs", jobs, 1, "at least 1")
+
+
+def must_compile(study: Study) -> bool:
+    """Whether the first episode waits for the compiler; later processes find its work on disk."""
+    return not all(_jit.is_compiled(_part(s, study.methods).run) for s in study.settings)
 
 
 _PACKAGES = ("reserve-c4b", "numpy", "scipy", "numba", "polars")

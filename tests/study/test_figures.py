@@ -1,0 +1,83 @@
+"""Figures: a policy looks the same everywhere, nothing hides anything, labels are short."""
+
+from dataclasses import replace
+
+import matplotlib.container
+import matplotlib.lines
+import numpy as np
+import pytest
+
+from c4b.study import figures, files
+from c4b.study.looks import brief, styles
+from c4b.study.plan import Method
+from c4b.study.results import Results
+from c4b.study.run import run
+from c4b.study.statistics import student
+from small import small_study
+
+PAPER, BEYOND = (files.load(name).methods for name in ("paper", "beyond"))
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    return run(
+        small_study(("refresh", "contrast", "linucb"), episodes=6), tmp_path_factory.mktemp("small")
+    )
+
+
+def test_a_policy_looks_the_same_in_every_study() -> None:
+    every = styles([*PAPER, *(m for m in BEYOND if m.label not in {p.label for p in PAPER})])
+    own = [m.label for m in (*PAPER, *BEYOND) if m.label in (m.policy, "linucb, late")]
+    assert {"refresh", "linucb", "checkpoints", "reserve-c4b+", "linucb, late"} <= set(own)
+    for methods in (PAPER, BEYOND, BEYOND[::-1], (*PAPER[3:], *BEYOND[-2:])):
+        looks = styles(methods)
+        assert all(looks[label] == every[label] for label in looks if label in own)
+
+
+def test_all_methods_of_a_study_differ_without_colour() -> None:
+    some = [Method(f"mine {n}", "refresh") for n in range(5)]
+    for methods in (PAPER, BEYOND, (*PAPER, *BEYOND[-2:], *some)):
+        looks = styles(methods).values()
+        assert len({line for _, line, _ in looks}) == len({mark for *_, mark in looks}) == len(methods)
+
+
+def test_a_borrowed_name_does_not_borrow_the_look() -> None:
+    looks = styles([Method("refresh", "contrast"), Method("contrast", "contrast")])
+    assert looks["refresh"] != styles(PAPER)["refresh"]
+    assert looks["contrast"] == styles(PAPER)["contrast"]
+
+
+def test_reward_ratio_has_intervals_and_hides_no_mark(found: Results) -> None:
+    (axes,) = figures.reward_ratio(found).axes
+    bars = [c for c in axes.containers if isinstance(c, matplotlib.container.ErrorbarContainer)]
+    assert [bar.get_label() for bar in bars] == ["refresh", "contrast", "linucb"]
+    heights = []
+    for bar in bars:
+        mark, _, (lines,) = bar.lines
+        assert mark is not None
+        heights.append(np.asarray(mark.get_ydata()))
+        for s, segment in enumerate(lines.get_segments()):
+            known = student(found.values(s, str(bar.get_label()), "reward_ratio"))
+            assert segment[:, 0] == pytest.approx([known.low, known.high])
+    for s, row in enumerate(np.transpose(heights)):
+        assert len(set(row)) == len(bars)
+        assert np.all(np.abs(row - s) < 0.45)  # in its own band, off the frame
+    assert axes.get_ylim() == (1.5, -0.5)
+
+
+def test_the_legend_shows_line_and_marker(found: Results) -> None:
+    (axes,) = figures.cumulative_fallback(found, 0).axes
+    legend = axes.get_legend()
+    assert legend is not None
+    shown = [h for h in legend.legend_handles if isinstance(h, matplotlib.lines.Line2D)]
+    assert [h.get_marker() for h in shown] == ["D", "s", "x"]
+    assert all(h.get_linestyle() != "None" for h in shown)
+
+
+def test_labels_are_short(paper: Results, found: Results) -> None:
+    assert brief(paper, 1) == r"diverse, $\rho$ 0.15, $\sigma$ 0.1, $R_0$ 0.5"
+    assert brief(paper, 1, without="reserve") == r"diverse, $\rho$ 0.15, $\sigma$ 0.1"
+    assert brief(found, 1) == "baseline"
+    settings = tuple(replace(s, source="$a$.csv", generator="file") for s in found.study.settings)
+    study = found.study.with_(settings=(found.study.settings[0], settings[1]), swept=("source", "rho"))
+    assert brief(replace(found, study=study), 1) == r"source \$a\$.csv"  # rho is one and the same
