@@ -47,7 +47,7 @@ def test_the_bar_says_so_until_the_first_chunk_and_counts_no_earlier_run() -> No
     report(1000, 2000)
     (task,) = bar.tasks
     assert (task.description, task.completed) == (f"mine ({COMPILING})", 1000)
-    for now, done in ((190.0, 1010), (191.0, 1020), (192.0, 1030)):
+    for now, done in ((120.0, 1010), (121.0, 1020), (122.0, 1030)):
         clock[0] = now
         report(done, 2000)
         assert task.description == "mine"
