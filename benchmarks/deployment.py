@@ -37,7 +37,7 @@ from c4b.deployment.store import Store
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 POLICIES = ("refresh", "reserve-c4b+")
-"""The paper's, and the default of deployments."""
+"""The paper's, for which the targets are, and the recommended one, whose arithmetic takes longer."""
 DIM, SIZE = 10, 20
 MODEL = LinearModel(dim=DIM, noise=0.1, norm_bound=1.0)
 BASELINE = np.full(DIM, 0.3)

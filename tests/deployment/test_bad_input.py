@@ -171,9 +171,9 @@ def test_contexts_are_not_remembered(sqlite_url: str) -> None:
     """Every caller chooses other keys; a cache of them would grow without bounds that matter."""
     with create(sqlite_url, limits=Limits(context_bytes=1000)) as dep:
         dep.decide([], BASELINE, context={"user": 1})
-        before = entries._sorted.cache_info().currsize
+        before = entries._remembered.cache_info().currsize
         for n in range(20):
             dep.decide([], BASELINE, context={f"key-{n}": n})
             with pytest.raises(PayloadTooLarge):
                 dep.decide([], BASELINE, context={f"{n}-{k}": 0 for k in range(1000)})
-        assert entries._sorted.cache_info().currsize == before
+        assert entries._remembered.cache_info().currsize == before

@@ -13,7 +13,6 @@ from c4b.cli.output import console
 from c4b.deployment import Deployment, export, migration
 from c4b.errors import InvalidInput
 from c4b.evidence.model import CONFIDENCES, LinearModel
-from c4b.policies.composition import RECOMMENDED
 
 app = typer.Typer(no_args_is_help=True, help="Create, drive, audit and export durable deployments.")
 
@@ -63,8 +62,8 @@ def create(
         float, typer.Option(help="Largest deviation of a mean reward from linearity.")
     ] = 0.0,
     policy: Annotated[
-        str, typer.Option(help="See `c4b policies`; refresh is the paper's.")
-    ] = RECOMMENDED,
+        str, typer.Option(help="See `c4b policies`; reserve-c4b+ is recommended.")
+    ] = "refresh",
     alpha: Annotated[
         float, typer.Option(help="Share of the baseline's reward that may be given up.")
     ] = 0.05,

@@ -85,10 +85,13 @@ def _listed(shapes: tuple[tuple[str, tuple[int, ...]], ...]) -> str:
     return _dump(shapes)
 
 
-def canonical(fields: Mapping[str, Any]) -> str:
-    """JSON with sorted keys and no spaces; the usual flat case without setting up an encoder."""
+def canonical(fields: Mapping[str, Any], ours: bool = True) -> str:
+    """JSON with sorted keys and no spaces; the usual flat case without setting up an encoder.
+
+    The order of keys is remembered, but not of those that are not ``ours``: anybody can make up more.
+    """
     parts = []
-    for name, start in _sorted(tuple(fields)):
+    for name, start in (_remembered if ours else _sorted)(tuple(fields)):
         value = fields[name]
         kind = type(value)
         if kind is str:
@@ -104,7 +107,9 @@ def canonical(fields: Mapping[str, Any]) -> str:
     return f"{{{','.join(parts)}}}"
 
 
-@lru_cache(256)
 def _sorted(names: tuple[str, ...]) -> list[tuple[str, str]]:
-    """Names in order, each with the text that begins its value; remembered, so for our own names only."""
+    """Names in order, each with the text that begins its value."""
     return [(name, f"{_quoted(name)}:") for name in sorted(names)]
+
+
+_remembered = lru_cache(256)(_sorted)

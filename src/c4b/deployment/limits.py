@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from typing import cast
 
 from c4b import _validate
+from c4b.deployment.entries import canonical
 from c4b.errors import InvalidInput, PayloadTooLarge
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -66,7 +67,7 @@ class Limits:
         if not _plain(value, 0):
             raise InvalidInput(argument, value, remedy)
         try:
-            text = _dump(value)
+            text = canonical(value, ours=False) if type(value) is dict else _dump(value)
         except ValueError as error:  # NaN, infinite
             raise InvalidInput(argument, value, remedy) from error
         self._at_most(argument, len(text), self.context_bytes, "bytes of JSON")

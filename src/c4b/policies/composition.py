@@ -97,9 +97,6 @@ latches=False)
         return ledgers.Account(alpha, reserve, baseline_nonnegative, kind, misspecification)
 
 
-RECOMMENDED = "reserve-c4b+"
-"""For new deployments."""
-
 _REGISTRY: dict[str, Composition] = {}
 
 

@@ -8,8 +8,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
-from c4b.policies.composition import RECOMMENDED
-
 Vector = list[float]
 Matrix = list[list[float]]
 
@@ -56,7 +54,7 @@ class Creation(Told):
     """A new deployment."""
 
     model: Model
-    policy: str = Field(RECOMMENDED, examples=["refresh"], description="See `c4b policies`.")
+    policy: str = Field("refresh", examples=["reserve-c4b+"], description="See `c4b policies`.")
     alpha: float = Field(0.05, gt=0, le=1, description="Fraction of the incumbent that may be risked.")
     reserve: float = Field(0.0, ge=0, description="Credit R0 given at the start.")
     baseline_nonnegative: bool = True
