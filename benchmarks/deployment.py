@@ -60,7 +60,7 @@ def bare_sqlite(url: str) -> tuple[Commit, Commit]:
     connection = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
-    connection.execute("PRAGMA wal_autocheckpoint=4000")  # as ours: nobody tidies up for the other
+    connection.execute("PRAGMA wal_autocheckpoint=2000")  # as ours: nobody tidies up for the other
     connection.execute("CREATE TABLE IF NOT EXISTS bare (id INTEGER PRIMARY KEY, content BLOB)")
 
     def alone(content: bytes) -> None:

@@ -44,6 +44,7 @@ class Session:
         self.configuration = configuration
         self.clock: Callable[[], float] = time.time
         self._every = snapshot_every
+        self._windows = configuration.outcome_timeout is not None
         self._state: State | None = None
         self._head: Head | None = None  # as of the last transaction that looked
         self._alone, self._trust = 0, TRUST
@@ -63,8 +64,7 @@ class Session:
         """Run ``action`` in one transaction, after closing the outcome windows that are due."""
         with self._turn:
             self.ready()
-            windows = self.configuration.outcome_timeout is not None
-            if windows and self._state is not None and overdue(self._state, self.now()):
+            if self._windows and self._state is not None and overdue(self._state, self.now()):
                 self._retried(self._transaction, Work.expire)
             return self._retried(self._transaction, action)
 

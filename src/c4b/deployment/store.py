@@ -286,7 +286,7 @@ def _prepare_sqlite(connection: Any, _: object) -> None:
     if mode != "wal":
         raise StoreUnavailable(f"the file system offers no write-ahead log (mode is {mode})")
     connection.execute("PRAGMA synchronous=FULL")
-    connection.execute("PRAGMA wal_autocheckpoint=4000")  # 16 MB: a checkpoint costs two more fsyncs
+    connection.execute("PRAGMA wal_autocheckpoint=2000")  # 8 MB: a checkpoint takes 10 ms
     connection.execute("PRAGMA fullfsync=ON")  # macOS: fsync alone leaves data in the drive
 
 
