@@ -193,14 +193,22 @@ class OracleSet:
         return max(-self._minimum(minus_bound), -self.norm_bound * float(np.linalg.norm(v)))
 
 
+def _constraint(M: Array, q: Array, r: float) -> dict[str, Any]:
+    """r - theta'M theta + 2 q'theta >= 0 with its gradient, brought to a common scale."""
+    k = 1.0 / (1.0 + float(np.linalg.norm(M)))
+
+    def slack(t: Array) -> float:
+        return float(k * (r - t @ M @ t + 2.0 * q @ t))
+
+    def slope(t: Array) -> Array:
+        return np.asarray(2.0 * k * (q - M @ t))
+
+    return {"type": "ineq", "fun": slack, "jac": slope}
+
+
 def _infimum(v: Array, forms: Sequence[tuple[Array, Array, float]]) -> float:
     """min v'theta with theta'M theta - 2 q'theta <= r for every (M, q, r), by SLSQP from 0."""
-    constraints: list[Any] = []
-    for M, q, r in forms:
-        k = 1.0 / (1.0 + float(np.linalg.norm(M)))  # to a common scale
-        slack = lambda t, M=M, q=q, r=r, k=k: k * (r - t @ M @ t + 2.0 * q @ t)  # noqa: E731
-        slope = lambda t, M=M, q=q, k=k: 2.0 * k * (q - M @ t)  # noqa: E731
-        constraints.append({"type": "ineq", "fun": slack, "jac": slope})
+    constraints: list[Any] = [_constraint(*form) for form in forms]
     unit = v / max(float(np.linalg.norm(v)), 1e-300)
     objective: Any = {"fun": lambda t: float(unit @ t), "jac": lambda t: unit, "method": "SLSQP"}
     tight: Any = {"ftol": 1e-15, "maxiter": 1000}

@@ -93,7 +93,7 @@ def test_sqlite_reads_no_journal_from_end_to_end(sqlite_url: str) -> None:
     """Every query finds its rows by an index, whatever the length of its list."""
     create(sqlite_url).close()
     connection = sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))
-    dialect = sqlite.dialect(paramstyle="named")  # type: ignore[no-untyped-call]
+    dialect = sqlite.dialect(paramstyle="named")  # type: ignore[no-untyped-call]  # SQLAlchemy's
     one: dict[str, Any] = {"row": 1, "place": 1, "request": "r", "first": 1, "last": 1, "count": 1}
     for statement, index in (
         (journal._AT, "PRIMARY KEY (rowid=?)"),
@@ -120,7 +120,7 @@ def test_bad_pages(url: str) -> None:
         for wrong in ("other-1", "shop-01", "shop", True, 1.5):
             for argument in ("after", "before"):
                 with pytest.raises(UnknownDecision, match=argument):
-                    dep.decisions(**{argument: wrong})  # type: ignore[arg-type]
+                    dep.decisions(**{argument: wrong})  # type: ignore[arg-type]  # wrong on purpose
         for call, argument, value in (
             (dep.decisions, "limit", 0),
             (dep.decisions, "newest", 1),
@@ -130,7 +130,7 @@ def test_bad_pages(url: str) -> None:
             (dep.pending, "limit", True),
         ):
             with pytest.raises(InvalidInput, match=argument):
-                call(**{argument: value})  # type: ignore[operator]
+                call(**{argument: value})  # type: ignore[operator]  # wrong on purpose
 
 
 @pytest.mark.parametrize(

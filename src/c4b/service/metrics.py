@@ -60,7 +60,7 @@ class Meter:
         registry = self.registry
         if "PROMETHEUS_MULTIPROC_DIR" in os.environ:  # several workers: add up what all of them saw
             registry = CollectorRegistry()
-            MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+            MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # of prometheus_client
         deployments = CollectorRegistry()
         deployments.register(_Deployments(states))
         return generate_latest(registry) + generate_latest(deployments)
