@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from c4b.study.engine import METRICS
-from c4b.study.plan import Method, Setting, Study
-from c4b.study.simulate import simulate
-from c4b.study.statistics import binomial_upper
+from c4b.study.engine.chunk import simulate
+from c4b.study.engine.episode import METRICS
+from c4b.study.results.statistics import binomial_upper
+from c4b.study.spec.plan import Method, Setting, Study
 
 METHODS = (
     Method("refresh, mixture", "refresh", "mixture"),

@@ -31,8 +31,8 @@ import numpy as np
 import psycopg
 
 from c4b import Deployment, LinearModel
-from c4b.deployment.journal import Journal
-from c4b.deployment.store import Store
+from c4b.journal.journal import Journal
+from c4b.journal.sql_store import Store
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -227,7 +227,7 @@ def opening(folder: Path, entries: int, repetitions: int) -> dict[str, Any]:
 def postgresql() -> Iterator[str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        from servers import Server  # noqa: PLC0415 (from tests/, and only for this store)
+        from support.postgres_server import Server  # noqa: PLC0415 (from tests/, and only for this store)
     with tempfile.TemporaryDirectory(prefix="c4b-pg-", ignore_cleanup_errors=True) as folder:
         server = Server(Path(folder) / "data")
         try:

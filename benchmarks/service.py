@@ -33,9 +33,9 @@ from starlette.concurrency import run_in_threadpool
 
 from c4b import Deployment, LinearModel
 from c4b.service import app as service
-from c4b.service import logs
-from c4b.service import messages as m
-from c4b.service.access import behind
+from c4b.service import schemas as m
+from c4b.service.authorization import behind
+from c4b.service.monitoring import request_log as logs
 from c4b.service.settings import VARIABLE, Settings
 from c4b.service.tokens import Scope
 
@@ -73,7 +73,7 @@ def serve(store: str, port: int, size: int) -> None:
     uvicorn.run(
         app,
         port=port,
-        http="c4b.service.protocol:PatientProtocol",
+        http="c4b.service.serving.http_protocol:PatientProtocol",
         ws="none",
         timeout_keep_alive=60,  # connections wait while the other side has its block
         access_log=False,

@@ -18,9 +18,10 @@ from pathlib import Path
 
 import numpy as np
 
-from c4b.study import files, run
-from c4b.study.plan import Method, Setting, Study
-from c4b.study.simulate import simulate
+from c4b.study.engine import run
+from c4b.study.engine.chunk import simulate
+from c4b.study.spec import study_file as files
+from c4b.study.spec.plan import Method, Setting, Study
 
 
 def numpy_linucb_episode(rng: np.random.Generator) -> float:

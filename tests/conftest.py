@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from hypothesis import settings
 
-from servers import Server
+from support.postgres_server import Server
 
 settings.register_profile("c4b", derandomize=True, deadline=None, max_examples=60, database=None)
 settings.load_profile("c4b")

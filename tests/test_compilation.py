@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from c4b import _jit
+from c4b import _jit, _sources
+from c4b.study.spec import identity
 
 LOOK = """
 import sys
@@ -52,24 +53,57 @@ def test_whether_a_kernel_is_compiled_is_known_before_it_is_called(tmp_path: Pat
     run(f"{start}assert is_compiled(clipped) and not clipped.signatures", tmp_path)  # from the cache
 
 
-def test_an_edit_of_any_file_starts_a_new_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the package that the fingerprints are taken from."""
+    package = tmp_path / "c4b"
+    shutil.copytree(_sources.PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(_sources, "PACKAGE", package)
+    return package
+
+
+def kernels() -> str:
+    return _sources.digest(_jit.kernel_files())
+
+
+def results() -> str:
+    identity.code.cache_clear()
+    return identity.code()
+
+
+def edited(path: Path) -> None:
+    with open(path, "a", encoding="utf-8") as file:
+        file.write("\n")
+
+
+@pytest.mark.parametrize(
+    "name", ["evidence/bounds.py", "policies/compiled_round.py", "_shaped_view.py", "errors.py"]
+)
+def test_an_edit_of_any_file_that_kernels_use_starts_a_new_cache(copied: Path, name: str) -> None:
     """Numba looks at one file only; a kernel inlines others. See c4b._jit."""
-    assert Path(_jit.CACHE_FOLDER).name == f"c4b-{_jit._source_fingerprint()}"
-    shutil.copytree(_jit._PACKAGE, tmp_path / "c4b", ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(_jit, "_PACKAGE", tmp_path / "c4b")
-    seen = {_jit._source_fingerprint()}
-    assert seen == {Path(_jit.CACHE_FOLDER).name.removeprefix("c4b-")}
-    for name in ("evidence/bounds.py", "policies/round.py", "errors.py"):
-        with open(tmp_path / "c4b" / name, "a") as file:
-            file.write("\n")
-        seen.add(_jit._source_fingerprint())
-    assert len(seen) == 4
+    assert Path(_jit.CACHE_FOLDER).name == f"c4b-{kernels()}"
+    edited(copied / name)
+    assert Path(_jit.CACHE_FOLDER).name != f"c4b-{kernels()}"
 
 
-def test_rooms_outside_the_fingerprint_have_no_kernels() -> None:
-    package = Path(_jit.__file__).parent
-    for room in _jit.WITHOUT_KERNELS:
-        for path in (package / room).rglob("*.py"):
-            text = path.read_text()
-            assert "_jit" not in text, path
-            assert "numba" not in text, path
+@pytest.mark.parametrize("name", ["study/report/style.py", "service/routes.py", "cli/main.py"])
+def test_an_edit_elsewhere_keeps_cache_and_results(copied: Path, name: str) -> None:
+    before = kernels(), results()
+    edited(copied / name)
+    assert (kernels(), results()) == before
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "study/spec/plan.py",
+        "_shaped_view.py",
+        "_jit.py",
+        "study/world/draws.py",
+        "ledger/ledger_kernels.py",
+    ],
+)
+def test_an_edit_of_what_runs_an_episode_is_another_study(copied: Path, name: str) -> None:
+    before = results()
+    edited(copied / name)
+    assert results() != before

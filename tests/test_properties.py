@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import c4b
-from cone import by_cone_solver
-from duel import CONFIDENCES, GATED, METHODS, history
-from inside import inside
-from oracle import minimum_reserve_by_search, random_stream
-from oracle_sets import Array
+from support.conic_solver import by_cone_solver
+from support.evidence_internals import inside
+from support.oracle import minimum_reserve_by_search, random_stream
+from support.oracle_comparison import CONFIDENCES, GATED, METHODS, history
+from support.oracle_sets import Array
 
 seeds = st.integers(0, 2**32 - 1)
 dims = st.integers(1, 6)

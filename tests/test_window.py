@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from c4b._jit import kernel
-from c4b._window import window
+from c4b._shaped_view import window
 
 
 @kernel

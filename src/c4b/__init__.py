@@ -14,8 +14,8 @@ from c4b.ledger import minimum_reserve
 from c4b.policies import Composition, Decision, Explanation, Policy
 
 if TYPE_CHECKING:
+    from c4b.client.client import Client
     from c4b.deployment import Deployment
-    from c4b.service.client import Client
 
 __version__ = "0.1.0"
 
@@ -44,7 +44,7 @@ def __getattr__(name: str) -> Any:
 
         return Deployment
     if name == "Client":
-        from c4b.service.client import Client  # noqa: PLC0415 (an optional extra)
+        from c4b.client.client import Client  # noqa: PLC0415 (an optional extra)
 
         return Client
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,12 +2,12 @@
 
 Numba's own cache looks only at the file a function is written in. A kernel inlines kernels of other
 files, so an edit there would leave old machine code in use: a certificate computed by code that is no
-longer in the source. Here the cache folder is named after the content of every file of the package that
-kernels can be in, so any edit there starts a new cache.
+longer in the source. Here the cache folder is named after the content of every file that holds a kernel
+and of every module that such a file imports: an edit there starts a new cache, other edits do not.
 """
 
-import hashlib
 import os
+import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -17,30 +17,26 @@ import numba
 from numba import types
 from numba.extending import intrinsic
 
+from c4b import _sources as sources
+
 F = TypeVar("F", bound=Callable[..., object])
 
-_PACKAGE = Path(__file__).parent
-WITHOUT_KERNELS = ("cli", "service")
-"""Rooms that no kernel lives in or calls up to."""
+_DECORATED = re.compile(r"^(?:@|\w+ = )(?:kernel|inlined|allocating)\b", re.M)
 
 
-def _source_fingerprint() -> str:
-    digest = hashlib.sha256()
-    for path in sorted(_PACKAGE.rglob("*.py")):
-        if path.relative_to(_PACKAGE).parts[0] in WITHOUT_KERNELS:
-            continue
-        digest.update(str(path.relative_to(_PACKAGE)).encode())
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
+def kernel_files() -> list[Path]:
+    """The files with kernels in them, and all modules of this package that those import."""
+    every = sources.PACKAGE.rglob("*.py")
+    return sources.closure(p for p in every if _DECORATED.search(p.read_text(encoding="utf-8")))
 
 
 def _cache_folder() -> str:
     """Beside the package if it can be written, else in the user's or the machine's temporary space."""
-    name = f"c4b-{_source_fingerprint()}"
+    name = f"c4b-{sources.digest(kernel_files())}"
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     if chosen:
         return str(Path(chosen) / name)
-    beside = _PACKAGE / "__pycache__"
+    beside = sources.PACKAGE / "__pycache__"
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     for parent in (beside, home / "reserve-c4b"):
         try:

@@ -8,8 +8,8 @@ import pytest
 
 import c4b
 from c4b import errors
-from duel import CONFIDENCES, history
-from oracle_sets import Array, OracleSet
+from support.oracle_comparison import CONFIDENCES, history
+from support.oracle_sets import Array, OracleSet
 
 Certificate = Callable[..., Array]
 FUNCTIONS: tuple[Certificate, ...] = (

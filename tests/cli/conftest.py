@@ -1,6 +1,6 @@
 import pytest
 
-from small import Call
+from support.small_studies import Call
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from c4b.cli.output import COMPILING
-from c4b.study import published
-from small import TOML, Call, study_file
+from c4b.study.results import published
+from support.small_studies import TOML, Call, study_file
 
 COMMANDS = [[], ["reproduce"], ["policies"], ["study"],
             *(["study", name] for name in ("run", "init", "report", "compare"))]  # fmt: skip

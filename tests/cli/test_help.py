@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from c4b.cli.main import app
-from small import Call
+from support.small_studies import Call
 
 
 def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from c4b.study import files
-from c4b.study.run import run
-from small import start, study_file
+from c4b.study.engine.run import run
+from c4b.study.spec import study_file as files
+from support.small_studies import start, study_file
 
 LONG = """
 name = "long"

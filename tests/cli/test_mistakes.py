@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from small import TOML, Call, study_file
+from support.small_studies import TOML, Call, study_file
 
 
 def failed(c4b: Call, *arguments: object) -> str:

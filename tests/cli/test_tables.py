@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from c4b.cli import output, tables
-from small import TOML, Call, study_file
+from c4b.cli import console_tables as tables
+from c4b.cli import output
+from support.small_studies import TOML, Call, study_file
 
 WIDTHS = (60, 80, 100, 200)
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")

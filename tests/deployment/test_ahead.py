@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from c4b import Deployment
-from c4b.deployment import session
-from c4b.deployment.journal import Journal
-from c4b.deployment.store import Store, Unacknowledged
+from c4b.deployment import transactor as session
 from c4b.errors import ContradictoryOutcome, NoSafeAction, SchemaVersion, StoreUnavailable
-from shop import BASELINE, create, in_agreement, outcome, rivals, sql, trade
+from c4b.journal.journal import Journal
+from c4b.journal.sql_store import Store, Unacknowledged
+from support.shop_world import BASELINE, create, in_agreement, outcome, rivals, sql, trade
 
 
 def alone(dep: Deployment, seed: int = 50) -> None:

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from c4b import Deployment, LinearModel, policies
-from c4b.deployment.entries import GENESIS, Entry, pack
-from c4b.deployment.precise import PreciseSet, Sums
-from c4b.deployment.reckoning import ConfidenceSet
-from c4b.deployment.session import found
+from c4b.deployment.audit.exact import PreciseSet, Sums
+from c4b.deployment.audit.recompute import ConfidenceSet
+from c4b.deployment.transactor import found
 from c4b.evidence import CONFIDENCES
-from shop import BASELINE, MODEL, create, outcome, rivals, sql, trade
+from c4b.journal.entries import GENESIS, Entry, pack
+from support.shop_world import BASELINE, MODEL, create, outcome, rivals, sql, trade
 
 POLICIES = ["separate", "contrast", "refresh", "revalue", "revalue-f", "linucb", *policies.names()[6:]]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from c4b import Deployment
-from c4b.deployment import Limits, entries
+from c4b.deployment import Limits
 from c4b.errors import (
     C4BError,
     InvalidInput,
@@ -19,7 +19,8 @@ from c4b.errors import (
     UnknownDecision,
     UnknownName,
 )
-from shop import BASELINE, MODEL, create, in_agreement, trade
+from c4b.journal import entries
+from support.shop_world import BASELINE, MODEL, create, in_agreement, trade
 
 X = [[1.0, 0.1, 0.0]]
 nested: list[Any] = []

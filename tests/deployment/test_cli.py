@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from c4b.cli import main as cli
-from shop import create, sql, trade
+from support.shop_world import create, sql, trade
 
 
 @pytest.fixture

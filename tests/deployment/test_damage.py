@@ -12,7 +12,7 @@ import pytest
 
 from c4b import Deployment
 from c4b.errors import C4BError, JournalCorrupt, SchemaVersion, StoreUnavailable
-from shop import BASELINE, create, in_agreement, sql, trade
+from support.shop_world import BASELINE, create, in_agreement, sql, trade
 
 DAMAGE: dict[str, list[str]] = {
     "a flipped byte in a payload": ["UPDATE c4b_journal SET payload = {flipped} WHERE seq = 12"],

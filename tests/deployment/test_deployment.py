@@ -21,7 +21,7 @@ from c4b.errors import (
     UnknownDecision,
     UnknownDeployment,
 )
-from shop import BASELINE, MODEL, create, in_agreement, outcome, rivals, seen, trade
+from support.shop_world import BASELINE, MODEL, create, in_agreement, outcome, rivals, seen, trade
 
 
 def test_it_decides_exactly_as_a_policy_does(url: str) -> None:

@@ -15,11 +15,23 @@ import psycopg
 import pytest
 
 from c4b import Deployment
-from c4b.deployment.journal import Journal
-from c4b.deployment.replay import same_bits
+from c4b.deployment.state import same_bits
 from c4b.errors import StoreUnavailable
-from servers import Server
-from shop import BASELINE, create, fork, in_agreement, outcome, replayed, rivals, seen, sql, trade, waited
+from c4b.journal.journal import Journal
+from support.postgres_server import Server
+from support.shop_world import (
+    BASELINE,
+    create,
+    fork,
+    in_agreement,
+    outcome,
+    replayed,
+    rivals,
+    seen,
+    sql,
+    trade,
+    waited,
+)
 
 KILLS, BATCH = 200, 20
 """SIGKILLs on each store, and how many of them one deployment has to survive."""
@@ -322,7 +334,7 @@ def test_an_interrupted_call_leaves_a_sound_object(url: str, monkeypatch: pytest
 def test_a_writer_that_waits_too_long_gives_up(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with create(url) as one:
         trade(one, 2)
-        monkeypatch.setattr("c4b.deployment.store.WAIT", 1)
+        monkeypatch.setattr("c4b.journal.sql_store.WAIT", 1)
         three = Deployment.open(url, "shop")
         with one._session.store.writing() as transaction:
             Journal.find(transaction, "shop", lock=True)

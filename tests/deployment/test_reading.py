@@ -13,13 +13,16 @@ import pytest
 from sqlalchemy.dialects import sqlite
 
 from c4b import Deployment
-from c4b.deployment import course, export, journal, snapshot, work
-from c4b.deployment.entries import GENESIS, pack
-from c4b.deployment.records import Point
-from c4b.deployment.replay import same_bits
-from c4b.deployment.session import found
+from c4b.deployment import commands as work
+from c4b.deployment import downsampled_series as course
+from c4b.deployment import export, snapshot
+from c4b.deployment.queries import Point
+from c4b.deployment.state import same_bits
+from c4b.deployment.transactor import found
 from c4b.errors import InvalidInput, JournalCorrupt, NoSafeAction, UnknownDecision
-from shop import BASELINE, create, in_agreement, replayed, rivals, seen, sql, trade
+from c4b.journal import journal
+from c4b.journal.entries import GENESIS, pack
+from support.shop_world import BASELINE, create, in_agreement, replayed, rivals, seen, sql, trade
 
 # -- pages -------------------------------------------------------------------------------------
 

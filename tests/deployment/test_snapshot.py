@@ -9,9 +9,9 @@ import pytest
 
 from c4b import Deployment
 from c4b.deployment import snapshot
-from c4b.deployment.entries import Entry, canonical, pack
-from c4b.deployment.replay import State, same_bits
-from shop import BASELINE, create, in_agreement, replayed, rivals, seen, sql, trade
+from c4b.deployment.state import State, same_bits
+from c4b.journal.entries import Entry, canonical, pack
+from support.shop_world import BASELINE, create, in_agreement, replayed, rivals, seen, sql, trade
 
 
 @pytest.mark.parametrize("every", [1, 7, 50])

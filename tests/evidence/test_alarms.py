@@ -5,10 +5,10 @@ import pytest
 from scipy import stats
 
 import c4b
-from c4b.evidence import statistics
-from c4b.evidence.statistics import ALARM_LEVEL, EMPTY_SET, RESIDUALS, absorb
-from inside import inside
-from oracle_sets import Array
+from c4b.evidence import ellipsoids as statistics
+from c4b.evidence.ellipsoids import ALARM_LEVEL, EMPTY_SET, RESIDUALS, absorb
+from support.evidence_internals import inside
+from support.oracle_sets import Array
 
 NOISES = ("gaussian", "rademacher")
 

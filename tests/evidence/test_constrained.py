@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import c4b
-from cone import ball, infimum
-from duel import history
-from inside import inside
-from oracle_sets import Array, OracleSet, infimum_over_constrained_set
+from support.conic_solver import ball, infimum
+from support.evidence_internals import inside
+from support.oracle_comparison import history
+from support.oracle_sets import Array, OracleSet, infimum_over_constrained_set
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import c4b
-from cone import by_cone_solver
-from duel import CONFIDENCES, close, history
-from oracle_sets import infimum_over_ellipsoid
+from support.conic_solver import by_cone_solver
+from support.oracle_comparison import CONFIDENCES, close, history
+from support.oracle_sets import infimum_over_ellipsoid
 
 
 @pytest.mark.parametrize("confidence", CONFIDENCES)

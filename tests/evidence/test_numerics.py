@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import c4b
-from c4b.evidence import statistics
-from duel import CONFIDENCES, history
-from inside import inside
-from oracle_sets import OracleSet
+from c4b.evidence import ellipsoids as statistics
+from support.evidence_internals import inside
+from support.oracle_comparison import CONFIDENCES, history
+from support.oracle_sets import OracleSet
 
 
 def test_trap_inverse_started_at_lambda_identity() -> None:

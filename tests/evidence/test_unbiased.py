@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import c4b
-from c4b.evidence import statistics
+from c4b.evidence import ellipsoids as statistics
 from c4b.evidence.bounds import contains
 from c4b.evidence.model import UNBIASED_RIDGE
-from cone import ball, infimum
-from duel import history
-from inside import inside
-from oracle_sets import Array, OracleSet, infimum_over_constrained_set
+from support.conic_solver import ball, infimum
+from support.evidence_internals import inside
+from support.oracle_comparison import history
+from support.oracle_sets import Array, OracleSet, infimum_over_constrained_set
 
 seeds = st.integers(0, 2**32 - 1)
 

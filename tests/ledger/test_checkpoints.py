@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import c4b
-from c4b.ledger import kernels
-from cone import Quadratic, ball, ellipsoid, infimum
-from duel import ALL_CONFIDENCES, ALL_GATED, history
-from inside import inside
-from oracle import random_stream
-from oracle_sets import Array
+from c4b.ledger import ledger_kernels as kernels
+from support.conic_solver import Quadratic, ball, ellipsoid, infimum
+from support.evidence_internals import inside
+from support.oracle import random_stream
+from support.oracle_comparison import ALL_CONFIDENCES, ALL_GATED, history
+from support.oracle_sets import Array
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import c4b
-from c4b.evidence import statistics
-from c4b.ledger import kernels
+from c4b.evidence import ellipsoids as statistics
+from c4b.ledger import ledger_kernels as kernels
 
 MODEL = c4b.LinearModel(2, 0.1, 1.0)
 ACCOUNT = kernels.Account(0.25, 0.5, True, kernels.JOINT, 0.0)

@@ -10,7 +10,7 @@ import pytest
 
 import c4b
 from c4b import errors
-from duel import METHODS, history
+from support.oracle_comparison import METHODS, history
 
 MODEL = c4b.LinearModel(2, 0.1, 1.0)
 GOOD, BASE = [[1.0, 0.1]], [1.0, 0.0]

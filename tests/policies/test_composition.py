@@ -8,7 +8,7 @@ import pytest
 import c4b
 from c4b import errors
 from c4b.policies import composition
-from duel import METHODS
+from support.oracle_comparison import METHODS
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import c4b
-from duel import GATED, METHODS
-from inside import inside
+from support.evidence_internals import inside
+from support.oracle_comparison import GATED, METHODS
 
 POOL, BASELINE = [[0.5], [1.0], [1.1]], [1.0]
 

@@ -6,10 +6,10 @@ import pytest
 
 import c4b
 from c4b.evidence.bounds import contains
-from c4b.evidence.statistics import views
-from duel import ALL_CONFIDENCES, ALL_GATED, history
-from oracle import random_stream
-from oracle_sets import Array
+from c4b.evidence.ellipsoids import views
+from support.oracle import random_stream
+from support.oracle_comparison import ALL_CONFIDENCES, ALL_GATED, history
+from support.oracle_sets import Array
 
 ROUNDS = 70  # checkpoints are thinned out twice
 

@@ -67,7 +67,7 @@ INTERRUPTED = """
 import signal
 import numpy as np
 import c4b
-from c4b.ledger import kernels
+from c4b.ledger import ledger_kernels as kernels
 
 class Timeout(Exception):
     pass

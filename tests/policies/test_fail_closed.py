@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import c4b
-from duel import GATED, METHODS, close, history
-from inside import inside
-from oracle_sets import Array
+from support.evidence_internals import inside
+from support.oracle_comparison import GATED, METHODS, close, history
+from support.oracle_sets import Array
 
 
 def seasoned(name: str, **kwargs: float) -> c4b.Policy:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import c4b
-from duel import GATED
+from support.oracle_comparison import GATED
 
 W = (0.1 * math.sqrt(math.log(100.0) + 2.0 * math.log(20.0)) + 1.0) / 10.0
 LOW, HIGH = 0.99 - W, 0.99 + W  # 0.85745, 1.12255: the baseline's interval

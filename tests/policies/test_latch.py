@@ -7,7 +7,7 @@ import pytest
 
 import c4b
 from c4b import errors
-from duel import ALL_METHODS
+from support.oracle_comparison import ALL_METHODS
 
 MODEL = c4b.LinearModel(2, 0.1, 1.0)
 GOOD, BASELINE = [[1.2, 0.1], [1.1, -0.1]], [1.0, 0.0]

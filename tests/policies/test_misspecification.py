@@ -5,11 +5,11 @@ import pytest
 
 import c4b
 from c4b.evidence.bounds import contains
-from c4b.evidence.statistics import views
-from duel import ALL_CONFIDENCES, ALL_GATED, ALL_METHODS, history
-from inside import inside
-from oracle import random_stream
-from oracle_sets import Array
+from c4b.evidence.ellipsoids import views
+from support.evidence_internals import inside
+from support.oracle import random_stream
+from support.oracle_comparison import ALL_CONFIDENCES, ALL_GATED, ALL_METHODS, history
+from support.oracle_sets import Array
 
 ALPHA = 0.2
 

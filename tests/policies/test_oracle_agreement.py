@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import c4b
-from duel import ALL_CONFIDENCES, ALL_METHODS, Duel, history
-from oracle import random_stream
+from support.oracle import random_stream
+from support.oracle_comparison import ALL_CONFIDENCES, ALL_METHODS, Duel, history
 
 
 def run(

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import c4b
+from c4b.policies.compiled_round import MARGIN, ROWS, SCORE, choose
 from c4b.policies.composition import SCORES, SELECTIONS
-from c4b.policies.round import MARGIN, ROWS, SCORE, choose
-from duel import history
-from oracle import random_stream
+from support.oracle import random_stream
+from support.oracle_comparison import history
 
 
 def pick(scores: list[float], margins: list[float], least: float, propose: bool = False) -> int:

@@ -9,8 +9,8 @@ import pytest
 
 import c4b
 from c4b.policies import state_file
-from duel import ALL_CONFIDENCES, METHODS, history
-from oracle import random_stream
+from support.oracle import random_stream
+from support.oracle_comparison import ALL_CONFIDENCES, METHODS, history
 
 
 def halfway(

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import c4b
-from duel import CONFIDENCES, GATED
-from oracle_sets import Array
+from support.oracle_comparison import CONFIDENCES, GATED
+from support.oracle_sets import Array
 
 ROUNDS = 150
 CARRIED = ("separate", "contrast", "refresh")  # revalue's bank may fall below 0; its truth may not

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from c4b.service import tokens
-from guarded import BODY, ROUND, Guarded
-from serving import Service, serving
+from support.service_process import Service, serving
+from support.token_service import BODY, ROUND, Guarded
 
 _numbers = itertools.count()
 

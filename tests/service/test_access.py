@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 import pytest
 
-import wire
 from c4b.deployment import Deployment
-from guarded import BODY, ROUND, Guarded
+from support import raw_http as wire
+from support.token_service import BODY, ROUND, Guarded
 
 PUBLIC, READ, DECIDE, ADMIN = "public", "read", "decide", "admin"
 

@@ -12,8 +12,8 @@ import pytest
 
 import c4b
 from c4b.errors import AddressUnavailable
-from c4b.service import address
-from serving import C4B, Service, free_port, serving
+from c4b.service.serving import listen_address as address
+from support.service_process import C4B, Service, free_port, serving
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from c4b.deployment import Deployment
-from serving import Service
+from support.service_process import Service
 
 BODY = {"model": {"dim": 2, "noise": 0.1, "norm_bound": 1.0}, "alpha": 0.1, "reserve": 2.0}
 ROUND = {"candidates": [[1.0, 0.1], [1.0, -0.3]], "baseline": [1.0, 0.0], "context": {"user": "u-1"}}

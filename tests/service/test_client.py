@@ -14,8 +14,8 @@ import pytest
 
 import c4b
 from c4b import errors
-from c4b.service import client as module
-from serving import Service, free_port, serving
+from c4b.client import client as module
+from support.service_process import Service, free_port, serving
 
 MODEL = c4b.LinearModel(dim=2, noise=0.1, norm_bound=1.0)
 POOL = np.array([[1.0, 0.1], [1.0, -0.3]])

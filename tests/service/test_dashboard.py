@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect
+from service.browser import PHONE, chromium, crowded, faint, nameless, too_wide, witness
 
 import c4b.service
-from service.browser import PHONE, chromium, crowded, faint, nameless, too_wide, witness
-from serving import Service, serving
+from support.service_process import Service, serving
 
 if TYPE_CHECKING:
     from service.conftest import Guarded

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 
-from serving import C4B, free_port
+from support.service_process import C4B, free_port
 
 
 def test_demo(tmp_path: Path) -> None:

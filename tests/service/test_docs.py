@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from c4b.service import grafana, problems, routes
-from serving import Service, serving
+from c4b.service import problems, routes
+from c4b.service.monitoring import grafana
+from support.service_process import Service, serving
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/operating.md").read_text()

@@ -14,7 +14,7 @@ from hypothesis.errors import Unsatisfiable
 from requests import Session
 from schemathesis import APIOperation, Case, GenerationMode, Response, checks
 
-from guarded import BODY, ROUND, Guarded
+from support.token_service import BODY, ROUND, Guarded
 
 EXAMPLES = 3
 """Of each operation and mode, beside the systematic ones."""

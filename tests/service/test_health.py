@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from c4b.deployment import Status
-from c4b.service.health import light
+from c4b.service.monitoring.health import light
 
 GOOD = Status(
     name="shop",

@@ -16,10 +16,10 @@ import httpx
 import psycopg
 import pytest
 
-import wire
-from guarded import BODY, ROUND
-from servers import Server
-from serving import Service, serving
+from support import raw_http as wire
+from support.postgres_server import Server
+from support.service_process import Service, serving
+from support.token_service import BODY, ROUND
 
 AT = "/v1/deployments/shop"
 JSON = {"Content-Type": "application/json"}

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-import wire
-from serving import Service
+from support import raw_http as wire
+from support.service_process import Service
 
 Lines = Callable[[str], list[dict[str, Any]]]
 

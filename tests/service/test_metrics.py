@@ -10,11 +10,11 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from c4b.service import grafana
-from c4b.service.metrics import CONTENT_TYPE
-from guarded import BODY, ROUND
-from serving import Service
-from small import Call
+from c4b.service.monitoring import grafana
+from c4b.service.monitoring.metrics import CONTENT_TYPE
+from support.service_process import Service
+from support.small_studies import Call
+from support.token_service import BODY, ROUND
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from c4b.service.server import creation
-from serving import C4B, free_port, serving
-from small import Call
+from c4b.service.serving.server import creation
+from support.service_process import C4B, free_port, serving
+from support.small_studies import Call
 
 
 @pytest.fixture

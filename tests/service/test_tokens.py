@@ -15,14 +15,14 @@ import httpx
 import pytest
 from sqlalchemy import create_engine, text
 
-from c4b.deployment.store import Store
 from c4b.errors import InvalidInput, StoreUnavailable, UnknownName
+from c4b.journal.sql_store import Store
 from c4b.service import tokens
-from c4b.service.server import check_host
+from c4b.service.serving.server import check_host
 from c4b.service.tokens import FRESH, Gatekeeper, Scope
-from guarded import Guarded
-from serving import C4B, Service, free_port, serving
-from small import Call
+from support.service_process import C4B, Service, free_port, serving
+from support.small_studies import Call
+from support.token_service import Guarded
 
 
 @pytest.fixture

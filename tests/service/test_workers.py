@@ -17,7 +17,7 @@ import pytest
 
 import c4b
 from c4b.errors import ServiceUnavailable
-from serving import Service, serving
+from support.service_process import Service, serving
 
 MODEL = c4b.LinearModel(dim=3, noise=0.1, norm_bound=1.0)
 BASELINE = [1.0, 0.0, 0.0]

@@ -2,9 +2,10 @@
 
 import pytest
 
-from c4b.study import artefacts, files
-from c4b.study.results import Results
-from c4b.study.run import run
+from c4b.study.engine.run import run
+from c4b.study.report import artefacts
+from c4b.study.results.results import Results
+from c4b.study.spec import study_file as files
 
 
 @pytest.fixture(scope="session")

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 from c4b.errors import InvalidInput
-from c4b.study import files, identity
-from c4b.study.cluster import ClusterLost
-from c4b.study.run import run
-from small import TOML, small_study, study_file
+from c4b.study.engine.cluster import ClusterLost
+from c4b.study.engine.run import run
+from c4b.study.spec import identity
+from c4b.study.spec import study_file as files
+from support.small_studies import TOML, small_study, study_file
 
 distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("ignore")  # a killed worker makes its nanny complain

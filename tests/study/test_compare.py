@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from c4b.study.compare import about, differences
-from c4b.study.results import NoResults, Results
-from c4b.study.run import run
-from small import small_study
+from c4b.study.engine.run import run
+from c4b.study.results.compare import about, differences
+from c4b.study.results.results import NoResults, Results
+from support.small_studies import small_study
 
 STUDY = small_study(("contrast", "refresh"), episodes=20)
 

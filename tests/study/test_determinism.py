@@ -6,12 +6,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from c4b.study import files
-from c4b.study.engine import METRICS
-from c4b.study.results import ROW_GROUP, chunk_frame, write_results
-from c4b.study.run import run
-from c4b.study.simulate import Chunk, simulate
-from small import small_study
+from c4b.study.engine.chunk import Chunk, simulate
+from c4b.study.engine.episode import METRICS
+from c4b.study.engine.run import run
+from c4b.study.results.results import ROW_GROUP, chunk_frame, write_results
+from c4b.study.spec import study_file as files
+from support.small_studies import small_study
 
 STUDY = small_study(episodes=17)
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from c4b.study import candidates, draws
-from c4b.study.plan import Setting
+from c4b.study.spec.plan import Setting
+from c4b.study.world import candidates, draws
 
 N = 200_000
 MOMENTS = {  # second and fourth moment of unit noise

@@ -8,15 +8,17 @@ import numpy as np
 import pytest
 
 import c4b
-from c4b.evidence import statistics
-from c4b.ledger import kernels as ledgers
+from c4b.evidence import ellipsoids as statistics
+from c4b.ledger import ledger_kernels as ledgers
 from c4b.policies import get, names
-from c4b.policies.round import JOINT_BOUND, SEPARATE_BOUND
-from c4b.study import candidates, draws, engine, files
-from c4b.study import simulate as simulation
-from c4b.study.engine import METRICS
-from c4b.study.plan import HISTORIES, Method, Setting, Study
-from c4b.study.simulate import simulate
+from c4b.policies.compiled_round import JOINT_BOUND, SEPARATE_BOUND
+from c4b.study.engine import chunk as simulation
+from c4b.study.engine import episode as engine
+from c4b.study.engine.chunk import simulate
+from c4b.study.engine.episode import METRICS
+from c4b.study.spec import study_file as files
+from c4b.study.spec.plan import HISTORIES, Method, Setting, Study
+from c4b.study.world import candidates, draws
 
 CONFIDENCES = (*c4b.evidence.model.CONFIDENCES,)
 METHODS = tuple(names())

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from c4b.study import artefacts
-from c4b.study.figures import MOST_LINES
-from c4b.study.plan import Method, Setting, Study
-from c4b.study.run import run
-from small import small_study
+from c4b.study.engine.run import run
+from c4b.study.report import artefacts
+from c4b.study.report.figures import MOST_LINES
+from c4b.study.spec.plan import Method, Setting, Study
+from support.small_studies import small_study
 
 
 @pytest.mark.parametrize("history", ["diverse", "baseline", "candidates"])

@@ -7,13 +7,14 @@ import matplotlib.lines
 import numpy as np
 import pytest
 
-from c4b.study import figures, files
-from c4b.study.looks import brief, styles
-from c4b.study.plan import Method
-from c4b.study.results import Results
-from c4b.study.run import run
-from c4b.study.statistics import student
-from small import small_study
+from c4b.study.engine.run import run
+from c4b.study.report import figures
+from c4b.study.report.style import brief, styles
+from c4b.study.results.results import Results
+from c4b.study.results.statistics import student
+from c4b.study.spec import study_file as files
+from c4b.study.spec.plan import Method
+from support.small_studies import small_study
 
 PAPER, BEYOND = (files.load(name).methods for name in ("paper", "beyond"))
 

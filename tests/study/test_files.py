@@ -9,11 +9,11 @@ import pytest
 
 from c4b import policies
 from c4b.errors import InvalidInput
-from c4b.study import files
-from c4b.study.plan import Method, Setting, Study
-from c4b.study.run import run
-from c4b.study.simulate import simulate
-from small import TOML, study_file
+from c4b.study.engine.chunk import simulate
+from c4b.study.engine.run import run
+from c4b.study.spec import study_file as files
+from c4b.study.spec.plan import Method, Setting, Study
+from support.small_studies import TOML, study_file
 
 
 def edited(old: str, new: str) -> str:

@@ -5,10 +5,10 @@ import pytest
 
 import c4b
 from c4b.errors import InvalidInput
-from c4b.study.engine import METRICS
-from c4b.study.plan import Method, Setting, Study
-from c4b.study.simulate import simulate
-from duel import ALL_CONFIDENCES, ALL_GATED
+from c4b.study.engine.chunk import simulate
+from c4b.study.engine.episode import METRICS
+from c4b.study.spec.plan import Method, Setting, Study
+from support.oracle_comparison import ALL_CONFIDENCES, ALL_GATED
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from c4b.study import candidates, draws
-from c4b.study.engine import METRICS
-from c4b.study.plan import Method, Setting, Study
-from c4b.study.simulate import simulate
-from duel import METHODS
-from oracle import OraclePolicy, minimum_reserve_by_search
-from oracle_sets import OracleSet
+from c4b.study.engine.chunk import simulate
+from c4b.study.engine.episode import METRICS
+from c4b.study.spec.plan import Method, Setting, Study
+from c4b.study.world import candidates, draws
+from support.oracle import OraclePolicy, minimum_reserve_by_search
+from support.oracle_comparison import METHODS
+from support.oracle_sets import OracleSet
 
 SETTING = Setting(
     history="diverse", history_size=8, rho=0.5, sigma=0.2, reserve=0.3, rounds=25, count=6,

@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
-from c4b.study import artefacts, files, price, tables
-from c4b.study.plan import Method
-from c4b.study.results import Results
-from c4b.study.run import run
-from small import Call, small_study
+from c4b.study.engine.run import run
+from c4b.study.report import artefacts, tables
+from c4b.study.results import price
+from c4b.study.results.results import Results
+from c4b.study.spec import study_file as files
+from c4b.study.spec.plan import Method
+from support.small_studies import Call, small_study
 
 
 @pytest.fixture(scope="module")

@@ -5,12 +5,12 @@ from html.parser import HTMLParser
 
 import pytest
 
-from c4b.study import report
-from c4b.study.figures import draw
-from c4b.study.plan import Method
-from c4b.study.results import Results
-from c4b.study.run import run
-from small import small_study
+from c4b.study.engine.run import run
+from c4b.study.report import page as report
+from c4b.study.report.figures import draw
+from c4b.study.results.results import Results
+from c4b.study.spec.plan import Method
+from support.small_studies import small_study
 
 VOID = {"meta", "link", "img", "br", "hr"}
 

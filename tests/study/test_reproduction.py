@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
-from c4b.study import published, safety
-from c4b.study.results import Results
-from duel import GATED
+from c4b.study.results import published, safety
+from c4b.study.results.results import Results
+from support.oracle_comparison import GATED
 
 TOLERANCE = 4.5
 """87 standard normal numbers exceed 3.5 in 4 % of runs and 4.5 in 0.06 %. With 64 episodes the spread

@@ -6,9 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from c4b.study import candidates, files
-from c4b.study.run import run
-from small import TOML, study_file
+from c4b.study.engine.run import run
+from c4b.study.spec import study_file as files
+from c4b.study.world import candidates
+from support.small_studies import TOML, study_file
 
 TABLE = np.round(np.random.default_rng(1).normal(size=(9, 3)), 6)
 

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from c4b.errors import InvalidInput
-from c4b.study import results, store
-from c4b.study.run import run
-from c4b.study.store import Busy, OtherStudy, is_complete
-from small import small_study
+from c4b.study.engine.run import run
+from c4b.study.results import results
+from c4b.study.results import results_folder as store
+from c4b.study.results.results_folder import Busy, OtherStudy, is_complete
+from support.small_studies import small_study
 
 STUDY = small_study(("refresh", "linucb"), episodes=6)
 

@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from c4b.study import tables
-from c4b.study.plan import Method
-from c4b.study.results import Results
-from c4b.study.run import run
-from small import small_study
+from c4b.study.engine.run import run
+from c4b.study.report import tables
+from c4b.study.results.results import Results
+from c4b.study.spec.plan import Method
+from support.small_studies import small_study
 
 MACROS = [
     "SepFallback", "ContrastFallback", "RefreshFallback", "ContrastGain", "ContrastGainLow",

@@ -4,7 +4,7 @@ import numpy as np
 
 from c4b import _validate
 from c4b._validate import Array
-from c4b.certificates import kernels
+from c4b.certificates import contrast_kernels as kernels
 from c4b.errors import InvalidInput
 from c4b.evidence.evidence import Evidence
 

@@ -10,7 +10,7 @@ import typer
 
 import c4b
 from c4b import policies
-from c4b.cli import study
+from c4b.cli import study_commands as study
 from c4b.cli.output import console, table
 from c4b.errors import C4BError
 
@@ -25,11 +25,11 @@ app = typer.Typer(
 app.command("reproduce")(study.reproduce)
 app.add_typer(study.app, name="study")
 if find_spec("sqlalchemy") is not None:  # the extra ``deploy`` is installed
-    from c4b.cli import deploy
+    from c4b.cli import deploy_commands as deploy
 
     app.add_typer(deploy.app, name="deploy")
 if find_spec("fastapi") is not None:  # the extra ``service``
-    from c4b.cli import serve
+    from c4b.cli import serve_commands as serve
 
     app.command("serve")(serve.serve)
     app.command("demo")(serve.demo)

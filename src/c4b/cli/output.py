@@ -19,8 +19,8 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from c4b.cli import tables
-from c4b.study.run import Progress as Report
+from c4b.cli import console_tables as tables
+from c4b.study.engine.run import Progress as Report
 
 # in a file or a pipe there is no edge to cut a table off at
 console = Console(highlight=False, width=None if sys.stdout.isatty() else 1000)

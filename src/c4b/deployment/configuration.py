@@ -10,12 +10,12 @@ import numpy as np
 from c4b import _validate
 from c4b._validate import Array
 from c4b.errors import InvalidInput, SchemaVersion
-from c4b.evidence import statistics
+from c4b.evidence import ellipsoids as statistics
 from c4b.evidence.model import LinearModel
 from c4b.policies import state_file
+from c4b.policies.compiled_round import CUSHION
 from c4b.policies.composition import Composition
 from c4b.policies.policy import Policy
-from c4b.policies.round import CUSHION
 
 FORMAT = 1
 SNAPSHOT_EVERY = 1000

@@ -10,20 +10,21 @@ from typing import Any, TypeVar
 from sqlalchemy import select
 
 from c4b import _validate
-from c4b.deployment import audit as audits
 from c4b.deployment import limits as checks
-from c4b.deployment import records, schema
+from c4b.deployment import queries as records
+from c4b.deployment.audit import audit as audits
+from c4b.deployment.audit.audit_report import Report
+from c4b.deployment.commands import Request
 from c4b.deployment.configuration import SNAPSHOT_EVERY, Configuration
-from c4b.deployment.entries import CREATED, GENESIS, Entry, pack
-from c4b.deployment.journal import columns
 from c4b.deployment.limits import Limits
-from c4b.deployment.records import PendingDecision, Point, Record, Status
-from c4b.deployment.report import Report
-from c4b.deployment.session import Session, found, unknown
-from c4b.deployment.store import KnownRequest, Store
-from c4b.deployment.work import Request
+from c4b.deployment.queries import PendingDecision, Point, Record, Status
+from c4b.deployment.transactor import Session, found, unknown
 from c4b.errors import C4BError, DeploymentError, InvalidInput, NameTaken, NoSafeAction
 from c4b.evidence.model import LinearModel
+from c4b.journal import sql_schema as schema
+from c4b.journal.entries import CREATED, GENESIS, Entry, pack
+from c4b.journal.journal import columns
+from c4b.journal.sql_store import KnownRequest, Store
 from c4b.policies.composition import Composition
 from c4b.policies.decision import Decision, Explanation
 from c4b.policies.policy import Policy
@@ -33,7 +34,7 @@ T = TypeVar("T")
 
 
 class Deployment:
-    """A policy whose decisions, outcomes and budget live in a journal (see ``c4b.deployment.journal``).
+    """A policy whose decisions, outcomes and budget live in a journal (see ``c4b.journal.journal``).
 
     Any number of processes may open the same deployment; they share one budget, and every call is one
     transaction. What a call did is on disk before it returns; a call that raised did nothing. One object
@@ -320,7 +321,7 @@ class Deployment:
         return self._session.read(lambda journal, state: records.record(journal, state, decision_id))
 
     def audit(self, sample: int = 16, progress: Callable[[int, int], None] | None = None) -> Report:
-        """Recompute everything with independent code; see :mod:`c4b.deployment.audit`."""
+        """Recompute everything with independent code; see :mod:`c4b.deployment.audit.audit`."""
         self._session.ready()
         with self._session.store.reading() as transaction:  # not in turn: it may take long
             return audits.run(found(transaction, self.name), sample, progress)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from c4b.deployment.deployment import Deployment
-from c4b.deployment.records import Point, Record
+from c4b.deployment.queries import Point, Record
 from c4b.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields
 from typing import cast
 
 from c4b import _validate
-from c4b.deployment.entries import canonical
 from c4b.errors import InvalidInput, PayloadTooLarge
+from c4b.journal.entries import canonical
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _DEPTH = 100

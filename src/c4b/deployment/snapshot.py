@@ -11,12 +11,12 @@ import numpy as np
 from sqlalchemy import bindparam, delete, select
 
 from c4b.deployment.configuration import Configuration
-from c4b.deployment.course import Course
-from c4b.deployment.journal import Journal
-from c4b.deployment.replay import Open, State
-from c4b.deployment.schema import snapshots
+from c4b.deployment.downsampled_series import Course
+from c4b.deployment.state import Open, State
 from c4b.errors import C4BError
-from c4b.policies.outcomes import REMEMBERED
+from c4b.journal.journal import Journal
+from c4b.journal.sql_schema import snapshots
+from c4b.policies.pending import REMEMBERED
 
 KEPT = 2
 """Snapshots kept: the newest, and one in case it is damaged."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from c4b._jit import allocating, fma, inlined, kernel
 from c4b._validate import Array
-from c4b.evidence.statistics import Data, Region
+from c4b.evidence.ellipsoids import Data, Region
 
 CANCELLATION = 1e-4
 """Below this share of its terms an expanded square keeps fewer than 12 digits: compute it directly."""

@@ -9,7 +9,8 @@ import numpy as np
 from c4b import _validate
 from c4b._validate import Array
 from c4b.errors import InvalidInput
-from c4b.evidence import bounds, statistics
+from c4b.evidence import bounds
+from c4b.evidence import ellipsoids as statistics
 from c4b.evidence.model import LinearModel
 
 ALARMS = {

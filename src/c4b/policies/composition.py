@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from c4b import _validate
 from c4b.errors import InvalidInput
 from c4b.evidence.model import CONFIDENCES
-from c4b.ledger import kernels as ledgers
+from c4b.ledger import ledger_kernels as ledgers
 
 CERTIFICATES = ("joint", "separate")
 LEDGERS = {"carry": 0, "refresh": 1, "checkpoints": 32, "revalue": 0, "none": 0}

@@ -19,17 +19,17 @@ from c4b.errors import (
     OutcomeClosed,
     UnknownDecision,
 )
-from c4b.evidence import statistics
+from c4b.evidence import ellipsoids as statistics
+from c4b.evidence.ellipsoids import absorb
 from c4b.evidence.evidence import Evidence
 from c4b.evidence.model import LinearModel
-from c4b.evidence.statistics import absorb
-from c4b.ledger import kernels as ledgers
+from c4b.ledger import ledger_kernels as ledgers
 from c4b.policies import composition as compositions
 from c4b.policies import state_file
+from c4b.policies.compiled_round import BASELINE, NO_SAFE_ACTION, NOT_FINITE, decide
 from c4b.policies.composition import Composition
 from c4b.policies.decision import Decision
-from c4b.policies.outcomes import ABSORB, Outcomes, Pending
-from c4b.policies.round import BASELINE, NO_SAFE_ACTION, NOT_FINITE, decide
+from c4b.policies.pending import ABSORB, Outcomes, Pending
 
 
 class Policy:

@@ -15,14 +15,16 @@ from fastapi_swagger import patch_fastapi
 from starlette.concurrency import run_in_threadpool
 from starlette.staticfiles import StaticFiles
 
-from c4b.deployment import schema
-from c4b.deployment.store import Store
 from c4b.errors import C4BError
-from c4b.service import messages, metrics, problems, routes
-from c4b.service.access import behind
-from c4b.service.guard import Guard
+from c4b.journal import sql_schema as schema
+from c4b.journal.sql_store import Store
+from c4b.service import problems, routes
+from c4b.service import schemas as messages
+from c4b.service.authorization import behind
+from c4b.service.middleware import Guard
+from c4b.service.monitoring import metrics
+from c4b.service.open_deployments import Shelf, warm
 from c4b.service.settings import Settings
-from c4b.service.shelf import Shelf, warm
 from c4b.service.tokens import Gatekeeper, Scope
 
 PAGE = Path(__file__).parent / "dashboard"
@@ -142,7 +144,7 @@ def prepare(url: str) -> None:
 
 
 def from_environment() -> FastAPI:
-    """For worker processes; see ``c4b.service.server``."""
+    """For worker processes; see ``c4b.service.serving.server``."""
     return create(Settings.from_environment())
 
 

@@ -19,12 +19,12 @@ from c4b.deployment.limits import REQUEST_ID
 from c4b.errors import C4BError, InvalidInput, NameTaken, PayloadTooLarge
 from c4b.evidence.model import LinearModel
 from c4b.policies.decision import Decision
-from c4b.service import messages as m
-from c4b.service.access import behind
-from c4b.service.desk import Desk
-from c4b.service.health import light
+from c4b.service import schemas as m
+from c4b.service.authorization import behind
+from c4b.service.commit_queue import Desk
+from c4b.service.monitoring.health import light
+from c4b.service.open_deployments import Shelf
 from c4b.service.problems import MEDIA_TYPE, Refused
-from c4b.service.shelf import Shelf
 from c4b.service.tokens import Grant, Scope
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {

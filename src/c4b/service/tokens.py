@@ -34,9 +34,9 @@ from sqlalchemy import (
 )
 
 from c4b.deployment import limits as checks
-from c4b.deployment.records import moment
-from c4b.deployment.store import Store
+from c4b.deployment.queries import moment
 from c4b.errors import InvalidInput, UnknownName
+from c4b.journal.sql_store import Store
 
 T = TypeVar("T")
 

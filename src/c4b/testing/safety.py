@@ -6,7 +6,7 @@ import numpy as np
 
 from c4b._validate import Array
 from c4b.evidence.bounds import contains
-from c4b.evidence.statistics import views
+from c4b.evidence.ellipsoids import views
 from c4b.testing.kit import Factory, requirement
 from c4b.testing.world import SLACK, World, decided, lived
 

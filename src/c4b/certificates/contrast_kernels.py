@@ -1,0 +1,70 @@
+"""Lower bounds of the contrast Delta(a) = (x(a) - c x(b)) @ theta, c = 1 - alpha: (8), (9) and (11).
+
+A *claim* is a pair (base, offset) that certifies ``base + L(offset + x(a))`` for any candidate a at
+once; the joint certificate is one.
+"""
+
+import numpy as np
+
+from c4b._jit import allocating, inlined, kernel
+from c4b._validate import Array
+from c4b.evidence.bounds import lower, new_forms, pool_forms, pool_lower, raise_to_lower, upper
+from c4b.evidence.ellipsoids import Region, opened
+
+
+@inlined
+def joint_claim(baseline: Array, alpha: float, offset: Array) -> float:
+    """(8): L(x(a) - c x(b)), one set for the whole contrast. Writes ``offset`` (d,), returns the base."""
+    for i in range(len(offset)):
+        offset[i] = -(1.0 - alpha) * baseline[i]
+    return 0.0
+
+
+@inlined
+def structural(
+    region: Region, baseline: Array, alpha: float, nonnegative: bool, tolerance: float
+) -> float:
+    """(11): alpha max{L(x(b)) - tolerance, 0}; without known nonnegativity no max."""
+    bound = lower(region, baseline) - tolerance
+    if nonnegative and not bound > 0.0:
+        return 0.0
+    return alpha * bound
+
+
+@inlined
+def pool_joint(
+    region: Region,
+    forms: Array,
+    pool: Array,
+    baseline: Array,
+    alpha: float,
+    offset: Array,
+    row: int,
+    out: Array,
+) -> None:
+    """(8) for every candidate: out[row], out (R, K); offset (d,) is scratch."""
+    base = joint_claim(baseline, alpha, offset)
+    raise_to_lower(region, forms, pool, base, offset, row, out, True)
+
+
+@kernel
+def pool_separate(
+    region: Region,
+    forms: Array,
+    baseline: Array,
+    alpha: float,
+    row: int,
+    out: Array,
+) -> None:
+    """(9) for every candidate: out[row], out (R, K)."""
+    pool_lower(region, forms, -(1.0 - alpha) * upper(region, baseline), row, out)
+
+
+@allocating
+def both(evidence_flat: Array, pool: Array, baseline: Array, alpha: float, out: Array) -> None:
+    """Joint certificates into out[0], separate ones into out[1]; pool (d, K), out (2, K)."""
+    region, _, _ = opened(evidence_flat)
+    forms = new_forms(region, pool.shape[1])
+    pool_forms(region, pool, forms)
+    pool_joint(region, forms, pool, baseline, alpha, np.empty(len(baseline)), 0, out)
+    pool_separate(region, forms, baseline, alpha, 1, out)

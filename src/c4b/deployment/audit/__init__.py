@@ -1,0 +1,1 @@
+"""Recompute a journal with code that decided nothing."""

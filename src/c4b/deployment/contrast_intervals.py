@@ -1,0 +1,52 @@
+"""What a decision's set said of every candidate's contrast: the estimate, and the bound from above.
+
+The lower bound (8) decides and is among the details. The rest explains: the journal keeps the centre of
+the set (d numbers), from which the estimates follow, and the upper bounds where they do not follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from c4b._validate import Array
+from c4b.certificates.contrast_kernels import both
+from c4b.policies.compiled_round import JOINT_BOUND
+
+ESTIMATE, UPPER = "estimate", "upper"
+"""Names of the arrays in an entry."""
+
+
+def uppers(evidence_flat: Array, candidates: Array, baseline: Array, alpha: float) -> Array:
+    """U(x - c x(b)) = -L(-(x - c x(b))) of candidates (K, d), by the kernel of (8); shape (K,)."""
+    out = np.empty((2, len(candidates)))
+    both(evidence_flat, np.ascontiguousarray(-candidates.T), -baseline, alpha, out)
+    result: Array = -out[0]
+    return result
+
+
+def estimate(centre: Array, played: Array, baseline: Array, alpha: float) -> float:
+    """Estimated contrast of one action, added up one by one: the same bits in every replay, anywhere
+    (Python's own ``sum`` rounds differently since 3.12)."""
+    kept, total = 1.0 - alpha, 0.0
+    for x, b, c in zip(played.tolist(), baseline.tolist(), centre.tolist(), strict=True):
+        total += (x - kept * b) * c
+    return total
+
+
+def recorded(arrays: Mapping[str, Array], alpha: float, stack: int) -> Array | None:
+    """(2, K): estimate and upper bound of every candidate's contrast; None: the entry does not say.
+
+    In a set of one ellipsoid the estimate is the middle between the bounds; one of a ``stack`` of
+    several may lie anywhere.
+    """
+    if ESTIMATE not in arrays:
+        return None
+    candidates, lower = arrays["candidates"], arrays["details"][JOINT_BOUND]
+    with np.errstate(invalid="ignore"):
+        estimates = (candidates - (1.0 - alpha) * arrays["baseline"]) @ arrays[ESTIMATE]
+        above = arrays.get(UPPER)
+        if above is None:
+            above = 2.0 * estimates - lower if stack == 1 else np.full(len(estimates), np.nan)
+    return np.stack([estimates, above])

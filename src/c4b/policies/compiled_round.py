@@ -1,0 +1,297 @@
+"""One round, compiled: score, certify, choose, charge (Algorithm 1). Online and simulation run this."""
+
+import numpy as np
+
+from c4b._jit import allocating, inlined, kernel
+from c4b._validate import LARGEST, Array
+from c4b.certificates.contrast_kernels import (
+    joint_claim,
+    pool_joint,
+    pool_separate,
+    structural,
+)
+from c4b.evidence.bounds import SQUARES, lower, new_forms, pool_forms, pool_lower, pool_upper, upper
+from c4b.evidence.ellipsoids import ALARM, Region
+from c4b.evidence.ellipsoids import opened as opened_evidence
+from c4b.ledger.ledger_kernels import (
+    JOINT,
+    SEPARATE,
+    UNGATED,
+    Account,
+    Ledger,
+    baseline_margin,
+    charge,
+    pool_margins,
+)
+from c4b.ledger.ledger_kernels import opened as opened_ledger
+
+BASELINE = -1
+"""The index that stands for the baseline in kernels."""
+NO_SAFE_ACTION, NOT_FINITE = -2, -3
+UCB, MARGIN, JOINT_BOUND, SEPARATE_BOUND, SCORE = 0, 1, 2, 3, 4
+ROWS = 5
+"""Rows of ``details`` (ROWS, K), what is known of every candidate."""
+CUSHION = 6.0
+"""A thrifty choice keeps no more than this many rounds of certified baseline credit in the bank."""
+BLOCK = 256
+"""Candidates assessed at a time, so that everything about them stays in cache."""
+TILE = 32
+"""Candidates transposed at a time, so that both sides of the copy stay in cache."""
+
+
+@inlined
+def score(region: Region, pool: Array, forms: Array, boldness: float, details: Array) -> None:
+    """UCB and score of every candidate; pool (d, K), forms from ``new_forms``.
+
+    The score is the middle of the reward's interval [L(x), U(x)] plus ``boldness`` half-widths; 1 is
+    the UCB itself. Scores only order admissible candidates, so any score is sound.
+    """
+    pool_forms(region, pool, forms)
+    pool_upper(region, forms, UCB, details)
+    if boldness == 1.0:
+        _copy(details, UCB, SCORE)
+    else:
+        pool_lower(region, forms, 0.0, SCORE, details)
+        for k in range(details.shape[1]):
+            high, low = details[UCB, k], details[SCORE, k]
+            details[SCORE, k] = 0.5 * ((1.0 + boldness) * high + (1.0 - boldness) * low)
+
+
+@kernel
+def _copy(details: Array, source: int, target: int) -> None:
+    for k in range(details.shape[1]):
+        details[target, k] = details[source, k]
+
+
+@inlined
+def certify(
+    region: Region,
+    ledger: Ledger,
+    account: Account,
+    pool: Array,
+    baseline: Array,
+    forms: Array,
+    scratch: Array,
+    details: Array,
+    explain: bool,
+) -> None:
+    """Margins of scored candidates and the certificates they need, or both kinds to ``explain``.
+
+    Shapes: pool (d, K), baseline and scratch (d,), details (ROWS, K).
+    """
+    alpha = account.alpha
+    if explain or account.kind == JOINT:
+        pool_joint(region, forms, pool, baseline, alpha, scratch, JOINT_BOUND, details)
+    if explain or account.kind == SEPARATE:
+        pool_separate(region, forms, baseline, alpha, SEPARATE_BOUND, details)
+    certificate = SEPARATE_BOUND if account.kind == SEPARATE else JOINT_BOUND
+    pool_margins(ledger, account, region, forms, pool, baseline, certificate, scratch, MARGIN, details)
+
+
+@kernel
+def best_from(details: Array, least: float, proposed: bool, rank: Array) -> int:
+    """Highest finite score among margins >= ``least``, lowest index on ties, or BASELINE.
+
+    ``proposed``: margins do not matter. ``rank`` (K,) is scratch. First the highest score, as four maxima
+    that do not wait for each other, then its first place: no branch depends on scores or margins, which
+    nobody can predict.
+    """
+    size = details.shape[1]
+    for k in range(size):
+        value = details[SCORE, k]
+        admitted = (proposed | (details[MARGIN, k] >= least)) & (value < np.inf)
+        rank[k] = value if admitted else -np.inf
+    a, b, c, d = -np.inf, -np.inf, -np.inf, -np.inf
+    fours = size - size % 4
+    for k in range(0, fours, 4):
+        a, b = max(a, rank[k]), max(b, rank[k + 1])
+        c, d = max(c, rank[k + 2]), max(d, rank[k + 3])
+    for k in range(fours, size):
+        a = max(a, rank[k])
+    top, best = max(a, b, c, d), size
+    for k in range(size):
+        best = min(best, k if rank[k] == top else size)
+    return best if top > -np.inf else BASELINE
+
+
+@inlined
+def choose(details: Array, propose: bool, least: float, rank: Array) -> int:
+    """The best-scored candidate whose margin is >= ``least``, else >= 0; else BASELINE.
+
+    ``propose``: only the candidate of highest score is tested, against 0. ``rank`` (K,) is scratch.
+    """
+    best = best_from(details, max(least, 0.0), propose, rank)
+    if propose:
+        return best if best != BASELINE and details[MARGIN, best] >= 0.0 else BASELINE
+    if best == BASELINE and least > 0.0:
+        best = best_from(details, 0.0, False, rank)
+    return best
+
+
+@inlined
+def settle(
+    region: Region,
+    ledger: Ledger,
+    account: Account,
+    propose: bool,
+    thrift: float,
+    alarmed: bool,
+    candidates: Array,
+    baseline: Array,
+    details: Array,
+    executed: Array,
+    rank: Array,
+) -> tuple[int, float]:
+    """Choose among assessed candidates (K, d) and charge the ledger; rank (K,) is scratch.
+
+    Returns (action, BASELINE or NO_SAFE_ACTION; its margin) and writes the features of what is
+    executed. Without known nonnegativity a baseline whose margin is below 0 stops the policy; then
+    nothing is charged. ``alarmed``: the model is refuted, so no certificate counts and only a baseline
+    that is known to be nonnegative is played.
+    """
+    least = 0.0
+    if thrift > 0.0:
+        credit = structural(region, baseline, account.alpha, True, account.tolerance)
+        least = min(thrift * ledger.bank[0], CUSHION * credit)
+    action = BASELINE
+    while not alarmed:
+        action = choose(details, propose, least, rank)
+        if action == BASELINE or _usable(candidates, action):
+            break
+        details[UCB, action] = np.inf  # absorbing it could overflow: never admitted
+        details[SCORE, action] = np.inf
+        details[MARGIN, action] = -np.inf
+    if action == BASELINE:
+        margin = baseline_margin(ledger, account, region, baseline, executed)
+        for i in range(len(executed)):
+            executed[i] = baseline[i]
+        unsafe = not account.nonnegative and (alarmed or not margin >= 0.0)
+        if account.kind != UNGATED and unsafe:
+            return NO_SAFE_ACTION, margin
+    else:
+        margin = details[MARGIN, action] if account.kind != UNGATED else np.nan
+        for i in range(len(executed)):
+            executed[i] = candidates[action, i]
+    charge(ledger, account, margin, executed, baseline, action == BASELINE)
+    return action, margin
+
+
+@inlined
+def executed_bounds(
+    region: Region,
+    account: Account,
+    details: Array,
+    action: int,
+    executed: Array,
+    baseline: Array,
+    scratch: Array,
+) -> tuple[float, float]:
+    """(joint, separate) lower bound of the executed contrast; the baseline's is structural in both.
+
+    The one that the account's kind needed is in ``details`` already.
+    """
+    if action == BASELINE:
+        bound = structural(region, baseline, account.alpha, account.nonnegative, account.tolerance)
+        return bound, bound
+    if account.kind == SEPARATE:
+        separate = details[SEPARATE_BOUND, action]
+    else:
+        separate = lower(region, executed) - (1.0 - account.alpha) * upper(region, baseline)
+    if account.kind == JOINT:
+        return details[JOINT_BOUND, action], separate
+    base = joint_claim(baseline, account.alpha, scratch)
+    for i in range(len(scratch)):
+        scratch[i] += executed[i]
+    return base + lower(region, scratch), separate
+
+
+@allocating
+def decide(
+    evidence_flat: Array,
+    ledger_flat: Array,
+    propose: bool,
+    boldness: float,
+    thrift: float,
+    latches: bool,
+    candidates: Array,
+    baseline: Array,
+) -> tuple[int, float, float, float, Array, Array]:
+    """One online round on candidates (K, d); the ledger is written only when it succeeds.
+
+    Returns (action or a negative code, margin, UCB of the executed action, its certificate, details
+    (4, K), executed features (d,)). With the code NOT_FINITE the margin is the offending candidate,
+    or BASELINE.
+    """
+    region, data, _ = opened_evidence(evidence_flat)
+    alarmed = latches and data.tally[ALARM] != 0.0
+    ledger, account = opened_ledger(ledger_flat)
+    size, dim = candidates.shape
+    details = np.empty((ROWS, size))
+    executed = np.empty(dim)
+    if not _usable(baseline.reshape(1, dim), 0):
+        return NOT_FINITE, float(BASELINE), np.nan, np.nan, details, executed
+    for start in range(0, size, BLOCK):
+        stop = min(start + BLOCK, size)
+        if size <= BLOCK:
+            bad = _certify_rows(region, ledger, account, boldness, candidates, baseline, details)
+        else:
+            part = np.empty((ROWS, stop - start))
+            rows = candidates[start:stop]
+            bad = _certify_rows(region, ledger, account, boldness, rows, baseline, part)
+            details[:, start:stop] = part
+        if bad >= 0:
+            return NOT_FINITE, float(start + bad), np.nan, np.nan, details, executed
+    action, margin = settle(
+        region,
+        ledger,
+        account,
+        propose,
+        thrift,
+        alarmed,
+        candidates,
+        baseline,
+        details,
+        executed,
+        np.empty(size),
+    )
+    if action < 0:
+        bound = structural(region, baseline, account.alpha, account.nonnegative, account.tolerance)
+        return action, margin, upper(region, baseline), bound, details, executed
+    bound = details[SEPARATE_BOUND if account.kind == SEPARATE else JOINT_BOUND, action]
+    bound -= (2.0 - account.alpha) * account.tolerance
+    return action, margin, details[UCB, action], bound, details, executed
+
+
+@inlined
+def _usable(rows: Array, k: int) -> bool:
+    for i in range(rows.shape[1]):
+        if not abs(rows[k, i]) <= LARGEST:
+            return False
+    return True
+
+
+@allocating
+def _certify_rows(
+    region: Region,
+    ledger: Ledger,
+    account: Account,
+    boldness: float,
+    rows: Array,
+    baseline: Array,
+    details: Array,
+) -> int:
+    """``score`` and ``certify`` for rows (K, d); returns a row that is not finite, or -1."""
+    size, dim = rows.shape
+    pool = np.empty((dim, size))
+    for start in range(0, size, TILE):
+        for i in range(dim):
+            for k in range(start, min(start + TILE, size)):
+                pool[i, k] = rows[k, i]
+    forms = new_forms(region, size)
+    score(region, pool, forms, boldness, details)
+    certify(region, ledger, account, pool, baseline, forms, np.empty(dim), details, True)
+    for k in range(size):
+        # x V^-1 x is finite for no infinite or NaN x, so only suspects are looked at again
+        if not forms[SQUARES, k] < np.inf and not np.all(np.isfinite(rows[k])):
+            return k
+    return -1

@@ -1,0 +1,1 @@
+"""Run the service: processes, sockets, the HTTP protocol, a demo."""

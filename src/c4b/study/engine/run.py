@@ -1,0 +1,110 @@
+"""Running a study: chunks of episodes on all cores or on a cluster, kept as they finish."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from importlib import metadata
+from pathlib import Path
+
+from c4b import _jit, _validate
+from c4b.study.engine.chunk import Chunk, _part, simulate
+from c4b.study.results import results
+from c4b.study.results.results_folder import Store
+from c4b.study.spec.plan import Study
+
+EPISODE_RUNS = 4096
+"""Episodes x settings x methods in a chunk, about a third of a second of work."""
+
+Progress = Callable[[int, int], None]
+"""Called with (episodes done, episodes in all)."""
+
+
+def run(
+    study: Study,
+    out: str | Path,
+    *,
+    jobs: int | None = None,
+    cluster: str | None = None,
+    chunk: int | None = None,
+    progress: Progress = lambda done, total: None,
+    command: str = "",
+) -> results.Results:
+    """Simulate what is missing and write the three result files into ``out``."""
+    workers = threads(jobs)
+    size = _chunk_size(study) if chunk is None else _validate.count("chunk", chunk, 1, "at least 1")
+    store = Store(study, Path(out))
+    with store.alone():
+        started, resumed = time.perf_counter(), store.episodes_done
+        progress(resumed, study.episodes)
+        with _executor(workers, cluster) as executor:
+            _work(executor, study, store, size, 2 * workers if cluster is None else 64, progress)
+        store.finish(
+            {
+                "command": command,
+                "seconds_simulating": round(time.perf_counter() - started, 3),
+                "episodes_resumed": resumed,
+                "workers": cluster or workers,
+                "python": platform.python_version(),
+                "machine": f"{platform.system()} {platform.machine()}, {available_cores()} cores",
+                "versions": {name: metadata.version(name) for name in _PACKAGES},
+            }
+        )
+    return results.read(out)
+
+
+def threads(jobs: int | None) -> int:
+    """As many as asked for, by default one a core; an impossible number is an error."""
+    return available_cores() if jobs is None else _validate.count("jobs", jobs, 1, "at least 1")
+
+
+def must_compile(study: Study) -> bool:
+    """Whether the first episode waits for the compiler; later processes find its work on disk."""
+    return not all(_jit.is_compiled(_part(s, study.methods).run) for s in study.settings)
+
+
+_PACKAGES = ("reserve-c4b", "numpy", "scipy", "numba", "polars")
+
+
+def available_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _chunk_size(study: Study) -> int:
+    return max(1, min(4096, EPISODE_RUNS // (len(study.settings) * len(study.methods))))
+
+
+def _executor(workers: int, cluster: str | None) -> Executor:
+    """Threads here (kernels hold no lock), or a Dask cluster through the standard interface."""
+    if cluster is None:
+        return ThreadPoolExecutor(workers)
+    from c4b.study.engine.cluster import connect  # noqa: PLC0415 (an optional extra)
+
+    return connect(cluster)
+
+
+def _work(
+    executor: Executor, study: Study, store: Store, size: int, ahead: int, progress: Progress
+) -> None:
+    """Keep at most ``ahead`` chunks under way, so that memory does not grow with episodes."""
+    todo = iter(store.missing(size))
+    under_way: set[Future[Chunk]] = set()
+    try:
+        while True:
+            for start, stop in todo:
+                under_way.add(executor.submit(simulate, study, start, stop))
+                if len(under_way) >= ahead:
+                    break
+            if not under_way:
+                return
+            finished, under_way = wait(under_way, return_when=FIRST_COMPLETED)
+            for future in finished:
+                store.add(future.result())
+            progress(store.episodes_done, study.episodes)
+    except BaseException:
+        for future in under_way:
+            future.cancel()
+        raise

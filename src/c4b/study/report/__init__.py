@@ -1,0 +1,1 @@
+"""A study for people: tables, figures, one page."""

@@ -1,0 +1,211 @@
+"""Pictures of a study, as PDF and PNG. Line style and marker tell methods apart without colour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from c4b.study.report.style import Style, brief, styles
+from c4b.study.results.price import UNGATED, is_priced, prices
+from c4b.study.results.results import Results
+from c4b.study.results.statistics import student
+from c4b.study.spec.plan import Setting
+
+MOST_PANELS = 24
+MOST_LINES = 150
+"""Settings in one picture; the report's table holds them all."""
+TALLEST = 60.0
+"""Inches of a picture's axes."""
+
+
+def draw(results: Results, folder: Path) -> list[Path]:
+    """All figures that the study's own shape allows; returns the PNG files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    made = []
+    for name, figure in _figures(results):
+        for kind in ("pdf", "png"):
+            # no time stamp: the same results give the same file
+            figure.savefig(folder / f"{name}.{kind}", dpi=160, metadata=_plain(kind))
+        made.append(folder / f"{name}.png")
+    return made
+
+
+def _plain(kind: str) -> dict[str, str | None]:
+    return (
+        {"CreationDate": None} if kind == "pdf" else {"Software": f"matplotlib {matplotlib.__version__}"}
+    )
+
+
+def _figures(results: Results) -> Iterable[tuple[str, Figure]]:
+    settings = results.study.settings
+    chosen = _first(settings, history="diverse", rho=0.15, sigma=0.3, reserve=0.0)
+    yield "cumulative_fallback", cumulative_fallback(results, chosen)
+    if "reserve" in results.study.swept:
+        chosen = _first(settings, history="baseline", rho=0.4, sigma=0.3)
+        yield "reserve_sensitivity", reserve_sensitivity(results, chosen)
+    if is_priced(results):
+        yield "price_of_safety", price_of_safety(results)
+    yield "reward_ratio", reward_ratio(results)
+
+
+def _first(settings: tuple[Setting, ...], **wanted: object) -> int:
+    """The setting with these values, or else the first."""
+    for s, setting in enumerate(settings):
+        if all(getattr(setting, field) == value for field, value in wanted.items()):
+            return s
+    return 0
+
+
+def _size(marker: str) -> float:
+    return 6.5 if marker in "*x" else 4.5  # thin ones need more room
+
+
+def _errorbar(axes: Axes, style: Style, **given: Any) -> None:
+    colour, line, marker = style
+    drawn: dict[str, Any] = {
+        "color": colour,
+        "linestyle": line,
+        "marker": marker,
+        "markersize": _size(marker),
+        "linewidth": 1.4,
+        "elinewidth": 1.0,
+        "capsize": 2.5,
+    }
+    axes.errorbar(**{**drawn, **given})
+
+
+def _new(width: float = 5.2, height: float = 3.4) -> Figure:
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def cumulative_fallback(results: Results, setting: int) -> Figure:
+    """Share of rounds so far in which the baseline was played, with intervals at some rounds."""
+    figure = _new()
+    axes = figure.subplots()
+    rounds = results.study.settings[setting].rounds
+    marks = np.unique(np.linspace(max(1, rounds // 10), rounds, 8).astype(int)) - 1
+    rows = results.trajectories.filter(pl.col("setting") == setting)
+    looks = styles(results.study.methods)
+    for method in results.study.methods:
+        mine = rows.filter(pl.col("method") == method.label)
+        share = 100.0 * mine["fallback_share"].to_numpy()
+        half = 100.0 * mine["half_width_95"].to_numpy()
+        at, style = mine["round"].to_numpy(), looks[method.label]
+        axes.plot(at, share, color=style[0], linestyle=style[1], linewidth=1.4)
+        _errorbar(axes, style, x=at[marks], y=share[marks], yerr=half[marks], linestyle="none")
+        colour, line, marker = style  # for the legend: line and marker in one
+        axes.plot(
+            [],
+            [],
+            color=colour,
+            linestyle=line,
+            marker=marker,
+            markersize=_size(marker),
+            label=method.label,
+        )
+    axes.set(xlabel="deployment round", ylabel="fallback so far (% of rounds)", ylim=(-3, 103))
+    axes.set_title(brief(results, setting), fontsize=9)
+    axes.grid(alpha=0.25)
+    axes.legend(fontsize=8, ncols=2, handlelength=3.5)
+    return figure
+
+
+def reserve_sensitivity(results: Results, like: int) -> Figure:
+    """Reward ratio against reserve, all else as in setting ``like``."""
+    figure = _new()
+    axes = figure.subplots()
+    model = results.study.settings[like]
+    others = [f for f in results.study.swept if f != "reserve"]
+    same = [
+        (setting.reserve, s)
+        for s, setting in enumerate(results.study.settings)
+        if all(getattr(setting, f) == getattr(model, f) for f in others)
+    ]
+    reserves = np.array([reserve for reserve, _ in sorted(same)])
+    looks = styles(results.study.methods)
+    for method in results.study.methods:
+        found = [student(results.values(s, method.label, "reward_ratio")) for _, s in sorted(same)]
+        means = np.array([f.mean for f in found])
+        half = np.array([f.high - f.mean for f in found])
+        _errorbar(axes, looks[method.label], x=reserves, y=means, yerr=half, label=method.label)
+    axes.set(xlabel="reserve $R_0$ (reward units)", ylabel="mean reward / baseline mean")
+    axes.set_title(brief(results, like, without="reserve"), fontsize=9)
+    axes.set_xticks(reserves)
+    axes.grid(alpha=0.25)
+    axes.legend(fontsize=8, ncols=2, handlelength=3.5)
+    return figure
+
+
+def price_of_safety(results: Results) -> Figure:
+    """LinUCB - method, paired, with its interval: a panel a setting, each on its own scale."""
+    found = [price for price in prices(results) if price.method != UNGATED]
+    labels = [method.label for method in results.study.methods if method.label != UNGATED]
+    looks = styles(results.study.methods)
+    count = min(len(results.study.settings), MOST_PANELS)
+    last = len({getattr(s, f) for f in results.study.swept[-1:] for s in results.study.settings})
+    columns = last if 2 <= last <= 4 else min(3, count)
+    height = (0.16 * len(labels) + 0.42) * -(-count // columns) + 0.5
+    figure = _new(1.4 + 2.7 * columns, height)
+    panels = figure.subplots(-(-count // columns), columns, sharey=True, squeeze=False).ravel()
+    for s, axes in enumerate(panels):
+        if s >= count:
+            axes.set_axis_off()
+            continue
+        for at, label in enumerate(labels):
+            gain = next(p.gain for p in found if p.setting == s and p.method == label)
+            half = gain.high - gain.mean
+            _errorbar(axes, looks[label], x=[-gain.mean], y=[at], xerr=[half], linestyle="none")
+        low, high = axes.get_xlim()
+        axes.set_xlim(min(low, -0.1 * (high - low)), max(high, 0.1 * (high - low)))
+        axes.axvspan(axes.get_xlim()[0], 0.0, color="black", alpha=0.06, linewidth=0)
+        axes.axvline(0.0, color="black", linewidth=0.9)
+        axes.set_title(brief(results, s), fontsize=7.5)
+        axes.tick_params(labelsize=7)
+        axes.set_yticks(range(len(labels)), labels, fontsize=7.5)
+        axes.locator_params(axis="x", nbins=5)
+        axes.grid(alpha=0.25, axis="x")
+    panels[0].set_ylim(len(labels) - 0.4, -0.6)
+    figure.supxlabel(f"price of safety: {UNGATED} - method (reward / baseline mean)", fontsize=8.5)
+    return figure
+
+
+def reward_ratio(results: Results) -> Figure:
+    """Every setting a band, every method a mark with its interval: the whole study at a glance."""
+    settings = range(min(len(results.study.settings), MOST_LINES))
+    methods = results.study.methods
+    band = 0.085 * len(methods) + 0.06  # inches
+    height = min(max(1.2, band * len(settings)), TALLEST)
+    figure = _new(6.4, height + 0.8 + 0.18 * -(-len(methods) // 3))
+    axes = figure.subplots()
+    looks = styles(methods)
+    for n, method in enumerate(methods):
+        found = [student(results.values(s, method.label, "reward_ratio")) for s in settings]
+        shift = 0.84 * ((n + 0.5) / len(methods) - 0.5)  # beside each other, not on top
+        _errorbar(
+            axes,
+            looks[method.label],
+            x=[f.mean for f in found],
+            y=[s + shift for s in settings],
+            xerr=[f.high - f.mean for f in found],
+            linestyle="none",
+            capsize=1.5,
+            label=method.label,
+        )
+    for s in settings[1::2]:
+        axes.axhspan(s - 0.5, s + 0.5, color="black", alpha=0.05, linewidth=0)
+    axes.axvline(1.0, color="black", linewidth=0.8)
+    axes.set_yticks(list(settings), [brief(results, s) for s in settings], fontsize=7.5)
+    axes.set_ylim(len(settings) - 0.5, -0.5)
+    if len(settings) < len(results.study.settings):
+        axes.set_title(f"the first {MOST_LINES} of {len(results.study.settings)} settings", fontsize=9)
+    axes.set_xlabel("mean reward / baseline mean")
+    axes.grid(alpha=0.25, axis="x")
+    figure.legend(fontsize=8, ncols=min(3, len(methods)), loc="outside lower center")
+    return figure

@@ -1,0 +1,1 @@
+"""Results of a study: on disk, as statistics, beside published numbers."""

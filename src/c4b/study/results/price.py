@@ -1,0 +1,158 @@
+"""The price of safety: reward that a method gives up against the same learner without a gate.
+
+Two yardsticks, told by their labels: LinUCB that plays as it likes from the first round, and LinUCB that
+first plays the baseline for as long as any gate certified over the whole set must.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from c4b.study.results.published import is_papers_study
+from c4b.study.results.results import Results
+from c4b.study.results.statistics import Estimate, paired, student
+
+UNGATED, LATE = "linucb", "linucb, late"
+HEADING = (
+    "setting",
+    "method",
+    "reward ratio",
+    "fallback %",
+    "x floor",
+    "violations",
+    f"- {UNGATED}",
+    f"- {LATE}",
+)
+
+
+class Price(NamedTuple):
+    """One method in one setting."""
+
+    setting: int
+    method: str
+    reward: Estimate
+    fallback: float  # share of rounds
+    floor: float  # the share that no set-certified gate can avoid; 0 where nothing is claimed
+    violations: int  # episodes
+    gain: Estimate  # paired difference to ``UNGATED``; the price is its negative
+    gain_late: Estimate | None  # to ``LATE``, where the study has it
+
+    @property
+    def times_floor(self) -> float | None:
+        return self.fallback / self.floor if self.floor else None
+
+
+class Tally(NamedTuple):
+    """One gated method over all settings."""
+
+    method: str
+    settings: int
+    not_below: int  # settings where the paired interval of the gain reaches 0
+    not_below_late: int | None
+    times_floor: list[float]  # by setting, where there is a floor
+    violations: int
+
+
+def is_priced(results: Results) -> bool:
+    """Whether the study has the yardstick and something to measure; the paper has tables of its own."""
+    methods = results.study.methods
+    labels = [method.label for method in methods]
+    gated = any(method.composition.gated for method in methods)
+    return UNGATED in labels and gated and not is_papers_study(results)
+
+
+def prices(results: Results) -> list[Price]:
+    """By setting and method, in the study's order."""
+    labels = [method.label for method in results.study.methods]
+    found = []
+    for s, setting in enumerate(results.study.settings):
+        rewards = {label: results.values(s, label, "reward_ratio") for label in labels}
+        for label in labels:
+            late = paired(rewards[label], rewards[LATE]) if LATE in labels else None
+            found.append(
+                Price(
+                    s,
+                    label,
+                    student(rewards[label]),
+                    float(results.values(s, label, "fallback").mean()),
+                    min(setting.forced_rounds / setting.rounds, 1.0),
+                    int(results.values(s, label, "violation").sum()),
+                    paired(rewards[label], rewards[UNGATED]),
+                    late,
+                )
+            )
+    return found
+
+
+def tallies(results: Results, found: list[Price] | None = None) -> list[Tally]:
+    """Gated methods, in the study's order."""
+    found = prices(results) if found is None else found
+    told = []
+    for method in results.study.methods:
+        if not method.composition.gated:
+            continue
+        mine = [price for price in found if price.method == method.label]
+        late = [p.gain_late.high >= 0.0 for p in mine if p.gain_late is not None]
+        told.append(
+            Tally(
+                method.label,
+                len(mine),
+                sum(p.gain.high >= 0.0 for p in mine),
+                sum(late) if late else None,
+                [p.times_floor for p in mine if p.times_floor is not None],
+                sum(p.violations for p in mine),
+            )
+        )
+    return told
+
+
+def rows(results: Results, methods: tuple[str, ...] | None = None) -> list[list[str]]:
+    """Cells under ``HEADING``; an interval is written mean ± half of its width."""
+    return [
+        [
+            results.describe(price.setting),
+            price.method,
+            f"{price.reward.mean:.4f} ± {price.reward.high - price.reward.mean:.4f}",
+            f"{100.0 * price.fallback:.1f}",
+            "-" if price.times_floor is None else f"{price.times_floor:.2f}",
+            str(price.violations),
+            _gain(price.gain),
+            _gain(price.gain_late),
+        ]
+        for price in prices(results)
+        if methods is None or price.method in methods
+    ]
+
+
+def told(results: Results, methods: tuple[str, ...] | None = None) -> tuple[list[str], list[list[str]]]:
+    """``HEADING`` and rows without the columns in which nothing has a value."""
+    found = rows(results, methods)
+    kept = [n for n in range(len(HEADING)) if n < 2 or any(row[n] != "-" for row in found)]
+    return [HEADING[n] for n in kept], [[row[n] for n in kept] for row in found]
+
+
+def legend(results: Results) -> str:
+    """What the words of the table mean, as far as they are used."""
+    text = f"Yardsticks: {UNGATED} plays without a gate, and is not safe"
+    if LATE in [method.label for method in results.study.methods]:
+        text += f"; {LATE!r} is the same after the forced baseline rounds"
+    if any(setting.forced_rounds for setting in results.study.settings):
+        text += ". Floor: the fallback that no gate certified over the whole set can avoid"
+    return f"{text}."
+
+
+def _gain(gain: Estimate | None) -> str:
+    if gain is None or gain.se == 0.0:  # the yardstick itself, or all but it
+        return "-" if gain is None else f"{gain.mean:+.4f}"
+    return f"{gain.mean:+.4f} ± {gain.high - gain.mean:.4f}"
+
+
+def line(tally: Tally) -> str:
+    """One sentence on a method."""
+    text = f"{tally.method}: not below {UNGATED} in {tally.not_below} of {tally.settings} settings"
+    if tally.not_below_late is not None:
+        text += f", not below {LATE} in {tally.not_below_late}"
+    if tally.times_floor:
+        ends = [f"{end(tally.times_floor):.2f}" for end in (min, max)]
+        text += f"; fallback {' to '.join(dict.fromkeys(ends))} x the floor"
+    return f"{text}; {tally.violations} violations"

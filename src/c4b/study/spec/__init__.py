@@ -1,0 +1,1 @@
+"""A study as data: settings, methods, study files."""

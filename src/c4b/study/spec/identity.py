@@ -1,0 +1,40 @@
+"""What results are results *of*: the plan, the files it reads and the code that ran it.
+
+Rows may be reused for a later call only if all three are the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from c4b import _sources as sources
+from c4b.study.spec.plan import Study
+from c4b.study.world import candidates
+
+
+def plan(told: dict[str, Any]) -> dict[str, Any]:
+    """A study as plain data, without what leaves its rows alone: names and the number of episodes."""
+    plain: dict[str, Any] = json.loads(json.dumps(told))
+    return {key: value for key, value in plain.items() if key not in ("name", "title", "episodes")}
+
+
+@cache
+def code() -> str:
+    """Names the source of everything that takes part in an episode, and NumPy's streams."""
+    engine = sources.PACKAGE / "study" / "engine" / "chunk.py"
+    digest = hashlib.sha256(np.__version__.encode())
+    digest.update(sources.digest(sources.closure([engine])).encode())
+    return digest.hexdigest()[:16]
+
+
+def identity(study: Study) -> str:
+    digest = hashlib.sha256(code().encode())
+    digest.update(json.dumps(plan(study.to_dict()), sort_keys=True).encode())
+    for generator, source in sorted({(s.generator, s.source or "") for s in study.settings}):
+        digest.update(candidates.content(generator, source))
+    return digest.hexdigest()[:16]

@@ -1,0 +1,209 @@
+"""Study files: TOML in, a ``Study`` out. Every error names file, key and remedy."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import tomllib
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from c4b import _validate
+from c4b.errors import InvalidInput
+from c4b.policies.composition import Composition
+from c4b.study.spec.plan import Method, Setting, Study
+from c4b.study.world import candidates
+
+SECTIONS: dict[str, dict[str, str]] = {
+    "truth": {"theta": "theta", "baseline": "baseline", "sigma": "sigma", "noise": "noise"},
+    "history": {"kind": "history", "size": "history_size"},
+    "candidates": {"generator": "generator", "count": "count", "rho": "rho", "source": "source"},
+    "learner": {
+        "alpha": "alpha",
+        "delta": "delta",
+        "ridge": "ridge",
+        "norm_bound": "norm_bound",
+        "confidence": "confidence",
+        "assumed_sigma": "assumed_sigma",
+        "misspecification": "misspecification",
+        "reserve": "reserve",
+    },
+    "deployment": {"rounds": "rounds"},
+}
+"""Section -> key in the file -> field of ``Setting``."""
+TOP = ("name", "title", "episodes", "seed", "methods")
+WHOLE = ("count", "rounds", "history_size")
+VECTORS = ("theta", "baseline")
+PART_KEYS = ("certificate", "ledger", "selection", "score", "latches")
+METHOD_KEYS = ("label", "policy", "confidence", "after_forced_phase", *PART_KEYS)
+
+
+class StudyFileError(InvalidInput):
+    """A study file that cannot be used."""
+
+
+def shipped() -> list[str]:
+    """Names of the studies inside the package."""
+    folder = resources.files("c4b.study") / "studies"
+    return sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".toml"))
+
+
+def load(path: str | Path) -> Study:
+    """Read a study from a file, or one inside the package by its name (for example ``paper``)."""
+    if str(path) in shipped():
+        text = (resources.files("c4b.study") / "studies" / f"{path}.toml").read_text()
+        return parse(text, str(path), Path.cwd())
+    file = Path(path)
+    if not file.is_file():
+        known = ", ".join(shipped())
+        raise StudyFileError("study", str(path), f"is no file and no shipped study ({known})")
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise StudyFileError("study", str(path), f"cannot be read: {error}") from error
+    return parse(text, str(path), file.parent)
+
+
+def parse(text: str, where: str, folder: Path) -> Study:
+    """``where`` names the file in errors; ``folder`` is where its relative paths start."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise StudyFileError(where, "not TOML", f"mend the syntax: {error}") from error
+    _known(where, "", document, (*TOP, *SECTIONS))
+    name = _text(where, "name", document.get("name", Path(where).stem))
+    axes = _axes(where, document, folder)
+    swept = [field for field, values in axes.items() if len(values) > 1]
+    settings = []
+    for values in itertools.product(*axes.values()):
+        fields = dict(zip(axes, values, strict=True))
+        try:
+            setting = Setting(**fields)
+            candidates.check(setting)
+        except InvalidInput as error:
+            raise _named(where, error) from error
+        settings.append(setting)
+    try:
+        return Study(
+            name,
+            _text(where, "title", document.get("title", name)),
+            tuple(_methods(where, document.get("methods"))),
+            tuple(settings),
+            tuple(swept),
+            document.get("episodes", 256),
+            document.get("seed", 0),
+        )
+    except InvalidInput as error:
+        raise _named(where, error) from error
+
+
+def _axes(where: str, document: dict[str, Any], folder: Path) -> dict[str, list[Any]]:
+    """Field of ``Setting`` -> the values it takes; a list in the file is a sweep."""
+    axes: dict[str, list[Any]] = {}
+    values: list[Any]
+    for section, content in document.items():
+        if section in TOP:
+            continue
+        if not isinstance(content, dict):
+            raise StudyFileError(f"{where}: {section}", content, f"must be a section [{section}]")
+        _known(where, section, content, SECTIONS[section])
+        for key, value in content.items():
+            field = SECTIONS[section][key]
+            if field in VECTORS:
+                many = isinstance(value, list) and value and isinstance(value[0], list)
+                values = [_vector(where, f"{section}.{key}", v) for v in (value if many else [value])]
+            else:
+                values = value if isinstance(value, list) else [value]
+            if not values:
+                raise StudyFileError(f"{where}: {section}.{key}", value, "give at least one value")
+            if field == "source":
+                values = [_source(f"{where}: {section}.{key}", v, content, folder) for v in values]
+            for v in values:
+                if values.count(v) > 1:
+                    raise StudyFileError(f"{where}: {section}.{key}", v, "appears twice in the sweep")
+            axes[field] = [float(v) if type(v) is int and field not in WHOLE else v for v in values]
+    return axes
+
+
+def _source(place: str, value: Any, section: dict[str, Any], folder: Path) -> str:
+    """Paths start at the study file; modules beside it can be imported."""
+    if not isinstance(value, str) or not value:
+        raise StudyFileError(place, value, "must be the path of a file or 'module:function'")
+    if section.get("generator") in ("file", ["file"]):
+        return str((folder / value).resolve())
+    if str(folder.resolve()) not in sys.path:
+        sys.path.append(str(folder.resolve()))
+    return value
+
+
+def _text(where: str, key: str, value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise StudyFileError(f"{where}: {key}", value, "must be a text, in quotes")
+    return value
+
+
+def _vector(where: str, key: str, value: Any) -> tuple[float, ...]:
+    numbers = isinstance(value, list) and all(
+        isinstance(v, int | float) and not isinstance(v, bool) for v in value
+    )
+    if not numbers or not value:
+        raise StudyFileError(f"{where}: {key}", value, "must be a list of numbers")
+    return tuple(float(v) for v in value)
+
+
+def _methods(where: str, value: Any) -> list[Method]:
+    if not isinstance(value, list) or not value:
+        raise StudyFileError(f"{where}: methods", value, 'list at least one, e.g. ["refresh"]')
+    methods = []
+    for entry in value:
+        if isinstance(entry, str):
+            entry = {"policy": entry}  # noqa: PLW2901 (the short form of the same thing)
+        if not isinstance(entry, dict) or ("policy" in entry) == ("ledger" in entry):
+            remedy = 'must be a name, {policy = "…", label = "…"}, or {label = "…", ledger = "…", …}'
+            raise StudyFileError(f"{where}: methods", entry, remedy)
+        _known(where, "methods", entry, METHOD_KEYS)
+        label = _text(where, "methods.label", entry.get("label", entry.get("policy")))
+        try:
+            late = _validate.boolean("after_forced_phase", entry.get("after_forced_phase", False))
+            own = _composed(label, entry)
+            methods.append(Method(label, entry.get("policy", label), entry.get("confidence"), late, own))
+        except InvalidInput as error:
+            raise _named(where, error, {key: f"methods.{key}" for key in METHOD_KEYS}) from error
+    return methods
+
+
+def _composed(label: str, entry: dict[str, Any]) -> Composition | None:
+    """A policy given by its parts instead of a name."""
+    parts = {key: entry[key] for key in PART_KEYS if key in entry}
+    if "policy" in entry:
+        if parts:
+            key, value = next(iter(parts.items()))
+            raise InvalidInput(key, value, "give a policy's name or its parts, not both")
+        return None
+    _validate.boolean("latches", parts.get("latches", False))
+    return Composition(label, **{"certificate": "joint", "selection": "filter", "summary": "", **parts})
+
+
+def _known(where: str, section: str, content: dict[str, Any], keys: Any) -> None:
+    for key, value in content.items():
+        if key not in keys:
+            place = f"{where}: {section}.{key}" if section else f"{where}: {key}"
+            raise StudyFileError(place, value, "unknown key; known are " + ", ".join(keys))
+
+
+_SPELLED = {
+    field: f"{section}.{key}" for section, keys in SECTIONS.items() for key, field in keys.items()
+}
+
+
+def _named(where: str, error: InvalidInput, spelled: dict[str, str] = _SPELLED) -> StudyFileError:
+    """The same complaint with the file and, where there is one, the key as the file spells it."""
+    if isinstance(error, StudyFileError):
+        return error
+    field, bracket, index = error.argument.partition("[")
+    argument = f"{where}: {spelled.get(field, field)}{bracket}{index}"
+    named = StudyFileError(argument, None, error.remedy)
+    named.shown = error.shown
+    named.args = (f"{argument} = {error.shown}: {error.remedy}",)
+    return named

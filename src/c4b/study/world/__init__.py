@@ -1,0 +1,1 @@
+"""What a study draws: candidates, noise, history."""

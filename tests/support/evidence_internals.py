@@ -1,0 +1,12 @@
+"""Into the evidence: writeable views of its arrays by name, for tests that read or break them."""
+
+from types import SimpleNamespace
+
+import c4b
+from c4b.evidence import ellipsoids as statistics
+
+
+def inside(evidence: c4b.Evidence) -> SimpleNamespace:
+    """inverse (G, d, d), estimate (G, d), radius, ridges (G,), gram (d, d), moment (d,), tally (3,)."""
+    *parts, _terms = statistics.views(evidence.flat)
+    return SimpleNamespace(**{name: view for part in parts for name, view in part._asdict().items()})

@@ -1,0 +1,102 @@
+"""A small world for deployments: three features, one incumbent, a few rivals."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import create_engine, text
+
+from c4b import Deployment, LinearModel
+from c4b.deployment.state import State, same_bits
+from c4b.deployment.transactor import found
+from c4b.journal.entries import GENESIS
+
+Array = NDArray[np.float64]
+
+MODEL = LinearModel(dim=3, noise=0.1, norm_bound=1.0)
+THETA = np.array([0.6, 0.3, -0.2])
+BASELINE = np.array([1.0, 0.0, 0.0])
+
+
+def create(url: str, name: str = "shop", **options: Any) -> Deployment:
+    return Deployment.create(
+        url, name, MODEL, **{"policy": "refresh", "alpha": 0.1, "reserve": 0.5, **options}
+    )
+
+
+def rivals(rng: np.random.Generator, size: int = 4) -> Array:
+    return BASELINE + 0.2 * rng.normal(size=(size, 3))
+
+
+def outcome(candidates: Array, action: int | None, rng: np.random.Generator) -> float:
+    played = BASELINE if action is None else candidates[action]
+    return float(played @ THETA + 0.1 * rng.normal())
+
+
+def trade(dep: Deployment, rounds: int, seed: int = 0, ids: str = "") -> None:
+    """Decide, and report about half of the outcomes late and out of order."""
+    rng, late = np.random.default_rng(seed), []
+    for n in range(rounds):
+        candidates = rivals(rng)
+        made = dep.decide(candidates, BASELINE, request_id=f"{ids}{n}" if ids else None)
+        late.append((made.id, outcome(candidates, made.action, rng)))
+        if rng.random() < 0.7:
+            dep.observe(*late.pop(int(rng.integers(len(late)))))
+
+
+def replayed(dep: Deployment) -> State:
+    """The state from the first entry on, without any snapshot."""
+    state = State(dep.configuration)
+    with dep._session.store.reading() as transaction:
+        state.replay(found(transaction, dep.name).tail(-1, GENESIS))
+    return state
+
+
+def seen(dep: Deployment) -> State:
+    """The state that this object holds, brought up to date."""
+    dep.state()
+    state = dep._session._state
+    assert state is not None
+    return state
+
+
+def in_agreement(dep: Deployment) -> bool:
+    """This object's state, that of a fresh opening and full replay: the same bits."""
+    with Deployment.open(dep._session.store.url.render_as_string(False), dep.name) as other:
+        full = replayed(dep)
+        return same_bits(seen(dep), full) and same_bits(seen(other), full)
+
+
+def sql(url: str, statement: str, **values: Any) -> list[Any]:
+    """Behind the package's back."""
+    engine = create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
+    try:
+        with engine.begin() as connection:
+            done = connection.execute(text(statement), values)
+            return list(done) if done.returns_rows else []
+    finally:
+        engine.dispose()
+
+
+def fork(child: Callable[[], None]) -> int:
+    """Run ``child`` in a process of its own; its exit code is 0 unless it raised."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of threads: BLAS has some, but none holds a lock here
+        pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        child()
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def waited(pid: int) -> int:
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
