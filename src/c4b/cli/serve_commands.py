@@ -12,12 +12,12 @@ from typing import Annotated
 
 import typer
 
+from c4b.cli import demo as shop
 from c4b.cli.output import table
 from c4b.deployment import Limits
 from c4b.errors import InvalidInput, rebuild
 from c4b.service import tokens
 from c4b.service.monitoring import grafana
-from c4b.service.serving import demo as shop
 from c4b.service.serving import server
 from c4b.service.settings import Settings
 
