@@ -231,8 +231,7 @@ class Work:
         if pending is None or pending.known:
             remedy = "has its outcome already; report executed() before it"
             raise OutcomeClosed("decision_id", told, remedy)
-        if features is not None and np.array_equal(features, pending.baseline):
-            features = None
+        features = self.state.run.named(self.state.open[seq].round, features)
         wanted = pending.baseline if features is None else features
         if pending.is_baseline == (features is None) and np.array_equal(pending.executed, wanted):
             return

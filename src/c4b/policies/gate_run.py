@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from c4b._validate import Array
 from c4b.policies.decision import Decision
 from c4b.policies.gate import Arrays, Gate, Played
@@ -55,6 +57,15 @@ class GateRun:
         executed = entry.baseline if features is None else features
         self.gate.amend(number, entry.played, Played(executed, entry.baseline, features is None), bank)
         entry.executed, entry.is_baseline = executed.copy(), features is None
+
+    def named(self, number: int, features: Array | None) -> Array | None:
+        """None for features (d,) that are the baseline's of an open round, else the features.
+
+        Where means are linear in the features, equal features are one action. With declared
+        misspecification they may be two actions with different means.
+        """
+        same = features is not None and np.array_equal(features, self.outcomes.open[number].baseline)
+        return None if same and self.gate.terms.model.misspecification == 0.0 else features
 
     def report(self, number: int, reward: float | None) -> range:
         """The outcome of an open round, None for lost; absorbs what can be absorbed now.

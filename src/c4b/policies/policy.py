@@ -150,9 +150,7 @@ class Policy:
                 "decision_id", decision_id, "has its outcome already; report executed() before it"
             )
         executed = None if features is None else _validate.vector("features", features, self._dim)
-        if executed is not None and np.array_equal(executed, entry.baseline):
-            executed = None
-        self._run.amend(number, executed)
+        self._run.amend(number, self._run.named(number, executed))
 
     # -- outcomes ------------------------------------------------------------------------------
 
