@@ -207,7 +207,7 @@ def test_something_else_was_executed(url: str) -> None:
         with pytest.raises(OutcomeClosed):
             dep.executed(ours.id)
         assert np.array_equal(dep.record(ours.id).executed, other)
-        assert np.array_equal(seen(dep).policy.evidence.flat, policy.evidence.flat)
+        assert np.array_equal(seen(dep).gate.evidence.flat, policy.evidence.flat)
         assert in_agreement(dep)
         assert dep.audit().clean
 
