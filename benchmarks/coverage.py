@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from c4b.study.engine.chunk import simulate
-from c4b.study.engine.episode import METRICS
+from c4b.study.engine.episode_metrics import Metric
 from c4b.study.results.statistics import binomial_upper
 from c4b.study.spec.plan import Method, Setting, Study
 
@@ -37,7 +37,7 @@ SETTINGS = tuple(
     for rho in (0.15, 0.8)
 )
 CHUNK = 100
-NEEDED = ("violation", "covered", "min_slack")
+NEEDED = [Metric.VIOLATION, Metric.COVERED, Metric.MIN_SLACK]
 LEVEL = 0.99
 """One-sided level of the binomial bounds."""
 
@@ -58,8 +58,7 @@ def coverage(episodes: int, seed: int = 4_100_000, jobs: int = 1) -> Iterator[di
 
 
 def _kept(study: Study, start: int, stop: int) -> np.ndarray[Any, Any]:
-    columns = [METRICS.index(name) for name in NEEDED]
-    return simulate(study, start, stop).metrics[..., columns]
+    return simulate(study, start, stop).metrics[..., NEEDED]
 
 
 def _counted(rows: np.ndarray[Any, Any], delta: float) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from c4b.study.engine.episode_metrics import Metric
 from c4b.study.engine.run import run
 from c4b.study.results.compare import about, differences
 from c4b.study.results.results import NoResults, Results
@@ -29,12 +30,12 @@ def test_differences_are_paired_by_episode(tmp_path: Path) -> None:
         for history in ("diverse", "baseline")
         for method in ("contrast", "refresh")
     ]
-    a, b = (r.values(1, "contrast", "reward_ratio") for r in (first, second))
+    a, b = (r.values(1, "contrast", Metric.REWARD_RATIO) for r in (first, second))
     known = stats.ttest_rel(a, b).confidence_interval(0.95)
     found = rows[2].reward_ratio
     assert (found.low, found.high) == pytest.approx((known.low, known.high), rel=1e-9)
     assert found.mean == pytest.approx(np.mean(a - b))
-    falls = [100.0 * r.values(1, "contrast", "fallback").mean() for r in (first, second)]
+    falls = [100.0 * r.values(1, "contrast", Metric.FALLBACK).mean() for r in (first, second)]
     assert rows[2].fallback.mean == pytest.approx(falls[0] - falls[1])
 
 

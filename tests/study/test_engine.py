@@ -15,7 +15,7 @@ from c4b.policies.compiled_round import JOINT_BOUND, SEPARATE_BOUND
 from c4b.study.engine import chunk as simulation
 from c4b.study.engine import episode as engine
 from c4b.study.engine.chunk import simulate
-from c4b.study.engine.episode import METRICS
+from c4b.study.engine.episode_metrics import Metric
 from c4b.study.spec import study_file as files
 from c4b.study.spec.plan import HISTORIES, Method, Setting, Study
 from c4b.study.world import candidates, draws
@@ -135,7 +135,7 @@ def test_an_episode_equals_the_online_policy(number: int, confidence: str) -> No
         chunk, scene = simulate(study, episode, episode + 1), Scene(setting, episode)
         for m, method in enumerate(methods):
             _, expected, falls = played_online(setting, method, scene)
-            found = dict(zip(METRICS, chunk.metrics[0, 0, m].tolist(), strict=True))
+            found = {metric.column: chunk.metrics[0, 0, m, metric].item() for metric in Metric}
             assert chunk.fallback_sum[0, m].tolist() == falls, method
             for name, value in expected.items():
                 if name in EXACT:
@@ -164,7 +164,7 @@ def test_evidence_and_ledger_end_in_the_same_bits(number: int, name: str) -> Non
     rule = (*composition.rule, 0, 0, len(evidence), 0, len(ledger))
     lineup = engine.Lineup(ledger, np.array([rule], dtype=np.float64))
     work = engine.workspace(lineup, int(evidence[0]), setting.dim, setting.count)
-    metrics, falls = np.empty((1, 1, len(METRICS))), np.zeros((2, 1, 1, setting.rounds), dtype=np.int64)
+    metrics, falls = np.empty((1, 1, len(Metric))), np.zeros((2, 1, 1, setting.rounds), dtype=np.int64)
     run = engine.runner(int(evidence[0]), setting.dim, setting.count)
     run(evidence, lineup, told, work, metrics, falls, 0)
     assert work.evidence.tobytes() == policy.evidence.flat.tobytes()
@@ -194,7 +194,7 @@ def test_the_scenarios_exercise_play_and_fallback() -> None:
         methods = tuple(Method(name, name) for name in METHODS)
         chunk = simulate(Study("duel", "duel", methods, (setting,), (), 2, SEED), 0, 1)
         for m, name in enumerate(METHODS):
-            shares[name].append(chunk.metrics[0, 0, m, METRICS.index("fallback")])
+            shares[name].append(chunk.metrics[0, 0, m, Metric.FALLBACK])
     assert not any(shares.pop("linucb"))
     for name, found in shares.items():
         assert sum(0.0 < share < 1.0 for share in found) >= 3, name

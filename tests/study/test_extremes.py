@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from c4b.study.engine.episode_metrics import Metric
 from c4b.study.engine.run import run
 from c4b.study.report import artefacts
 from c4b.study.report.figures import MOST_LINES
@@ -22,7 +23,7 @@ def test_one_of_everything(tmp_path: Path, history: str, generator: str) -> None
     )  # fmt: skip
     methods = tuple(Method(name, name) for name in ("refresh", "linucb"))
     found = run(Study("one", "one", methods, (setting,), (), 2, 0), tmp_path)
-    assert found.values(0, "linucb", "reward_ratio").tolist() == [1.0, 1.0]
+    assert found.values(0, "linucb", Metric.REWARD_RATIO).tolist() == [1.0, 1.0]
     assert artefacts.write(found).is_file()
 
 

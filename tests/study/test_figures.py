@@ -7,6 +7,7 @@ import matplotlib.lines
 import numpy as np
 import pytest
 
+from c4b.study.engine.episode_metrics import Metric
 from c4b.study.engine.run import run
 from c4b.study.report import figures
 from c4b.study.report.style import brief, styles
@@ -58,7 +59,7 @@ def test_reward_ratio_has_intervals_and_hides_no_mark(found: Results) -> None:
         assert mark is not None
         heights.append(np.asarray(mark.get_ydata()))
         for s, segment in enumerate(lines.get_segments()):
-            known = student(found.values(s, str(bar.get_label()), "reward_ratio"))
+            known = student(found.values(s, str(bar.get_label()), Metric.REWARD_RATIO))
             assert segment[:, 0] == pytest.approx([known.low, known.high])
     for s, row in enumerate(np.transpose(heights)):
         assert len(set(row)) == len(bars)

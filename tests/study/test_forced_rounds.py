@@ -6,7 +6,7 @@ import pytest
 import c4b
 from c4b.errors import InvalidInput
 from c4b.study.engine.chunk import simulate
-from c4b.study.engine.episode import METRICS
+from c4b.study.engine.episode_metrics import Metric
 from c4b.study.spec.plan import Method, Setting, Study
 from support.oracle_comparison import ALL_CONFIDENCES, ALL_GATED
 
@@ -69,7 +69,7 @@ def test_no_gate_plays_a_candidate_before(rho: float, reserve: float) -> None:
     paths = 0
     for episode in range(12):
         found = simulate(study, episode, episode + 1)
-        covered = found.metrics[0, ..., METRICS.index("covered")] == 1.0
+        covered = found.metrics[0, ..., Metric.COVERED] == 1.0
         paths += int(covered.sum())
         if forced:
             assert np.all(found.fallback_sum[covered][:, forced - 1] == forced)

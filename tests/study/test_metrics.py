@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from c4b.study.engine.chunk import simulate
-from c4b.study.engine.episode import METRICS
+from c4b.study.engine.episode_metrics import Metric
 from c4b.study.spec.plan import Method, Setting, Study
 from c4b.study.world import candidates, draws
 from support.oracle import OraclePolicy, minimum_reserve_by_search
@@ -75,14 +75,14 @@ def test_metrics_equal_the_oracle(setting: Setting, name: str) -> None:
     chunk = simulate(Study("m", "m", (Method(name, name),), (setting,), (), 3, 5), 0, 3)
     for episode in range(3):
         expected = recomputed(setting, name, 5, episode)
-        assert tuple(expected) == METRICS
+        assert list(expected) == [metric.column for metric in Metric]
         found = chunk.metrics[episode, 0, 0]
         np.testing.assert_allclose(found, list(expected.values()), rtol=1e-8, atol=1e-8)
 
 
 def test_both_outcomes_of_the_coverage_check_occur() -> None:
     methods = (Method("refresh", "refresh"),)
-    at = METRICS.index("covered")
+    at = Metric.COVERED
     for setting, expected in ((SETTING, 1.0), (TOLD_WRONG, 0.0)):
         chunk = simulate(Study("m", "m", methods, (setting,), (), 3, 5), 0, 3)
         assert expected in chunk.metrics[:, 0, 0, at]

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from c4b.study.engine.episode_metrics import Metric
 from c4b.study.engine.run import run
 from c4b.study.report import artefacts, tables
 from c4b.study.results import price
@@ -32,13 +33,17 @@ def test_the_columns_that_were_asked_for(beyond: Results) -> None:
 def test_numbers_are_the_paired_differences(beyond: Results) -> None:
     s = beyond.find(history="baseline", rho=0.8, sigma=0.1)
     mine = next(p for p in price.prices(beyond) if p.setting == s and p.method == "refresh")
-    rewards = [beyond.values(s, name, "reward_ratio") for name in ("refresh", "linucb", "linucb, late")]
+    rewards = [
+        beyond.values(s, name, Metric.REWARD_RATIO) for name in ("refresh", "linucb", "linucb, late")
+    ]
     assert mine.gain.mean == pytest.approx(float(np.mean(rewards[0] - rewards[1])))
     assert mine.gain.se == pytest.approx(float(np.std(rewards[0] - rewards[1], ddof=1) / np.sqrt(48)))
     assert mine.gain_late is not None
     assert mine.gain_late.mean == pytest.approx(float(np.mean(rewards[0] - rewards[2])))
     assert mine.floor == 17 / 200
-    assert mine.times_floor == pytest.approx(beyond.values(s, "refresh", "fallback").mean() * 200 / 17)
+    assert mine.times_floor == pytest.approx(
+        beyond.values(s, "refresh", Metric.FALLBACK).mean() * 200 / 17
+    )
 
 
 def test_the_target_of_the_study(beyond: Results) -> None:

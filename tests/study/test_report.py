@@ -5,6 +5,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from c4b.study.engine.episode_metrics import Metric
 from c4b.study.engine.run import run
 from c4b.study.report import page as report
 from c4b.study.report.figures import draw
@@ -77,7 +78,7 @@ def test_the_page_shows_what_was_found(html: str, paper: Results) -> None:
     assert "reserve-c4b" in facts["versions"]
     told = [text for text in page.said("td") if text.endswith("(1.0606)")]
     setting = paper.find(history="diverse", rho=0.15, sigma=0.3, reserve=0.0)
-    assert told == [f"{paper.values(setting, 'refresh', 'reward_ratio').mean():.4f} (1.0606)"]
+    assert told == [f"{paper.values(setting, 'refresh', Metric.REWARD_RATIO).mean():.4f} (1.0606)"]
 
 
 def test_figures_are_pdf_and_png(paper: Results) -> None:

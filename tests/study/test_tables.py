@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from c4b.study.engine.episode_metrics import Metric
 from c4b.study.engine.run import run
 from c4b.study.report import tables
 from c4b.study.results.results import Results
@@ -54,8 +55,8 @@ def test_central(paper: Results) -> None:
         for cell in row[1:]:
             assert re.fullmatch(r"\d\.\d{4} / \d{1,3}\.\d", cell)
     setting = paper.find(history="baseline", rho=0.15, sigma=0.3, reserve=0.0)
-    ratio = paper.values(setting, "refresh", "reward_ratio").mean()
-    fallback = 100.0 * paper.values(setting, "refresh", "fallback").mean()
+    ratio = paper.values(setting, "refresh", Metric.REWARD_RATIO).mean()
+    fallback = 100.0 * paper.values(setting, "refresh", Metric.FALLBACK).mean()
     assert rows[3][2] == f"{ratio:.4f} / {fallback:.1f}"
 
 
@@ -70,7 +71,7 @@ def test_zero_reserve(paper: Results) -> None:
     for row in rows[2:8] + rows[9:]:
         assert all(re.fullmatch(r"\d\.\d{3}", cell) for cell in row[2:])
     setting = paper.find(history="diverse", rho=0.4, sigma=0.3, reserve=0.0)
-    assert rows[5][4] == f"{paper.values(setting, 'revalue-f', 'reward_ratio').mean():.3f}"
+    assert rows[5][4] == f"{paper.values(setting, 'revalue-f', Metric.REWARD_RATIO).mean():.3f}"
 
 
 def test_macros(paper: Results) -> None:

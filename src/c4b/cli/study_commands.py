@@ -14,6 +14,7 @@ import typer
 from c4b.cli.output import episodes_bar, say, table, tell
 from c4b.errors import InvalidInput
 from c4b.study.engine import run
+from c4b.study.engine.episode_metrics import Metric
 from c4b.study.report import artefacts
 from c4b.study.report import page as report
 from c4b.study.results import compare, price, results
@@ -154,8 +155,8 @@ def _overview(found: results.Results) -> None:
     for s in range(len(found.study.settings)):
         cells = [found.describe(s)]
         for label in labels:
-            ratio = student(found.values(s, label, "reward_ratio")).mean
-            share = 100.0 * student(found.values(s, label, "fallback")).mean
+            ratio = student(found.values(s, label, Metric.REWARD_RATIO)).mean
+            share = 100.0 * student(found.values(s, label, Metric.FALLBACK)).mean
             cells.append(f"{ratio:.4f} / {share:.1f}")
         rows.append(cells)
     table("Mean reward ratio / fallback %", ["setting", *labels], rows)

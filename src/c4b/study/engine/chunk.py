@@ -11,7 +11,8 @@ import numpy as np
 from c4b._validate import Array, Counts
 from c4b.evidence import ellipsoids as statistics
 from c4b.ledger.ledger_kernels import opening
-from c4b.study.engine.episode import METRICS, Lineup, Runner, Scene, runner, workspace
+from c4b.study.engine.episode import Lineup, Runner, Scene, runner, workspace
+from c4b.study.engine.episode_metrics import Metric
 from c4b.study.spec.plan import Method, Setting, Study
 from c4b.study.world import candidates, draws
 
@@ -23,7 +24,7 @@ class Chunk(NamedTuple):
 
     start: int
     stop: int
-    metrics: Array  # (episodes, S, M, len(METRICS))
+    metrics: Array  # (episodes, S, M, len(Metric))
     fallback_sum: Counts  # (S, M, T) sum over episodes of the cumulative fallback count
     fallback_square_sum: Counts  # (S, M, T) whole numbers: sums do not depend on their order
 
@@ -31,7 +32,7 @@ class Chunk(NamedTuple):
 def simulate(study: Study, start: int, stop: int) -> Chunk:
     """Episodes start..stop-1 of every setting and method."""
     shape = (len(study.settings), len(study.methods))
-    metrics = np.empty((stop - start, *shape, len(METRICS)))
+    metrics = np.empty((stop - start, *shape, len(Metric)))
     sums = np.zeros((2, *shape, study.rounds), dtype=np.int64)
     parts = [_part(setting, study.methods) for setting in study.settings]
     works = [workspace(part.lineup, part.stack, part.setting.dim, part.setting.count) for part in parts]

@@ -12,6 +12,7 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from c4b.study.engine.episode_metrics import Metric
 from c4b.study.report.style import Style, brief, styles
 from c4b.study.results.price import UNGATED, is_priced, prices
 from c4b.study.results.results import Results
@@ -131,7 +132,7 @@ def reserve_sensitivity(results: Results, like: int) -> Figure:
     reserves = np.array([reserve for reserve, _ in sorted(same)])
     looks = styles(results.study.methods)
     for method in results.study.methods:
-        found = [student(results.values(s, method.label, "reward_ratio")) for _, s in sorted(same)]
+        found = [student(results.values(s, method.label, Metric.REWARD_RATIO)) for _, s in sorted(same)]
         means = np.array([f.mean for f in found])
         half = np.array([f.high - f.mean for f in found])
         _errorbar(axes, looks[method.label], x=reserves, y=means, yerr=half, label=method.label)
@@ -186,7 +187,7 @@ def reward_ratio(results: Results) -> Figure:
     axes = figure.subplots()
     looks = styles(methods)
     for n, method in enumerate(methods):
-        found = [student(results.values(s, method.label, "reward_ratio")) for s in settings]
+        found = [student(results.values(s, method.label, Metric.REWARD_RATIO)) for s in settings]
         shift = 0.84 * ((n + 0.5) / len(methods) - 0.5)  # beside each other, not on top
         _errorbar(
             axes,

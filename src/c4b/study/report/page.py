@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 
+from c4b.study.engine.episode_metrics import Metric
 from c4b.study.results import price, published
 from c4b.study.results.results import Results
 from c4b.study.results.safety import reserve_cost, safety
@@ -101,8 +102,8 @@ def central_rows(results: Results) -> tuple[list[str], list[list[str]]]:
         for history in ("diverse", "baseline"):
             setting = published.central(results, history)
             ratio, fallback = told[history][method]
-            found = student(results.values(setting, method, "reward_ratio")).mean
-            share = student(100.0 * results.values(setting, method, "fallback")).mean
+            found = student(results.values(setting, method, Metric.REWARD_RATIO)).mean
+            share = student(100.0 * results.values(setting, method, Metric.FALLBACK)).mean
             row += [f"{found:.4f} ({ratio:.4f})", f"{share:.1f} ({fallback:.1f})"]
         rows.append(row)
     return heading, rows
@@ -141,8 +142,8 @@ def _overview(results: Results) -> str:
     for s in range(len(results.study.settings)):
         cells = [results.describe(s)]
         for label in labels:
-            ratio = student(results.values(s, label, "reward_ratio"))
-            share = 100.0 * student(results.values(s, label, "fallback")).mean
+            ratio = student(results.values(s, label, Metric.REWARD_RATIO))
+            share = 100.0 * student(results.values(s, label, Metric.FALLBACK)).mean
             cells.append(f"{ratio.mean:.4f} ± {ratio.high - ratio.mean:.4f} / {share:.1f}")
         rows.append(cells)
     return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from c4b.study.engine.episode_metrics import Metric
 from c4b.study.results import price, published
 from c4b.study.results.results import Results
 from c4b.study.results.statistics import student
@@ -23,8 +24,8 @@ def central(results: Results) -> str:
         cells = []
         for history in ("diverse", "baseline"):
             setting = published.central(results, history)
-            ratio = student(results.values(setting, method, "reward_ratio")).mean
-            fallback = student(100.0 * results.values(setting, method, "fallback")).mean
+            ratio = student(results.values(setting, method, Metric.REWARD_RATIO)).mean
+            fallback = student(100.0 * results.values(setting, method, Metric.FALLBACK)).mean
             cells.append(f"{ratio:.4f} / {fallback:.1f}")
         rows.append(f"{name} & {' & '.join(cells)} \\\\")
     return _tabular("lrr", r"Method & Diverse history & Baseline-only \\", rows)
@@ -41,7 +42,7 @@ def zero_reserve(results: Results) -> str:
             for sigma in (0.1, 0.3):
                 setting = results.find(history=history, rho=rho, sigma=sigma, reserve=0.0)
                 cells = [
-                    f"{student(results.values(setting, method, 'reward_ratio')).mean:.3f}"
+                    f"{student(results.values(setting, method, Metric.REWARD_RATIO)).mean:.3f}"
                     for method in ("contrast", "refresh", "revalue-f", "linucb")
                 ]
                 rows.append(f"{rho} & {sigma} & {' & '.join(cells)} \\\\")
@@ -70,8 +71,8 @@ def overview(results: Results) -> str:
     for s, setting in enumerate(results.study.settings):
         cells = [_escape(str(getattr(setting, field))) for field in fields]
         for label in labels:
-            ratio = student(results.values(s, label, "reward_ratio")).mean
-            fallback = student(100.0 * results.values(s, label, "fallback")).mean
+            ratio = student(results.values(s, label, Metric.REWARD_RATIO)).mean
+            fallback = student(100.0 * results.values(s, label, Metric.FALLBACK)).mean
             cells.append(f"{ratio:.4f} / {fallback:.1f}")
         rows.append(f"{' & '.join(cells)} \\\\")
     heading = " & ".join(map(_escape, [*fields, *labels])) + r" \\"

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from c4b.study.engine.episode_metrics import Metric
 from c4b.study.results.results import NoResults, Results
 from c4b.study.results.statistics import Estimate, paired
 from c4b.study.spec.plan import Method, Setting
@@ -39,7 +40,7 @@ def differences(first: Results, second: Results) -> list[Difference]:
                     scale * first.values(s, label, metric)[:episodes],
                     scale * second.values(o, label, metric)[:episodes],
                 )
-                for metric, scale in (("reward_ratio", 1.0), ("fallback", 100.0))
+                for metric, scale in ((Metric.REWARD_RATIO, 1.0), (Metric.FALLBACK, 100.0))
             ]
             rows.append(Difference(first.describe(s), label, *pair))
     if not rows:

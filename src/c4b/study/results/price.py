@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from c4b.study.engine.episode_metrics import Metric
 from c4b.study.results.published import is_papers_study
 from c4b.study.results.results import Results
 from c4b.study.results.statistics import Estimate, paired, student
@@ -66,7 +67,7 @@ def prices(results: Results) -> list[Price]:
     labels = [method.label for method in results.study.methods]
     found = []
     for s, setting in enumerate(results.study.settings):
-        rewards = {label: results.values(s, label, "reward_ratio") for label in labels}
+        rewards = {label: results.values(s, label, Metric.REWARD_RATIO) for label in labels}
         for label in labels:
             late = paired(rewards[label], rewards[LATE]) if LATE in labels else None
             found.append(
@@ -74,9 +75,9 @@ def prices(results: Results) -> list[Price]:
                     s,
                     label,
                     student(rewards[label]),
-                    float(results.values(s, label, "fallback").mean()),
+                    float(results.values(s, label, Metric.FALLBACK).mean()),
                     min(setting.forced_rounds / setting.rounds, 1.0),
-                    int(results.values(s, label, "violation").sum()),
+                    int(results.values(s, label, Metric.VIOLATION).sum()),
                     paired(rewards[label], rewards[UNGATED]),
                     late,
                 )

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from scipy import stats
 
+from c4b.study.engine.episode_metrics import Metric
 from c4b.study.results.results import Results
 from c4b.study.results.statistics import Estimate, binomial_upper, paired, student
 
@@ -53,18 +54,18 @@ def macros(results: Results) -> dict[str, tuple[float, float]]:
     """The paper's macros: name -> (value, standard error)."""
     diverse, baseline = central(results, "diverse"), central(results, "baseline")
 
-    def share(setting: int, method: str, metric: str = "fallback") -> tuple[float, float]:
+    def share(setting: int, method: str, metric: Metric = Metric.FALLBACK) -> tuple[float, float]:
         found = student(100.0 * results.values(setting, method, metric))
         return found.mean, found.se
 
     def gain(setting: int, first: str, second: str) -> Estimate:
         return paired(
-            results.values(setting, first, "reward_ratio"),
-            results.values(setting, second, "reward_ratio"),
+            results.values(setting, first, Metric.REWARD_RATIO),
+            results.values(setting, second, Metric.REWARD_RATIO),
         )
 
     def ratio(setting: int, method: str) -> tuple[float, float]:
-        found = student(results.values(setting, method, "reward_ratio"))
+        found = student(results.values(setting, method, Metric.REWARD_RATIO))
         return found.mean, found.se
 
     contrast = gain(diverse, "contrast", "separate")
@@ -83,7 +84,7 @@ def macros(results: Results) -> dict[str, tuple[float, float]]:
         "RefreshVsRevalueGain": (refresh.mean, refresh.se),
         "RefreshVsRevalueLow": (refresh.low, _end_se(refresh)),
         "RefreshVsRevalueHigh": (refresh.high, _end_se(refresh)),
-        "LinBaselineViolations": share(baseline, "linucb", "violation"),
+        "LinBaselineViolations": share(baseline, "linucb", Metric.VIOLATION),
         # for zero failures at the paper's number of episodes: arithmetic, not a measurement
         "FailureUpper": (100.0 * binomial_upper(0, PUBLISHED_EPISODES), 0.0),
     }
@@ -112,16 +113,16 @@ def _compare(results: Results) -> Iterator[Comparison]:
         for method in METHODS:
             ratio, fallback = told["central"][history][method]
             setting = central(results, history)
-            found = student(results.values(setting, method, "reward_ratio"))
+            found = student(results.values(setting, method, Metric.REWARD_RATIO))
             name = f"central {history} {method}"
             yield _scored(f"{name} reward ratio", ratio, found.mean, found.se, 4, episodes)
-            found = student(100.0 * results.values(setting, method, "fallback"))
+            found = student(100.0 * results.values(setting, method, Metric.FALLBACK))
             yield _scored(f"{name} fallback %", fallback, found.mean, found.se, 1, episodes)
     for history in ("diverse", "baseline"):
         for rho, sigma, *values in told["zero_reserve"][history]:
             setting = results.find(history=history, rho=rho, sigma=sigma, reserve=0.0)
             for method, value in zip(told["zero_reserve"]["columns"][2:], values, strict=True):
-                found = student(results.values(setting, method, "reward_ratio"))
+                found = student(results.values(setting, method, Metric.REWARD_RATIO))
                 name = f"grid {history} rho={rho} sigma={sigma} {method}"
                 yield _scored(name, value, found.mean, found.se, 3, episodes)
 

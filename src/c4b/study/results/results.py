@@ -19,7 +19,7 @@ import polars as pl
 from c4b._validate import Array, Counts
 from c4b.errors import C4BError
 from c4b.study.engine.chunk import Chunk
-from c4b.study.engine.episode import METRICS
+from c4b.study.engine.episode_metrics import Metric
 from c4b.study.results.statistics import student_from_sums
 from c4b.study.spec.plan import Setting, Study
 
@@ -27,7 +27,8 @@ ROW_GROUP = 65_536
 """Rows of a Parquet row group; fixed, so that the file's bytes depend on nothing but its rows."""
 KEPT_BYTES = 4_000_000
 """Columns up to this size stay in memory once they were read."""
-FLAGS = ("violation", "covered")
+FLAGS = (Metric.VIOLATION, Metric.COVERED)
+"""Metrics that are stored as true or false."""
 
 
 class NoResults(C4BError):
@@ -59,13 +60,10 @@ def chunk_frame(study: Study, chunk: Chunk) -> pl.DataFrame:
     data["method"] = labels.gather(
         pl.Series(np.tile(np.arange(methods), episodes * settings), dtype=pl.UInt32)
     )
-    flat = chunk.metrics.reshape(rows, len(METRICS))
-    for n, name in enumerate(METRICS):
-        column = np.ascontiguousarray(flat[:, n])
-        if name in FLAGS:
-            data[name] = pl.Series(column != 0.0)
-        else:
-            data[name] = pl.Series(column, nan_to_null=True)
+    flat = chunk.metrics.reshape(rows, len(Metric))
+    for metric in Metric:
+        column = pl.Series(np.ascontiguousarray(flat[:, metric]), nan_to_null=True)
+        data[metric.column] = column != 0.0 if metric in FLAGS else column
     return pl.DataFrame(data)
 
 
@@ -127,7 +125,7 @@ class Results:
     study: Study
     run: dict[str, Any]
     trajectories: pl.DataFrame
-    _columns: dict[str, Array] = dataclasses.field(default_factory=dict, repr=False)
+    _columns: dict[Metric, Array] = dataclasses.field(default_factory=dict, repr=False)
 
     @property
     def frame(self) -> pl.DataFrame:
@@ -145,20 +143,20 @@ class Results:
             raise NoResults(f"{self.folder}: {len(matches)} settings match {fields}; expected one")
         return matches[0]
 
-    def values(self, setting: int, method: str, metric: str) -> Array:
+    def values(self, setting: int, method: str, metric: Metric) -> Array:
         """One metric by episode, shape (episodes,)."""
         labels = [known.label for known in self.study.methods]
         if method not in labels or not 0 <= setting < len(self.study.settings):
             raise NoResults(f"{self.folder}: no rows for setting {setting}, method {method!r}")
         return self._column(metric)[:, setting, labels.index(method)]
 
-    def _column(self, metric: str) -> Array:
+    def _column(self, metric: Metric) -> Array:
         """(episodes, settings, methods), the order of the rows."""
         if metric in self._columns:
             return self._columns[metric]
-        read = pl.read_parquet(self.folder / "results.parquet", columns=[metric], glob=False)
+        read = pl.read_parquet(self.folder / "results.parquet", columns=[metric.column], glob=False)
         shape = (self.study.episodes, len(self.study.settings), len(self.study.methods))
-        column: Array = read[metric].cast(pl.Float64).to_numpy().reshape(shape)
+        column: Array = read[metric.column].cast(pl.Float64).to_numpy().reshape(shape)
         if column.nbytes <= KEPT_BYTES:  # a very long study is read again rather than kept
             self._columns[metric] = column
         return column

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from c4b.study.engine.episode_metrics import Metric
 from c4b.study.results.results import Results
 from c4b.study.results.statistics import binomial_upper, student
 
@@ -42,14 +43,14 @@ def safety(results: Results) -> list[SafetyRow]:
         violations, on_covered, uncovered, bound = 0, 0, 0, 0.0
         slacks = []
         for s in settings:
-            failed = results.values(s, method.label, "violation") != 0.0
-            covered = results.values(s, method.label, "covered") != 0.0
+            failed = results.values(s, method.label, Metric.VIOLATION) != 0.0
+            covered = results.values(s, method.label, Metric.COVERED) != 0.0
             violations += int(failed.sum())
             on_covered += int((failed & covered).sum())
             uncovered += int((~covered).sum())
             bound = max(bound, binomial_upper(int(failed.sum()), len(failed)))
             if gated and covered.any():
-                slacks.append(float(results.values(s, method.label, "min_slack")[covered].min()))
+                slacks.append(float(results.values(s, method.label, Metric.MIN_SLACK)[covered].min()))
         rows.append(
             SafetyRow(
                 method.label,
@@ -73,9 +74,9 @@ def reserve_cost(results: Results) -> list[ReserveRow]:
         for method in results.study.methods:
             if not method.composition.gated:
                 continue
-            joint = results.values(s, method.label, "rmin_joint")
-            separate = results.values(s, method.label, "rmin_separate")
-            penalty = results.values(s, method.label, "sum_penalty")
+            joint = results.values(s, method.label, Metric.RMIN_JOINT)
+            separate = results.values(s, method.label, Metric.RMIN_SEPARATE)
+            penalty = results.values(s, method.label, Metric.SUM_PENALTY)
             slack = 1e-9 * (1.0 + np.abs(separate))
             gap = separate - joint
             holds = bool(np.all((gap >= -slack) & (gap <= penalty + slack)))
