@@ -22,8 +22,9 @@ import numpy as np
 
 from c4b.study.engine.chunk import simulate
 from c4b.study.engine.episode_metrics import Metric
-from c4b.study.results.statistics import binomial_upper
-from c4b.study.spec.plan import Method, Setting, Study
+from c4b.study.results.intervals import binomial_upper
+from c4b.study.spec.plan import Method, Study
+from c4b.study.spec.setting import Setting
 
 METHODS = (
     Method("refresh, mixture", "refresh", "mixture"),

@@ -9,7 +9,7 @@ import pytest
 from c4b.study.engine.chunk import Chunk, simulate
 from c4b.study.engine.episode_metrics import Metric
 from c4b.study.engine.run import run
-from c4b.study.results.results import ROW_GROUP, chunk_frame, write_results
+from c4b.study.results.parquet_files import ROW_GROUP, chunk_frame, write_results
 from c4b.study.spec import study_file as files
 from support.small_studies import small_study
 

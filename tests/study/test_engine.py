@@ -12,12 +12,13 @@ from c4b.evidence import ellipsoids as statistics
 from c4b.ledger import ledger_kernels as ledgers
 from c4b.policies import get, names
 from c4b.policies.compiled_round import JOINT_BOUND, SEPARATE_BOUND
-from c4b.study.engine import chunk as simulation
-from c4b.study.engine import episode as engine
+from c4b.study.engine import compiled_episode as engine
+from c4b.study.engine import prepared_setting
 from c4b.study.engine.chunk import simulate
 from c4b.study.engine.episode_metrics import Metric
 from c4b.study.spec import study_file as files
-from c4b.study.spec.plan import HISTORIES, Method, Setting, Study
+from c4b.study.spec.plan import Method, Study
+from c4b.study.spec.setting import HISTORIES, Setting
 from c4b.study.world import candidates, draws
 
 CONFIDENCES = (*c4b.evidence.model.CONFIDENCES,)
@@ -174,13 +175,13 @@ def test_evidence_and_ledger_end_in_the_same_bits(number: int, name: str) -> Non
 def test_shapes_known_when_compiling_leave_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     """The paper's study through its own machine code and through the general one: the same bytes."""
     study = files.load("paper")
-    part = simulation._part(study.settings[0], study.methods)
+    part = prepared_setting.prepare(study.settings[0], study.methods)
     assert part.run is engine.run_usual_setting
     usual = simulate(study, 5, 7)
-    monkeypatch.setattr(simulation, "runner", lambda *shape: engine.run_setting)
-    simulation._part.cache_clear()
+    monkeypatch.setattr(prepared_setting, "runner", lambda *shape: engine.run_setting)
+    prepared_setting.prepare.cache_clear()
     general = simulate(study, 5, 7)
-    simulation._part.cache_clear()
+    prepared_setting.prepare.cache_clear()
     assert usual.metrics.tobytes() == general.metrics.tobytes()
     assert usual.fallback_sum.tobytes() == general.fallback_sum.tobytes()
     assert usual.fallback_square_sum.tobytes() == general.fallback_square_sum.tobytes()

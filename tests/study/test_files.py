@@ -12,7 +12,8 @@ from c4b.errors import InvalidInput
 from c4b.study.engine.chunk import simulate
 from c4b.study.engine.run import run
 from c4b.study.spec import study_file as files
-from c4b.study.spec.plan import Method, Setting, Study
+from c4b.study.spec.plan import Method, Study
+from c4b.study.spec.setting import Setting
 from support.small_studies import TOML, study_file
 
 

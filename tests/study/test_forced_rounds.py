@@ -7,7 +7,8 @@ import c4b
 from c4b.errors import InvalidInput
 from c4b.study.engine.chunk import simulate
 from c4b.study.engine.episode_metrics import Metric
-from c4b.study.spec.plan import Method, Setting, Study
+from c4b.study.spec.plan import Method, Study
+from c4b.study.spec.setting import Setting
 from support.oracle_comparison import ALL_CONFIDENCES, ALL_GATED
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from c4b.study.engine.chunk import simulate
 from c4b.study.engine.episode_metrics import Metric
-from c4b.study.spec.plan import Method, Setting, Study
+from c4b.study.spec.plan import Method, Study
+from c4b.study.spec.setting import Setting
 from c4b.study.world import candidates, draws
 from support.oracle import OraclePolicy, minimum_reserve_by_search
 from support.oracle_comparison import METHODS

@@ -5,10 +5,10 @@ import math
 
 import pytest
 
-from c4b.study.results import published
-from c4b.study.results.published import Comparison, _scored, to_json
+from c4b.study.results import published_numbers as published
+from c4b.study.results.intervals import paired, student
+from c4b.study.results.published_numbers import Comparison, _scored, to_json
 from c4b.study.results.results import Results
-from c4b.study.results.statistics import paired, student
 
 
 def test_exactly_the_87_published_numbers(paper: Results) -> None:

@@ -5,7 +5,8 @@ import math
 import numpy as np
 
 from c4b.study.engine.episode_metrics import Metric
-from c4b.study.results import published, safety
+from c4b.study.results import published_numbers as published
+from c4b.study.results import safety_summary as safety
 from c4b.study.results.results import Results
 from support.oracle_comparison import GATED
 
@@ -51,7 +52,7 @@ def test_without_a_gate_the_guarantee_is_broken(paper: Results) -> None:
     assert row.violations > 0
     assert not row.gated
     assert row.min_slack is None
-    setting = published.central(paper, "baseline")
+    setting = published.central_setting(paper, "baseline")
     assert math.isnan(paper.values(setting, "linucb", Metric.RMIN_JOINT)[0])
 
 

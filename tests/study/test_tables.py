@@ -6,7 +6,7 @@ import pytest
 
 from c4b.study.engine.episode_metrics import Metric
 from c4b.study.engine.run import run
-from c4b.study.report import tables
+from c4b.study.report import latex_tables
 from c4b.study.results.results import Results
 from c4b.study.spec.plan import Method
 from support.small_studies import small_study
@@ -96,7 +96,7 @@ def test_the_overview_of_any_study_is_a_table(paper: Results) -> None:
 def test_a_label_cannot_break_the_table(tmp_path_factory: pytest.TempPathFactory, label: str) -> None:
     study = small_study(("refresh",), episodes=2).with_(methods=(Method(label, "refresh"),))
     found = run(study, tmp_path_factory.mktemp("label"))
-    columns, rows = parsed(tables.overview(found))
+    columns, rows = parsed(latex_tables.overview(found))
     assert columns == "lr"
     bare = re.sub(r"\\(textbackslash|textasciitilde|textasciicircum)\{\}|\\[&%$#_{}]", "", rows[0][1])
     assert not set(bare) & set("\\&%$#_{}~^")

@@ -1,6 +1,6 @@
-"""What results are results *of*: the plan, the files it reads and the code that ran it.
+"""Names what a study's rows depend on: the plan, the files it reads and the code that runs it.
 
-Rows may be reused for a later call only if all three are the same.
+Rows may be reused by a later call only if all three are the same.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ import numpy as np
 
 from c4b import _sources as sources
 from c4b.study.spec.plan import Study
-from c4b.study.world import candidates
+from c4b.study.world import candidate_sources
 
 
-def plan(told: dict[str, Any]) -> dict[str, Any]:
-    """A study as plain data, without what leaves its rows alone: names and the number of episodes."""
-    plain: dict[str, Any] = json.loads(json.dumps(told))
+def plan(study: Study) -> dict[str, Any]:
+    """A study as plain data, without what its rows do not depend on: names and the number of episodes."""
+    plain: dict[str, Any] = json.loads(json.dumps(study.to_dict()))
     return {key: value for key, value in plain.items() if key not in ("name", "title", "episodes")}
 
 
 @cache
 def code() -> str:
-    """Names the source of everything that takes part in an episode, and NumPy's streams."""
+    """Names the source of everything that takes part in an episode, and the version of NumPy, whose random
+    streams are used."""
     engine = sources.PACKAGE / "study" / "engine" / "chunk.py"
     digest = hashlib.sha256(np.__version__.encode())
     digest.update(sources.digest(sources.closure([engine])).encode())
@@ -33,8 +34,9 @@ def code() -> str:
 
 
 def identity(study: Study) -> str:
+    """Two calls with the same identity give the same rows."""
     digest = hashlib.sha256(code().encode())
-    digest.update(json.dumps(plan(study.to_dict()), sort_keys=True).encode())
+    digest.update(json.dumps(plan(study), sort_keys=True).encode())
     for generator, source in sorted({(s.generator, s.source or "") for s in study.settings}):
-        digest.update(candidates.content(generator, source))
+        digest.update(candidate_sources.content_digest(generator, source))
     return digest.hexdigest()[:16]

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from c4b.study.engine.episode_metrics import Metric
+from c4b.study.results.intervals import binomial_upper, student
 from c4b.study.results.results import Results
-from c4b.study.results.statistics import binomial_upper, student
 
 
 class SafetyRow(NamedTuple):

@@ -1,4 +1,4 @@
-"""One self-contained HTML page: what was found, what was published, how safe it was, what was run."""
+"""One self-contained HTML page: measured and published numbers, safety, figures and what was run."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from html import escape
 from pathlib import Path
 
 from c4b.study.engine.episode_metrics import Metric
-from c4b.study.results import price, published
+from c4b.study.results import price_of_safety, published_numbers
+from c4b.study.results.intervals import student
 from c4b.study.results.results import Results
-from c4b.study.results.safety import reserve_cost, safety
-from c4b.study.results.statistics import student
+from c4b.study.results.safety_summary import reserve_cost, safety
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8881; --good: #1a7f37; --bad: #c62828; }
@@ -41,7 +41,7 @@ _CAPTIONS = {
 
 
 def verdict(results: Results) -> tuple[bool, str]:
-    """One line: does it reproduce, and was it safe?"""
+    """(whether all is well, one sentence on whether the study reproduces the paper and was safe)."""
     rows = [row for row in safety(results) if row.gated]
     violations = sum(row.violations for row in rows)
     uncovered = sum(row.uncovered for row in rows)
@@ -51,11 +51,11 @@ def verdict(results: Results) -> tuple[bool, str]:
         if rows
         else "no gated method, nothing certified"
     )
-    if not published.is_papers_study(results):
+    if not published_numbers.is_papers_study(results):
         good = not any(row.on_covered for row in rows)
         return good, f"{safe}."
-    scores = [abs(c.z) for c in published.compare(results)]
-    fits = max(scores) <= published.ACCEPTED
+    scores = [abs(c.z) for c in published_numbers.compare(results)]
+    fits = max(scores) <= published_numbers.ACCEPTED
     start = "REPRODUCED" if fits and not violations and not uncovered else "NOT REPRODUCED"
     return start == "REPRODUCED", (
         f"{start}: largest |z| is {max(scores):.2f} over {len(scores)} published numbers "
@@ -64,6 +64,7 @@ def verdict(results: Results) -> tuple[bool, str]:
 
 
 def page(results: Results, figures: Sequence[Path]) -> str:
+    """The whole page; ``figures`` are PNG files that it embeds."""
     study = results.study
     good, line = verdict(results)
     parts = [
@@ -74,9 +75,9 @@ def page(results: Results, figures: Sequence[Path]) -> str:
         f"<h1>{escape(study.title)}</h1>",
         f"<p class='verdict{'' if good else ' bad'}'>{escape(line)}</p>",
     ]
-    if published.is_papers_study(results):
+    if published_numbers.is_papers_study(results):
         parts += [_headline(results), _all_numbers(results)]
-    if price.is_priced(results):
+    if price_of_safety.is_priced(results):
         parts.append(_price(results))
     parts += ["<h2>Figures</h2>", *map(_figure, figures)]
     parts += [_overview(results), _safety(results), _reserve(results), _what_was_run(results)]
@@ -95,16 +96,16 @@ def central_rows(results: Results) -> tuple[list[str], list[list[str]]]:
     heading += [
         f"{name}: {what}" for name in ("diverse", "baseline-only") for what in ("ratio", "fallback %")
     ]
-    told = published.published()["central"]
+    printed = published_numbers.published()["central"]
     rows = []
-    for method in published.METHODS:
+    for method in published_numbers.METHODS:
         row = [method]
         for history in ("diverse", "baseline"):
-            setting = published.central(results, history)
-            ratio, fallback = told[history][method]
-            found = student(results.values(setting, method, Metric.REWARD_RATIO)).mean
+            setting = published_numbers.central_setting(results, history)
+            ratio, fallback = printed[history][method]
+            reward = student(results.values(setting, method, Metric.REWARD_RATIO)).mean
             share = student(100.0 * results.values(setting, method, Metric.FALLBACK)).mean
-            row += [f"{found:.4f} ({ratio:.4f})", f"{share:.1f} ({fallback:.1f})"]
+            row += [f"{reward:.4f} ({ratio:.4f})", f"{share:.1f} ({fallback:.1f})"]
         rows.append(row)
     return heading, rows
 
@@ -119,7 +120,7 @@ def _headline(results: Results) -> str:
 def _all_numbers(results: Results) -> str:
     rows = [
         [c.name, f"{c.published:g}", f"{c.measured:.4f}", f"{c.se:.2g}", f"{c.z:+.2f}"]
-        for c in published.compare(results)
+        for c in published_numbers.compare(results)
     ]
     heading = ["number", "published", "measured", "standard error", "z"]
     return (
@@ -153,15 +154,16 @@ def _overview(results: Results) -> str:
 
 
 def _price(results: Results) -> str:
-    told = "".join(f"<li>{escape(price.line(tally))}.</li>" for tally in price.tallies(results))
+    tallies = price_of_safety.tallies(results)
+    items = "".join(f"<li>{escape(price_of_safety.sentence(tally))}.</li>" for tally in tallies)
     note = (
         "Differences are paired by episode, ± half a 95 % interval. Not below: that interval reaches 0. "
         "Floor: fallback that no gate certified over the whole set can avoid."
     )
     return (
-        f"<h2>The price of safety</h2><ul>{told}</ul><p class='note'>{note}</p>"
+        f"<h2>The price of safety</h2><ul>{items}</ul><p class='note'>{note}</p>"
         + "<details><summary>Every setting and method</summary>"
-        + _table(*price.told(results))
+        + _table(*price_of_safety.compact_table(results))
         + "</details>"
     )
 
@@ -240,5 +242,5 @@ def _what_was_run(results: Results) -> str:
         ("machine", f"{run['machine']}, Python {run['python']}"),
         ("versions", ", ".join(f"{name} {version}" for name, version in run["versions"].items())),
     ]
-    told = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts)
-    return f"<h2>What was run</h2><dl>{told}</dl>"
+    items = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts)
+    return f"<h2>What was run</h2><dl>{items}</dl>"
