@@ -73,7 +73,7 @@ def write_trajectories(study: Study, total: Counts, squares: Counts, target: Pat
     ``total`` and ``squares`` are sums over episodes of the cumulative count and its square, (S, M, T).
     """
     mean, half = student_from_sums(total.astype(np.float64), squares.astype(np.float64), study.episodes)
-    frames = []
+    fields, frames = setting_columns(study), []
     for s, setting in enumerate(study.settings):
         rounds = np.arange(1, setting.rounds + 1)
         for m, method in enumerate(study.methods):
@@ -81,9 +81,7 @@ def write_trajectories(study: Study, total: Counts, squares: Counts, target: Pat
                 pl.DataFrame(
                     {
                         "setting": pl.Series([s] * setting.rounds, dtype=pl.Int32),
-                        **{
-                            f: [setting_cell(setting, f)] * setting.rounds for f in setting_columns(study)
-                        },
+                        **{f: [setting_cell(setting, f)] * setting.rounds for f in fields},
                         "method": [method.label] * setting.rounds,
                         "round": rounds,
                         "fallback_count": mean[s, m, : setting.rounds],

@@ -25,8 +25,7 @@ def plan(study: Study) -> dict[str, Any]:
 
 @cache
 def code() -> str:
-    """Names the source of everything that takes part in an episode, and the version of NumPy, whose random
-    streams are used."""
+    """Digest of the source that runs an episode, and of NumPy's version, which makes the random streams."""
     engine = sources.PACKAGE / "study" / "engine" / "chunk.py"
     digest = hashlib.sha256(np.__version__.encode())
     digest.update(sources.digest(sources.closure([engine])).encode())

@@ -104,7 +104,7 @@ def load_function(source: str) -> draws.Generator:
 
 
 def content_digest(generator: str, source: str) -> bytes:
-    """Digest of what the candidates come from; it changes when the file or the function's module is edited."""
+    """Digest of the file, or of the module with the function, that candidates come from."""
     if generator == "file":
         return hashlib.sha256(_existing(source).read_bytes()).digest()
     if generator == "python":
