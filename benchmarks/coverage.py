@@ -81,11 +81,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--episodes", type=int, default=25_000, help="per setting")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    told = parser.parse_args()
+    arguments = parser.parse_args()
     started = time.perf_counter()
-    for row in coverage(told.episodes, jobs=told.jobs):
+    for row in coverage(arguments.episodes, jobs=arguments.jobs):
         print(json.dumps(row))
-    print(json.dumps({"seconds": round(time.perf_counter() - started, 1), "jobs": told.jobs}))
+    print(json.dumps({"seconds": round(time.perf_counter() - started, 1), "jobs": arguments.jobs}))
 
 
 if __name__ == "__main__":

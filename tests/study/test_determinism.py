@@ -64,9 +64,9 @@ def test_half_written_chunks_do_not_count(tmp_path: Path, expected: tuple[bytes,
 
     with pytest.raises(Enough):
         run(STUDY, tmp_path, jobs=1, chunk=2, progress=stop)
-    place = next((tmp_path / "chunks").glob("*/"))
-    next(place.glob("*.npz")).unlink()  # rows without sums
-    (place / "000000008-000000010.part").write_bytes(b"half")
+    chunks = next((tmp_path / "chunks").glob("*/"))
+    next(chunks.glob("*.npz")).unlink()  # rows without sums
+    (chunks / "000000008-000000010.part").write_bytes(b"half")
     run(STUDY, tmp_path, chunk=2)
     assert content(tmp_path) == expected
 

@@ -41,10 +41,10 @@ def random_setting(number: int) -> Setting:
     baseline *= rng.uniform(0.5, 1.2) / np.linalg.norm(baseline)
     if baseline @ theta < 0.0:
         baseline = -baseline
-    told_wrong = number % 5 == 4
-    sigma = 0.4 if told_wrong else float(rng.choice([0.02, 0.1, 0.4]))
+    wrong_sigma = number % 5 == 4
+    sigma = 0.4 if wrong_sigma else float(rng.choice([0.02, 0.1, 0.4]))
     return Setting(
-        assumed_sigma=0.02 if told_wrong else None,  # refutes the model: alarms
+        assumed_sigma=0.02 if wrong_sigma else None,  # refutes the model: alarms
         misspecification=0.01 if number % 4 == 3 else 0.0,
         history=HISTORIES[number % len(HISTORIES)],
         history_size=int(rng.integers(0, 40)),
@@ -161,13 +161,13 @@ def test_evidence_and_ledger_end_in_the_same_bits(number: int, name: str) -> Non
     ledger = ledgers.opening(account, setting.dim, composition.checkpoints)
     theta, baseline = setting.vectors()
     best = np.maximum(scene.means.max(axis=1), setting.baseline_mean)
-    told = engine.Scene(scene.pools, scene.means, best, scene.noise, baseline, theta)
+    made = engine.Scene(scene.pools, scene.means, best, scene.noise, baseline, theta)
     rule = (*composition.rule, 0, 0, len(evidence), 0, len(ledger))
     lineup = engine.Lineup(ledger, np.array([rule], dtype=np.float64))
     work = engine.workspace(lineup, int(evidence[0]), setting.dim, setting.count)
     metrics, falls = np.empty((1, 1, len(Metric))), np.zeros((2, 1, 1, setting.rounds), dtype=np.int64)
     run = engine.runner(int(evidence[0]), setting.dim, setting.count)
-    run(evidence, lineup, told, work, metrics, falls, 0)
+    run(evidence, lineup, made, work, metrics, falls, 0)
     assert work.evidence.tobytes() == policy.evidence.flat.tobytes()
     assert work.ledger.tobytes() == policy._ledger.tobytes()
 
@@ -203,6 +203,6 @@ def test_the_scenarios_exercise_play_and_fallback() -> None:
 
 def test_the_scenarios_raise_alarms() -> None:
     settings = [random_setting(number) for number in range(SCENARIOS)]
-    told_wrong = [setting for setting in settings if setting.assumed_sigma is not None]
+    wrong_sigma = [setting for setting in settings if setting.assumed_sigma is not None]
     method = Method("mixture", "reserve-c4b+", "mixture")
-    assert any(played_online(s, method, Scene(s, 0))[0].alarm for s in told_wrong)
+    assert any(played_online(s, method, Scene(s, 0))[0].alarm for s in wrong_sigma)

@@ -39,15 +39,15 @@ def test_a_baseline_of_another_scale() -> None:
 
 
 @pytest.mark.parametrize(
-    "told",
+    "fields",
     [
         {"history": "diverse"},
         {"generator": "gaussian"},
         {"baseline": (1.0, 0.1, 0.0, 0.0, 0.0)},
     ],
 )
-def test_nothing_is_claimed_where_the_argument_does_not_hold(told: dict[str, object]) -> None:
-    assert Setting(**{"history": "baseline", "rho": 0.8, **told}).forced_rounds == 0
+def test_nothing_is_claimed_where_the_argument_does_not_hold(fields: dict[str, object]) -> None:
+    assert Setting(**{"history": "baseline", "rho": 0.8, **fields}).forced_rounds == 0
 
 
 @pytest.mark.parametrize("reserve", [0.0, 0.3])

@@ -76,9 +76,9 @@ def test_the_page_shows_what_was_found(html: str, paper: Results) -> None:
     assert facts["seed"] == "20261"
     assert facts["size"] == "36 settings x 6 methods x 64 episodes"
     assert "reserve-c4b" in facts["versions"]
-    told = [text for text in page.said("td") if text.endswith("(1.0606)")]
+    cells = [text for text in page.said("td") if text.endswith("(1.0606)")]
     setting = paper.find(history="diverse", rho=0.15, sigma=0.3, reserve=0.0)
-    assert told == [f"{paper.values(setting, 'refresh', Metric.REWARD_RATIO).mean():.4f} (1.0606)"]
+    assert cells == [f"{paper.values(setting, 'refresh', Metric.REWARD_RATIO).mean():.4f} (1.0606)"]
 
 
 def test_figures_are_pdf_and_png(paper: Results) -> None:

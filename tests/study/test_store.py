@@ -96,9 +96,9 @@ def test_a_users_own_folder_of_that_name_survives(tmp_path: Path) -> None:
 
 def test_results_of_another_size_are_refused(tmp_path: Path) -> None:
     run(STUDY, tmp_path)
-    told = json.loads((tmp_path / "study.json").read_text())
-    told["study"]["episodes"] = 7
-    (tmp_path / "study.json").write_text(json.dumps(told))
+    document = json.loads((tmp_path / "study.json").read_text())
+    document["study"]["episodes"] = 7
+    (tmp_path / "study.json").write_text(json.dumps(document))
     with pytest.raises(results.NoResults, match="does not belong"):
         results.read(tmp_path)
 

@@ -25,7 +25,7 @@ def plan(study: Study) -> dict[str, Any]:
 
 @cache
 def code() -> str:
-    """Digest of the source that runs an episode, and of NumPy's version, which makes the random streams."""
+    """Digest of the source that runs an episode and of NumPy's version: it makes the random streams."""
     engine = sources.PACKAGE / "study" / "engine" / "chunk.py"
     digest = hashlib.sha256(np.__version__.encode())
     digest.update(sources.digest(sources.closure([engine])).encode())
