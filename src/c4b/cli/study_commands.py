@@ -20,7 +20,7 @@ from c4b.study.results import price_of_safety, results
 from c4b.study.results.compare_results import describe_comparison, differences
 from c4b.study.results.intervals import Estimate, student
 from c4b.study.results.published_numbers import is_papers_study
-from c4b.study.results.results_folder import is_complete
+from c4b.study.results.results_folder import is_complete, unusable_rows
 from c4b.study.spec import study_file as files
 from c4b.study.spec.plan import Study
 
@@ -134,6 +134,9 @@ def _run(
         say(f"{out} holds this study already; nothing to simulate{unused}.")
         found = results.read(out)
     else:
+        notice = unusable_rows(study, out)
+        if notice is not None:
+            say(notice)
         command = shlex.join(["c4b", *sys.argv[1:]])
         logging.getLogger("distributed").setLevel(logging.CRITICAL)  # its failures are told in one line
         try:

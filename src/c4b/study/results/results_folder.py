@@ -53,7 +53,7 @@ class ResultsFolder:
 
     def _refuse_to_destroy(self, existing: dict[str, Any]) -> None:
         size = f"{existing['episodes']} episodes, seed {existing['seed']}"
-        if identity.plan(Study.from_dict(existing)) != identity.plan(self.study):
+        if not _same_plan(existing, self.study):
             raise OtherStudy(
                 f"{self.folder} holds another study ({existing['name']}, {size}); choose another --out, "
                 "or delete that folder"
@@ -188,6 +188,28 @@ def _read_document(folder: Path) -> dict[str, Any] | None:
             f"{path} cannot be read ({error}); choose another --out, or delete that folder"
         ) from error
     return document
+
+
+def unusable_rows(study: Study, folder: str | Path) -> str | None:
+    """A sentence on rows of this study in the folder that cannot be reused; None if there are none."""
+    own, chunks = identity.identity(study), Path(folder) / "chunks"
+    document = _read_document(Path(folder))
+    if document is not None:
+        if document.get("identity") == own or not _same_plan(document["study"], study):
+            return None
+        rows = f"{document['study']['episodes']} episodes of this study"
+    elif any(path.parent.name != own for path in chunks.glob("*/*.npz")):
+        rows = "an unfinished run"
+    else:
+        return None
+    return (
+        f"{folder} holds {rows} from another version of the code, or of a file that the study reads: "
+        f"none of them is reused, all {study.episodes} episodes are simulated."
+    )
+
+
+def _same_plan(existing: dict[str, Any], study: Study) -> bool:
+    return identity.plan(Study.from_dict(existing)) == identity.plan(study)
 
 
 def is_complete(study: Study, folder: str | Path) -> bool:
