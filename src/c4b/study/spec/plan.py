@@ -9,7 +9,7 @@ from typing import Any
 from c4b import _validate
 from c4b.errors import InvalidInput
 from c4b.evidence.model import CONFIDENCES, DEFAULT_CONFIDENCE
-from c4b.policies import composition as compositions
+from c4b.policies import registry
 from c4b.policies.composition import Composition
 from c4b.study.spec.setting import Setting
 
@@ -29,7 +29,7 @@ class Method:
 
     def __post_init__(self) -> None:
         if self.parts is None:
-            object.__setattr__(self, "parts", compositions.get(self.policy))
+            object.__setattr__(self, "parts", registry.get(self.policy))
         if self.confidence is not None:
             _validate.name("confidence", self.confidence, CONFIDENCES)
 
