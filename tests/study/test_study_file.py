@@ -262,7 +262,7 @@ def test_a_policy_by_its_parts(tmp_path: Path) -> None:
     parts = '{label = "mine", ledger = "refresh", selection = "propose", score = "mean"}'
     study = files.load(study_file(tmp_path, edited('"contrast"', parts)))
     mine = study.methods[0]
-    assert (mine.label, mine.composition.selection, mine.composition.score) == ("mine", "propose", "mean")
+    assert (mine.label, mine.parts.selection, mine.parts.score) == ("mine", "propose", "mean")
     assert Study.from_dict(json.loads(json.dumps(study.to_dict()))) == study
     assert pickle.loads(pickle.dumps(study)) == study
     assert "mine" not in policies.names()

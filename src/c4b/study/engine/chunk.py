@@ -7,10 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from c4b._validate import Array, Counts
-from c4b.study.engine.compiled_episode import workspace
+from c4b.study.engine.compiled_episode import Workspace, workspace
 from c4b.study.engine.episode_draws import EpisodeDraws
 from c4b.study.engine.episode_metrics import Metric
-from c4b.study.engine.prepared_setting import prepare
+from c4b.study.engine.prepared_setting import PreparedSetting, prepare
+from c4b.study.engine.python_episode import play_method
 from c4b.study.spec.plan import Study
 
 
@@ -30,10 +31,25 @@ def simulate(study: Study, start: int, stop: int) -> Chunk:
     metrics = np.empty((stop - start, *shape, len(Metric)))
     sums = np.zeros((2, *shape, study.rounds), dtype=np.int64)
     prepared = [prepare(setting, study.methods) for setting in study.settings]
-    works = [workspace(p.lineup, p.stack, p.setting.dim, p.setting.count) for p in prepared]
+    works = [_workspace(one) for one in prepared]
     for episode in range(start, stop):
         draws = EpisodeDraws(study.seed, episode)
-        for s, one in enumerate(prepared):
-            scene, evidences = draws.scene(one), draws.learned(one)
-            one.run(evidences, one.lineup, scene, works[s], metrics[episode - start], sums, s)
+        rows = metrics[episode - start]
+        for s, (one, work) in enumerate(zip(prepared, works, strict=True)):
+            scene = draws.scene(one)
+            if one.compiled is not None and work is not None:
+                evidences = draws.learned(one, one.compiled)
+                one.compiled.run(evidences, one.compiled.lineup, scene, work, rows, sums, s)
+            for m, method in one.python:
+                played = play_method(method, one.setting, scene, draws.history(one), episode)
+                rows[s, m] = played.metrics
+                sums[0, s, m, : one.setting.rounds] += played.fallbacks
+                sums[1, s, m, : one.setting.rounds] += played.fallbacks**2
     return Chunk(start, stop, metrics, sums[0], sums[1])
+
+
+def _workspace(prepared: PreparedSetting) -> Workspace | None:
+    setting, compiled = prepared.setting, prepared.compiled
+    if compiled is None:
+        return None
+    return workspace(compiled.lineup, compiled.stack, setting.dim, setting.count)

@@ -53,13 +53,15 @@ class Rule(IntEnum):
     """Index of the first number of the flat ledger."""
     LEDGER_SIZE = 8
     """Numbers in the flat ledger."""
+    METHOD = 9
+    """Index of the method in the study: where its metrics are written."""
 
 
 class Lineup(NamedTuple):
-    """What the M methods of a setting start from, as arrays: one compiled call plays them all."""
+    """What the compiled methods of a setting start from, as arrays: one call plays them all."""
 
     ledgers: Array  # flat ledgers, one after the other
-    rules: Array  # (M, len(Rule))
+    rules: Array  # (methods, len(Rule))
 
 
 class Workspace(NamedTuple):
@@ -106,13 +108,14 @@ def _play(
     metrics: Array,
     fallbacks: Counts,
     setting: int,
-    method: int,
+    row: int,
     stack: int,
     dim: int,
     size: int,
 ) -> None:
-    """One method of ``run_setting``, for G = ``stack``, d = ``dim`` and K = ``size``."""
-    rule = lineup.rules[method]
+    """Row ``row`` of the lineup in ``run_setting``, for G = ``stack``, d = ``dim`` and K = ``size``."""
+    rule = lineup.rules[row]
+    method = int(rule[Rule.METHOD])
     propose, latches = rule[Rule.PROPOSE] == 1.0, rule[Rule.LATCHES] == 1.0
     forced_rounds = int(rule[Rule.FORCED_ROUNDS])
     boldness, thrift = rule[Rule.BOLDNESS], rule[Rule.THRIFT]
@@ -183,18 +186,18 @@ def _play(
         add(region, data, executed, outcome)
         recentre(region, data, terms)
 
-    row = metrics[setting, method]
-    row[Metric.REWARD_RATIO] = reward / (rounds * baseline_mean)
-    row[Metric.FALLBACK] = count / rounds
-    row[Metric.MIN_D] = least
-    row[Metric.VIOLATION] = least < 0.0
-    row[Metric.COVERED] = covered
-    row[Metric.MIN_SLACK] = least_slack if gated else np.nan
-    row[Metric.FINAL_BANK] = ledger.bank[0]
-    row[Metric.REGRET] = regret
-    row[Metric.RMIN_JOINT] = need_joint if gated else np.nan
-    row[Metric.RMIN_SEPARATE] = need_separate if gated else np.nan
-    row[Metric.SUM_PENALTY] = paid_separate - paid_joint if gated else np.nan
+    numbers = metrics[setting, method]
+    numbers[Metric.REWARD_RATIO] = reward / (rounds * baseline_mean)
+    numbers[Metric.FALLBACK] = count / rounds
+    numbers[Metric.MIN_D] = least
+    numbers[Metric.VIOLATION] = least < 0.0
+    numbers[Metric.COVERED] = covered
+    numbers[Metric.MIN_SLACK] = least_slack if gated else np.nan
+    numbers[Metric.FINAL_BANK] = ledger.bank[0]
+    numbers[Metric.REGRET] = regret
+    numbers[Metric.RMIN_JOINT] = need_joint if gated else np.nan
+    numbers[Metric.RMIN_SEPARATE] = need_separate if gated else np.nan
+    numbers[Metric.SUM_PENALTY] = paid_separate - paid_joint if gated else np.nan
 
 
 @kernel

@@ -10,7 +10,7 @@ import numpy as np
 from c4b._validate import Array
 from c4b.evidence.ellipsoids import absorb_many
 from c4b.study.engine.compiled_episode import Scene
-from c4b.study.engine.prepared_setting import PreparedSetting, pool_shape
+from c4b.study.engine.prepared_setting import CompiledMethods, PreparedSetting, pool_shape
 from c4b.study.spec.setting import Setting
 from c4b.study.world import candidates, draws
 
@@ -37,9 +37,10 @@ class EpisodeDraws:
         """Historical features (n, d) and rewards (n,)."""
         return self._once(("history", *prepared.history_key), lambda: self._history(prepared))
 
-    def learned(self, prepared: PreparedSetting) -> Array:
+    def learned(self, prepared: PreparedSetting, compiled: CompiledMethods) -> Array:
         """Flat evidences after history, one after the other."""
-        return self._once(("learned", *prepared.learned_key), lambda: self._learned(prepared))
+        key = ("learned", *compiled.learned_key)
+        return self._once(key, lambda: self._learned(prepared, compiled))
 
     def _scene(self, setting: Setting) -> Scene:
         shape = pool_shape(setting)
@@ -65,9 +66,9 @@ class EpisodeDraws:
         noise = self._noise(setting, draws.HISTORY_NOISE, (setting.history_size,))
         return features, features @ scene.theta + noise
 
-    def _learned(self, prepared: PreparedSetting) -> Array:
+    def _learned(self, prepared: PreparedSetting, compiled: CompiledMethods) -> Array:
         features, rewards = self.history(prepared)
-        evidences = [evidence.copy() for evidence in prepared.empty_evidences]
+        evidences = [evidence.copy() for evidence in compiled.empty_evidences]
         for evidence in evidences:
             absorb_many(evidence, features, rewards)
         return np.concatenate(evidences)

@@ -12,13 +12,15 @@ from pathlib import Path
 
 from c4b import _jit, _validate
 from c4b.study.engine.chunk import Chunk, simulate
-from c4b.study.engine.prepared_setting import prepare
+from c4b.study.engine.prepared_setting import is_compiled, prepare
 from c4b.study.results import results
 from c4b.study.results.results_folder import ResultsFolder
 from c4b.study.spec.plan import Study
 
 EPISODE_RUNS = 4096
 """Episodes x settings x methods in a chunk, about a third of a second of work."""
+PYTHON_RUNS = 64
+"""Compiled episodes that take about as long as one in plain Python."""
 
 Progress = Callable[[int, int], None]
 """Called with (episodes done, episodes in all)."""
@@ -41,7 +43,7 @@ def run(
     with folder.locked():
         started, resumed = time.perf_counter(), folder.episodes_done
         progress(resumed, study.episodes)
-        with _executor(workers, cluster) as executor:
+        with _executor(study, workers, cluster) as executor:
             _run_missing(executor, study, folder, size, 2 * workers if cluster is None else 64, progress)
         folder.finish(
             {
@@ -64,7 +66,8 @@ def threads(jobs: int | None) -> int:
 
 def must_compile(study: Study) -> bool:
     """Whether the first episode has to wait for the compiler. Later processes use the cache on disk."""
-    return not all(_jit.is_compiled(prepare(s, study.methods).run) for s in study.settings)
+    prepared = (prepare(setting, study.methods).compiled for setting in study.settings)
+    return not all(_jit.is_compiled(compiled.run) for compiled in prepared if compiled is not None)
 
 
 _PACKAGES = ("reserve-c4b", "numpy", "scipy", "numba", "polars")
@@ -75,16 +78,18 @@ def available_cores() -> int:
 
 
 def _chunk_size(study: Study) -> int:
-    return max(1, min(4096, EPISODE_RUNS // (len(study.settings) * len(study.methods))))
+    python = sum(not is_compiled(method) for method in study.methods)
+    runs = len(study.settings) * (len(study.methods) + (PYTHON_RUNS - 1) * python)
+    return max(1, min(4096, EPISODE_RUNS // runs))
 
 
-def _executor(workers: int, cluster: str | None) -> Executor:
+def _executor(study: Study, workers: int, cluster: str | None) -> Executor:
     """Threads of this process (kernels release the GIL), or a Dask cluster."""
     if cluster is None:
         return ThreadPoolExecutor(workers)
     from c4b.study.engine.cluster import connect  # noqa: PLC0415 (an optional extra)
 
-    return connect(cluster)
+    return connect(cluster, study)
 
 
 def _run_missing(

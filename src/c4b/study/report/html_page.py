@@ -11,7 +11,7 @@ from c4b.study.engine.episode_metrics import Metric
 from c4b.study.results import price_of_safety, published_numbers
 from c4b.study.results.intervals import student
 from c4b.study.results.results import Results
-from c4b.study.results.safety_summary import reserve_cost, safety
+from c4b.study.results.safety_summary import SafetyRow, reserve_cost, safety
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8881; --good: #1a7f37; --bad: #c62828; }
@@ -30,6 +30,8 @@ figcaption, .note { color: color-mix(in srgb, currentColor 70%, transparent); fo
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .3rem 1rem; }
 dt { font-weight: 600; } dd { margin: 0; overflow-wrap: anywhere; }
 """
+UNKNOWN = "\N{EN DASH}"
+"""A number that the method's gate does not say."""
 _CAPTIONS = {
     "cumulative_fallback": "Share of rounds so far in which the baseline was played; bars are 95 % "
     "intervals over episodes.",
@@ -44,15 +46,10 @@ def verdict(results: Results) -> tuple[bool, str]:
     """(whether all is well, one sentence on whether the study reproduces the paper and was safe)."""
     rows = [row for row in safety(results) if row.gated]
     violations = sum(row.violations for row in rows)
-    uncovered = sum(row.uncovered for row in rows)
-    episodes = sum(row.episodes for row in rows)
-    safe = (
-        f"{violations} violations and {uncovered} coverage failures in {episodes:,} gated episodes"
-        if rows
-        else "no gated method, nothing certified"
-    )
+    uncovered = sum(row.uncovered or 0 for row in rows)
+    safe = _counts(rows)
     if not published_numbers.is_papers_study(results):
-        good = not any(row.on_covered for row in rows)
+        good = not any(row.violations if row.on_covered is None else row.on_covered for row in rows)
         return good, f"{safe}."
     scores = [abs(c.z) for c in published_numbers.compare(results)]
     fits = max(scores) <= published_numbers.ACCEPTED
@@ -61,6 +58,22 @@ def verdict(results: Results) -> tuple[bool, str]:
         f"{start}: largest |z| is {max(scores):.2f} over {len(scores)} published numbers "
         f"({sum(score <= 3.0 for score in scores)} within 3); {safe}."
     )
+
+
+def _counts(rows: list[SafetyRow]) -> str:
+    """Violations and coverage failures of gated methods, in words."""
+    if not rows:
+        return "no gated method, nothing certified"
+    violations, episodes = sum(row.violations for row in rows), sum(row.episodes for row in rows)
+    known = [row for row in rows if row.uncovered is not None]
+    uncovered = sum(row.uncovered or 0 for row in known)
+    if len(known) == len(rows):
+        return f"{violations} violations and {uncovered} coverage failures in {episodes:,} gated episodes"
+    text = f"{violations} violations in {episodes:,} gated episodes"
+    if known:
+        text += f", {uncovered} coverage failures in {sum(row.episodes for row in known):,}"
+    unknown = ", ".join(row.method for row in rows if row.uncovered is None)
+    return f"{text} (not known for {unknown})"
 
 
 def page(results: Results, figures: Sequence[Path]) -> str:
@@ -88,6 +101,10 @@ def _table(heading: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     head = "".join(f"<th scope='col'>{escape(cell)}</th>" for cell in heading)
     body = "".join(f"<tr>{''.join(f'<td>{escape(c)}</td>' for c in row)}</tr>" for row in rows)
     return f"<div class='scroll'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+
+
+def _cell(value: float | None, format_: str) -> str:
+    return UNKNOWN if value is None else f"{value:{format_}}"
 
 
 def central_rows(results: Results) -> tuple[list[str], list[list[str]]]:
@@ -174,10 +191,10 @@ def _safety(results: Results) -> str:
             row.method,
             f"{row.episodes:,}",
             f"{row.violations:,}",
-            f"{row.on_covered:,}",
-            f"{row.uncovered:,}",
+            _cell(row.on_covered, ","),
+            _cell(row.uncovered, ","),
             f"{100 * row.bound:.2f} %",
-            "no gate" if row.min_slack is None else f"{row.min_slack:.4g}",
+            _cell(row.min_slack, ".4g") if row.gated else "no gate",
         ]
         for row in safety(results)
     ]
@@ -203,11 +220,11 @@ def _reserve(results: Results) -> str:
         [
             results.describe(row.setting),
             row.method,
-            f"{row.joint:.3f}",
-            f"{row.separate:.3f}",
-            f"{row.separate - row.joint:.3f}",
-            f"{row.penalty:.3f}",
-            "yes" if row.holds else "NO",
+            _cell(row.joint, ".3f"),
+            _cell(row.separate, ".3f"),
+            _cell(None if row.joint is None or row.separate is None else row.separate - row.joint, ".3f"),
+            _cell(row.penalty, ".3f"),
+            UNKNOWN if row.holds is None else "yes" if row.holds else "NO",
         ]
         for row in reserve_cost(results)
     ]

@@ -58,7 +58,7 @@ def is_priced(results: Results) -> bool:
     """Whether the study has the yardstick and something to measure; the paper has tables of its own."""
     methods = results.study.methods
     labels = [method.label for method in methods]
-    gated = any(method.composition.gated for method in methods)
+    gated = any(method.gated for method in methods)
     return UNGATED in labels and gated and not is_papers_study(results)
 
 
@@ -90,7 +90,7 @@ def tallies(results: Results) -> list[Tally]:
     every = prices(results)
     tallied = []
     for method in results.study.methods:
-        if not method.composition.gated:
+        if not method.gated:
             continue
         mine = [price for price in every if price.method == method.label]
         late = [p.gain_late.high >= 0.0 for p in mine if p.gain_late is not None]

@@ -6,14 +6,18 @@ Rows may be reused by a later call only if all three are the same.
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
-from functools import cache
+import secrets
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from c4b import _sources as sources
-from c4b.study.spec.plan import Study
+from c4b.study.spec.plan import PythonGate, Study
 from c4b.study.world import candidate_sources
 
 
@@ -32,9 +36,37 @@ def code() -> str:
     return digest.hexdigest()[:16]
 
 
+def gates(study: Study) -> str:
+    """Digest of the source files that define the study's gates in Python."""
+    digest = hashlib.sha256()
+    for method in study.methods:
+        if isinstance(method.parts, PythonGate):
+            digest.update(_source(method.parts.factory().make))
+    return digest.hexdigest()
+
+
+def _source(make: Callable[..., object]) -> bytes:
+    """The file that defines a class or a function; where there is none, its own source.
+
+    If neither can be read, a number that no other process has: such rows are never reused.
+    """
+    function = make.func if isinstance(make, partial) else make
+    try:
+        file = inspect.getsourcefile(function)
+        if file is not None and Path(file).is_file():
+            return Path(file).read_bytes()
+        return inspect.getsource(function).encode()
+    except (OSError, TypeError):
+        return _NO_SOURCE
+
+
+_NO_SOURCE = secrets.token_bytes(16)
+
+
 def identity(study: Study) -> str:
     """Two calls with the same identity give the same rows."""
     digest = hashlib.sha256(code().encode())
+    digest.update(gates(study).encode())
     digest.update(json.dumps(plan(study), sort_keys=True).encode())
     for generator, source in sorted({(s.generator, s.source or "") for s in study.settings}):
         digest.update(candidate_sources.content_digest(generator, source))

@@ -11,7 +11,27 @@ from c4b.errors import InvalidInput
 from c4b.evidence.model import CONFIDENCES, DEFAULT_CONFIDENCE
 from c4b.policies import registry
 from c4b.policies.composition import Composition
+from c4b.policies.registry import GateFactory
 from c4b.study.spec.setting import Setting
+
+
+@dataclass(frozen=True, slots=True)
+class PythonGate:
+    """A gate in plain Python, by the name under which it is registered; see ``c4b.register_gate``.
+
+    Every process that runs the study must know the name; reading its results needs no gate.
+    """
+
+    gate: str
+    gated: bool = True
+    """Whether it certifies what it plays."""
+
+    def factory(self) -> GateFactory:
+        """What makes the gate; ``InvalidInput`` if no such gate is registered or installed."""
+        spec = registry.get(self.gate)
+        if not isinstance(spec, GateFactory):
+            raise InvalidInput("policy", self.gate, "was a gate in Python and is a composition here")
+        return spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,25 +43,34 @@ class Method:
     confidence: str | None = None
     after_forced_phase: bool = False
     """Play the baseline for as long as any set-certified gate must; see ``Setting.forced_rounds``."""
-    parts: Composition | None = None
+    parts: Composition | PythonGate | None = None
     """The policy itself. None looks ``policy`` up at once, among those registered in this process: other
     processes that take part may not know the name."""
 
     def __post_init__(self) -> None:
         if self.parts is None:
-            object.__setattr__(self, "parts", registry.get(self.policy))
+            spec = registry.get(self.policy)
+            parts = spec if isinstance(spec, Composition) else PythonGate(spec.name, spec.gated)
+            object.__setattr__(self, "parts", parts)
         if self.confidence is not None:
             _validate.name("confidence", self.confidence, CONFIDENCES)
 
     @property
-    def composition(self) -> Composition:
+    def gated(self) -> bool:
+        """Whether the method certifies what it plays."""
         assert self.parts is not None
-        return self.parts
+        return self.parts.gated
 
-    def confidence_in(self, setting: Setting) -> str:
-        """The method's own choice, else the setting's, else the policy's."""
+    def confidence_in(self, setting: Setting) -> str | None:
+        """The method's own choice, else the setting's, else the policy's; None leaves it to the gate."""
         own = self.confidence or setting.confidence
-        return own or self.composition.confidence or DEFAULT_CONFIDENCE
+        if own is None and isinstance(self.parts, Composition):
+            return self.parts.confidence or DEFAULT_CONFIDENCE
+        return own
+
+    def forced_rounds_in(self, setting: Setting) -> int:
+        """Rounds at the start in which the baseline is played."""
+        return setting.forced_rounds if self.after_forced_phase else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +119,7 @@ class Study:
             Setting(**{**fields, "theta": tuple(fields["theta"]), "baseline": tuple(fields["baseline"])})
             for fields in data["settings"]
         ]
-        methods = [
-            Method(**{**method, "parts": Composition(**method["parts"])}) for method in data["methods"]
-        ]
+        methods = [Method(**{**fields, "parts": _parts(fields["parts"])}) for fields in data["methods"]]
         return cls(
             data["name"],
             data["title"],
@@ -102,3 +129,7 @@ class Study:
             data["episodes"],
             data["seed"],
         )
+
+
+def _parts(fields: dict[str, Any]) -> Composition | PythonGate:
+    return PythonGate(**fields) if "gate" in fields else Composition(**fields)

@@ -108,7 +108,7 @@ class Setting:
         gain = first - (1.0 - self.alpha) * mean  # what a candidate with u orthogonal to theta adds
         return max(0, math.ceil((worst - self.reserve - gain) / (self.alpha * mean) - 1e-12))
 
-    def model(self, confidence: str) -> LinearModel:
+    def model(self, confidence: str | None) -> LinearModel:
         """What the learner assumes."""
         return LinearModel(
             dim=self.dim,
