@@ -59,6 +59,7 @@ def play(gate: Gate, spec: PolicySpec, scene: Scene, forced_rounds: int) -> Play
     """
     alpha, reserve = gate.terms.alpha, gate.terms.reserve
     baseline, theta, rounds = scene.baseline, scene.theta, len(scene.best)
+    linear = gate.terms.model.misspecification == 0.0
     mean_of_baseline = _dot(baseline, theta)
     known_mean = mean_of_baseline if BASELINE_MEAN in registry.needs(spec) else None
     reward = regret = 0.0
@@ -71,7 +72,9 @@ def play(gate: Gate, spec: PolicySpec, scene: Scene, forced_rounds: int) -> Play
         pool = np.ascontiguousarray(scene.pools[t].T)
         offered = pool[:0] if t < forced_rounds else pool
         decision = gate.decide(Round(offered.copy(), baseline.copy(), known_mean), f"round-{t}")
-        action = _action(decision, offered, baseline)
+        action = _action(decision, offered)
+        if action is not None and linear and np.array_equal(pool[action], baseline):
+            action = None  # equal features are one action, whose mean is linear in them
         mean = mean_of_baseline if action is None else scene.means[t, action].item()
         noise = scene.noise[t, -1 if action is None else action].item()
 
@@ -80,8 +83,7 @@ def play(gate: Gate, spec: PolicySpec, scene: Scene, forced_rounds: int) -> Play
         regret += scene.best[t].item() - mean
         deficit += mean - (1.0 - alpha) * mean_of_baseline
         least = min(least, deficit)
-        slack = deficit - decision.bank
-        least_slack = slack if math.isnan(slack) else min(slack, least_slack)
+        least_slack = float(np.minimum(least_slack, deficit - decision.bank))  # NaN stays NaN
         joint.add(_bound(decision, action, CandidateField.JOINT))
         separate.add(_bound(decision, action, CandidateField.SEPARATE))
         gate.absorb((baseline if action is None else pool[action]).copy(), mean + noise)
@@ -111,7 +113,7 @@ class _MinimumReserve:
 
     def add(self, certificate: float) -> None:
         self.spent -= certificate
-        self.needed = self.spent if math.isnan(self.spent) else max(self.needed, self.spent)
+        self.needed = float(np.maximum(self.needed, self.spent))  # NaN stays NaN
 
 
 def _dot(x: Array, y: Array) -> float:
@@ -129,8 +131,8 @@ def _both(before: bool | None, now: bool | None) -> bool | None:
     return None if before is None or now is None else True
 
 
-def _action(decision: Any, candidates: Array, baseline: Array) -> int | None:
-    """The index of the played candidate. One that equals the baseline is the baseline, None."""
+def _action(decision: Any, candidates: Array) -> int | None:
+    """The index of the played candidate, None for the baseline; raises if the gate says neither."""
     if not isinstance(decision, Decision):
         raise TypeError(f"decide() returned {type(decision).__name__}, not a Decision")
     action = decision.action
@@ -140,7 +142,7 @@ def _action(decision: Any, candidates: Array, baseline: Array) -> int | None:
         raise TypeError(f"the action is {action!r}, neither None nor the index of a candidate")
     if not 0 <= action < len(candidates):
         raise ValueError(f"the action is {action} of {len(candidates)} candidates")
-    return None if np.array_equal(candidates[action], baseline) else int(action)
+    return int(action)
 
 
 def _bound(decision: Decision, action: int | None, field: CandidateField) -> float:
