@@ -37,7 +37,10 @@ def code() -> str:
 
 
 def gates(study: Study) -> str:
-    """Digest of the source files that define the study's gates in Python."""
+    """Digest of the files that define the study's gates in Python.
+
+    Other modules that such a file imports are not included: an edit there is not noticed.
+    """
     digest = hashlib.sha256()
     for method in study.methods:
         if isinstance(method.parts, PythonGate):
