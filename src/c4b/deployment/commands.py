@@ -44,7 +44,7 @@ class Unread(C4BError):
     """The answer is in the journal, which was not opened."""
 
 
-class Work:
+class Commands:
     """One transaction's work on a state that is up to date. A failed call has changed nothing."""
 
     def __init__(self, state: State, journal: Journal | None, now: int) -> None:
@@ -82,7 +82,7 @@ class Work:
     # -- history and decisions -----------------------------------------------------------------
 
     def learn(self, features: Array, rewards: Array, request_id: str | None) -> None:
-        if request_id is not None and (earlier := self.journal.requested(request_id)) is not None:
+        if request_id is not None and (earlier := self.journal.requested([request_id]).get(request_id)):
             arrays = earlier.unpack()[1]
             if earlier.kind != kinds.LEARNED or not (
                 np.array_equal(arrays["features"], features)
@@ -109,7 +109,7 @@ class Work:
         the journal knows an id after all.
         """
         asked = [r.request_id for r in requests if r.request_id is not None] if look else []
-        known = self.journal.requested_many(asked) if asked else {}
+        known = self.journal.requested(asked) if asked else {}
         self._mark = self.state.mark()
         set_now = self._set_now()  # decisions do not change it
         try:

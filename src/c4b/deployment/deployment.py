@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, TypeVar
 
-from sqlalchemy import select
-
 from c4b import _validate
 from c4b.deployment import limits as checks
 from c4b.deployment import queries as records
@@ -18,13 +16,13 @@ from c4b.deployment.commands import Request
 from c4b.deployment.configuration import SNAPSHOT_EVERY, Configuration
 from c4b.deployment.limits import Limits
 from c4b.deployment.queries import PendingDecision, Point, Record, Status
-from c4b.deployment.transactor import Session, found, unknown
-from c4b.errors import C4BError, DeploymentError, InvalidInput, NameTaken, NoSafeAction
+from c4b.deployment.transactor import Transactor
+from c4b.errors import C4BError, DeploymentError, InvalidInput, NoSafeAction
 from c4b.evidence.model import LinearModel
-from c4b.journal import sql_schema as schema
+from c4b.journal.backend import JournalBackend, KnownRequest
+from c4b.journal.backend_registry import open_backend
 from c4b.journal.entries import CREATED, GENESIS, Entry, pack
-from c4b.journal.journal import columns
-from c4b.journal.sql_store import KnownRequest, Store
+from c4b.journal.journal import Journal
 from c4b.policies.composition import Composition
 from c4b.policies.decision import Decision, Explanation
 from c4b.policies.policy import Policy
@@ -34,7 +32,7 @@ T = TypeVar("T")
 
 
 class Deployment:
-    """A policy whose decisions, outcomes and budget live in a journal (see ``c4b.journal.journal``).
+    """A policy whose decisions, outcomes and budget live in a journal (see ``c4b.journal.backend``).
 
     Any number of processes may open the same deployment; they share one budget, and every call is one
     transaction. What a call did is on disk before it returns; a call that raised did nothing. One object
@@ -51,9 +49,9 @@ class Deployment:
     (1, 'homepage-1')
     """
 
-    def __init__(self, session: Session, limits: Limits) -> None:
+    def __init__(self, transactor: Transactor, limits: Limits) -> None:
         """Use ``create`` or ``open``."""
-        self._session = session
+        self._transactor = transactor
         self._limits = limits
 
     # -- existence -----------------------------------------------------------------------------
@@ -87,21 +85,13 @@ class Deployment:
         checks.deployment_name(name)
         chosen = Policy(policy, model, alpha, reserve, baseline_nonnegative, absorb)
         configuration = Configuration.of(name, chosen, outcome_timeout, timeout_reward)
-        store = Store(url, create=True)
-        with _closed_on_error(store):
-            made = cls(Session(store, configuration, _interval(snapshot_every)), _limits(limits))
+        allowed, every = _limits(limits), _interval(snapshot_every)
+        backend = open_backend(url, create=True)
+        with _closed_on_error(backend):
+            transactor = Transactor(backend, configuration, every)
             payload = pack(configuration.fields(), configuration.constants())
-            first = Entry(0, CREATED, None, None, made._session.now(), payload, GENESIS)
-            row = {"name": name, "head": 0, "head_hash": first.hash(), "snapshot": -1}
-            with store.administering() as connection:
-                schema.prepare(connection)
-                taken = select(schema.deployments.c.id).where(schema.deployments.c.name == name)
-                if connection.execute(taken).first() is not None:
-                    raise NameTaken(f"{name!r} exists already; open() it, or choose another name")
-                connection.execute(schema.deployments.insert(), row)
-                number = connection.execute(taken).scalar_one()
-                connection.execute(schema.journal.insert(), columns(number, first))
-        return made
+            backend.create(name, Entry(0, CREATED, None, None, transactor.now(), payload, GENESIS))
+        return cls(transactor, allowed)
 
     @classmethod
     def open(
@@ -114,36 +104,28 @@ class Deployment:
         """A deployment that exists, where any process left it."""
         checks.deployment_name(name)
         allowed, every = _limits(limits), _interval(snapshot_every)
-        store = Store(url)
-        with _closed_on_error(store):
-            with store.administering(write=False) as connection:
-                if not schema.exists(connection):
-                    raise unknown(name)
-                schema.check(connection)
-            with store.reading() as transaction:
-                entry = found(transaction, name).at(0)
+        backend = open_backend(url)
+        with _closed_on_error(backend):
+            with backend.reading(name) as transaction:
+                entry = Journal(transaction).at(0)
                 assert entry is not None
-                session = Session(store, Configuration.recorded(*entry.unpack()), every)
-            session.read(lambda journal, state: None)
-        return cls(session, allowed)
+                configuration = Configuration.recorded(*entry.unpack())
+            transactor = Transactor(backend, configuration, every)
+            transactor.read(lambda journal, state: None)
+        return cls(transactor, allowed)
 
     @staticmethod
     def names(url: str) -> list[str]:
         """The deployments in a store."""
-        store = Store(url)
+        backend = open_backend(url)
         try:
-            with store.administering(write=False) as connection:
-                if not schema.exists(connection):
-                    return []
-                schema.check(connection)
-                column = schema.deployments.c.name
-                return list(connection.execute(select(column).order_by(column)).scalars())
+            return backend.names()
         finally:
-            store.close()
+            backend.close()
 
     def close(self) -> None:
         """Give the connections back. Nothing is lost without it."""
-        self._session.close()
+        self._transactor.close()
 
     # -- the protocol --------------------------------------------------------------------------
 
@@ -157,7 +139,7 @@ class Deployment:
         y = _validate.series("rewards", rewards, len(x))
         self._limits.history("features", len(x), dim)
         asked = checks.request_id("request_id", request_id)
-        self._session.write(lambda work: work.learn(x, y, asked))
+        self._transactor.write(lambda commands: commands.learn(x, y, asked))
 
     def decide(
         self,
@@ -194,11 +176,11 @@ class Deployment:
         """Retries are rare: the journal is asked for request ids only when it refuses one, or when what
         was safe then is not now."""
         try:
-            return self._session.write(lambda work: work.decide(requests, look=False))
+            return self._transactor.write(lambda commands: commands.decide(requests, look=False))
         except (KnownRequest, NoSafeAction):
             if all(request.request_id is None for request in requests):
                 raise
-            return self._session.write(lambda work: work.decide(requests))
+            return self._transactor.write(lambda commands: commands.decide(requests))
 
     def request(
         self,
@@ -233,7 +215,7 @@ class Deployment:
     def observe(self, decision_id: str, reward: float) -> None:
         """A decision's reward, in any order, after any delay; repeating the same report is harmless."""
         value = _validate.reward("reward", reward)
-        self._session.write(lambda work: work.observe([("", decision_id, value)]))
+        self._transactor.write(lambda commands: commands.observe([("", decision_id, value)]))
 
     def observe_many(self, outcomes: Mapping[str, float] | Iterable[tuple[str, float]]) -> None:
         """Several (id, reward) pairs, or a mapping, in one commit; all are taken or none."""
@@ -245,39 +227,39 @@ class Deployment:
             for n, (told, reward) in enumerate(pairs)
         ]
         if checked:
-            self._session.write(lambda work: work.observe(checked))
+            self._transactor.write(lambda commands: commands.observe(checked))
 
     def forget(self, decision_id: str) -> None:
         """Declare an outcome lost, which *asserts that the loss is independent of the reward*."""
-        self._session.write(lambda work: work.forget(decision_id))
+        self._transactor.write(lambda commands: commands.forget(decision_id))
 
     def executed(self, decision_id: str, features: object = None) -> None:
         """Another action was executed: charge that one. Features (d,), or None for the baseline."""
         really = None if features is None else _validate.vector("features", features, self.model.dim)
-        self._session.write(lambda work: work.executed(decision_id, really))
+        self._transactor.write(lambda commands: commands.executed(decision_id, really))
 
     def expire(self) -> int:
         """Close outcome windows that are due now instead of at the next call; returns how many."""
-        return self._session.expire()
+        return self._transactor.expire()
 
     # -- questions -----------------------------------------------------------------------------
 
     @property
     def name(self) -> str:
-        return self._session.configuration.name
+        return self._transactor.configuration.name
 
     @property
     def model(self) -> LinearModel:
-        return self._session.configuration.model
+        return self._transactor.configuration.model
 
     @property
     def configuration(self) -> Configuration:
-        return self._session.configuration
+        return self._transactor.configuration
 
     def state(self) -> Status:
         """Where the deployment stands, with what every process has committed."""
-        now = self._session.now
-        return self._session.read(lambda journal, state: records.status(state, now()))
+        now = self._transactor.now
+        return self._transactor.read(lambda journal, state: records.status(state, now()))
 
     def decisions(
         self,
@@ -294,7 +276,7 @@ class Deployment:
         """
         count = _limit(limit)
         last = _validate.boolean("newest", newest)
-        return self._session.read(
+        return self._transactor.read(
             lambda journal, state: records.decisions(journal, state, after, before, count, last)
         )
 
@@ -305,12 +287,12 @@ class Deployment:
         costs the same for a hundred decisions as for a million.
         """
         count = _validate.count("points", points, 2, "must be a whole number of at least 2")
-        return self._session.read(lambda journal, state: records.series(journal, state, count))
+        return self._transactor.read(lambda journal, state: records.series(journal, state, count))
 
     def pending(self, limit: int = 100) -> list[PendingDecision]:
         """Decisions whose outcome is not known, oldest first, with their age in seconds."""
-        count, now = _limit(limit), self._session.now
-        return self._session.read(lambda journal, state: records.pending(journal, state, count, now()))
+        count, now = _limit(limit), self._transactor.now
+        return self._transactor.read(lambda journal, state: records.pending(journal, state, count, now()))
 
     def explain(self, decision_id: str) -> Explanation:
         """Why: every candidate's bounds, margin and admissibility, as recorded at the decision."""
@@ -318,18 +300,18 @@ class Deployment:
 
     def record(self, decision_id: str) -> Record:
         """One decision with its context and its outcome."""
-        return self._session.read(lambda journal, state: records.record(journal, state, decision_id))
+        return self._transactor.read(lambda journal, state: records.record(journal, state, decision_id))
 
     def audit(self, sample: int = 16, progress: Callable[[int, int], None] | None = None) -> Report:
         """Recompute everything with independent code; see :mod:`c4b.deployment.audit.audit`."""
-        self._session.ready()
-        with self._session.store.reading() as transaction:  # not in turn: it may take long
-            return audits.run(found(transaction, self.name), sample, progress)
+        self._transactor.check_usable()
+        with self._transactor.backend.reading(self.name) as transaction:  # not in turn: it may take long
+            return audits.run(Journal(transaction), sample, progress)
 
     def _request(
         self, candidates: object, baseline: object, asked: object, context: object, place: str
     ) -> Request:
-        dim = self._session.configuration.model.dim
+        dim = self._transactor.configuration.model.dim
         pool = _validate.pool(f"{place}candidates", candidates, dim)
         self._limits.pool(f"{place}candidates", len(pool), dim)
         return Request(
@@ -353,15 +335,15 @@ class Deployment:
 
     def __repr__(self) -> str:
         policy = self.configuration.composition.name
-        return f"Deployment({self.name!r}, {policy!r}, {self._session.store!r})"
+        return f"Deployment({self.name!r}, {policy!r}, {self._transactor.backend!r})"
 
 
 @contextmanager
-def _closed_on_error(store: Store) -> Iterator[None]:
+def _closed_on_error(backend: JournalBackend) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        store.close()
+        backend.close()
         raise
 
 

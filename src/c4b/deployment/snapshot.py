@@ -8,26 +8,17 @@ import struct
 from typing import Any
 
 import numpy as np
-from sqlalchemy import bindparam, delete, select
 
 from c4b.deployment.configuration import Configuration
 from c4b.deployment.downsampled_series import Course
 from c4b.deployment.state import Open, State
 from c4b.errors import C4BError
-from c4b.journal.journal import Journal
-from c4b.journal.sql_schema import snapshots
+from c4b.journal.backend import JournalTransaction, StoredSnapshot
 from c4b.policies.pending import REMEMBERED
 
 KEPT = 2
 """Snapshots kept: the newest, and one in case it is damaged."""
 _LENGTH = struct.Struct("<I")
-_INSERT = snapshots.insert()
-_MINE = snapshots.c.deployment == bindparam("row")
-_NUMBERS = select(snapshots.c.seq).where(_MINE).order_by(snapshots.c.seq.desc())
-_CONTENT = select(snapshots.c.seq, snapshots.c.hash, snapshots.c.digest, snapshots.c.content).where(
-    _MINE, snapshots.c.seq == bindparam("number")
-)
-_DROP = delete(snapshots).where(_MINE, snapshots.c.seq < bindparam("oldest"))
 _RECENT = {
     "outcomes.recent_round": np.full(REMEMBERED, -1, dtype=np.int64),
     "outcomes.recent_reward": np.full(REMEMBERED, np.nan),
@@ -40,41 +31,32 @@ def due(state: State, last: int, every: int) -> bool:
     return state.seq - last >= max(every, len(state.open))
 
 
-def write(journal: Journal, state: State) -> None:
+def write(transaction: JournalTransaction, state: State) -> None:
     """Store the state after the journal's last entry, and drop old snapshots."""
-    content, row, run = encode(state), journal.head.row, journal.transaction
-    values = {
-        "deployment": row,
-        "seq": state.seq,
-        "hash": state.hash,
-        "digest": hashlib.sha256(content).digest(),
-        "content": content,
-    }
-    run.run(_INSERT, values)
-    journal.mark_snapshot(state.seq)
-    kept = [seq for (seq,) in run.all(_NUMBERS, {"row": row})][:KEPT]
-    run.run(_DROP, {"row": row, "oldest": kept[-1]})
+    content = encode(state)
+    digest = hashlib.sha256(content).digest()
+    transaction.write_snapshot(StoredSnapshot(state.seq, state.hash, digest, content), KEPT)
 
 
-def newest(journal: Journal, configuration: Configuration) -> State:
+def newest(transaction: JournalTransaction, configuration: Configuration) -> State:
     """The state of the newest intact snapshot, or the one before the first entry."""
-    row, head = journal.head.row, journal.head.seq
-    for (number,) in journal.transaction.all(_NUMBERS, {"row": row}):
-        if number <= head:
-            found = journal.transaction.one(_CONTENT, {"row": row, "number": number})
-            seq, hash_, digest, content = found
-            if intact(content, digest):
+    for number in transaction.snapshot_numbers():
+        if number <= transaction.head.seq:
+            stored = transaction.snapshot(number)
+            if stored is not None and intact(stored):
                 try:
-                    state = decode(content, configuration)
+                    state = decode(stored.content, configuration)
                 except (ValueError, KeyError, TypeError, IndexError, C4BError):
                     continue  # of a version that laid its state out otherwise: replay instead
-                if (state.seq, state.hash) == (seq, hash_):
+                if (state.seq, state.hash) == (stored.seq, stored.hash):
                     return state
     return State(configuration)
 
 
-def intact(content: object, digest: object) -> bool:
-    return isinstance(content, bytes) and hashlib.sha256(content).digest() == digest
+def intact(stored: StoredSnapshot) -> bool:
+    """Whether the content is the one that was written."""
+    content = stored.content  # a damaged row can hold any type
+    return isinstance(content, bytes) and hashlib.sha256(content).digest() == stored.digest
 
 
 def differs(content: bytes, state: State) -> bool:

@@ -6,7 +6,7 @@ Three independent readings of one journal:
    continue each other exactly, every executed candidate the one that the recorded margins and scores
    choose;
 2. *by other arithmetic*: every confidence set, bound, margin and bank once more from the raw features and
-   rewards (``reckoning``: NumPy, no incremental inverse; for a sample ``precise``: 50 digits);
+   rewards (``recompute``: NumPy, no incremental inverse; for a sample ``exact``: 50 digits);
 3. *by replay*: the fast path's state after every entry against the recorded fingerprints and snapshots.
 
 The first entry for which something does not hold ends the audit. Replay may differ in the last bits
@@ -17,20 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from sqlalchemy import bindparam, select
-
 from c4b.deployment.audit.audit_report import Report
 from c4b.deployment.audit.auditor import Auditor, Wrong, hash_of
 from c4b.errors import InvalidInput
+from c4b.journal.backend import StoredSnapshot
 from c4b.journal.entries import GENESIS, Entry
 from c4b.journal.journal import Journal
-from c4b.journal.sql_schema import snapshots
 
-PAGE = 1000
 Progress = Callable[[int, int], None]
-_SNAPSHOTS = select(snapshots.c.seq, snapshots.c.hash, snapshots.c.digest, snapshots.c.content).where(
-    snapshots.c.deployment == bindparam("row")
-)
 
 
 def run(journal: Journal, sample: int, progress: Progress | None = None) -> Report:
@@ -61,8 +55,7 @@ def _followed(journal: Journal, report: Report, every: int) -> Iterator[Entry]:
             raise Wrong("does not match the hash that the entry after it carries", max(expected - 1, 0))
         hash_, expected = hash_of(entry), expected + 1
         if auditor is None:
-            kept = journal.transaction.all(_SNAPSHOTS, {"row": journal.head.row})
-            auditor = Auditor(entry, report, every, {seq: tuple(rest) for seq, *rest in kept})
+            auditor = Auditor(entry, report, every, _snapshots(journal))
         auditor.take(entry, hash_)
         report.hash = hash_.hex()
         yield entry
@@ -77,8 +70,14 @@ def _followed(journal: Journal, report: Report, every: int) -> Iterator[Entry]:
 def _rows(journal: Journal) -> Iterator[Entry]:
     after = -1
     while after < journal.head.seq:
-        page = journal._page(after, min(PAGE, journal.head.seq - after))
+        page = journal.unchecked(after)
         if not page:
             return
         yield from page
         after = page[-1].seq
+
+
+def _snapshots(journal: Journal) -> dict[int, StoredSnapshot]:
+    """Those that are stored, by number."""
+    stored = [journal.transaction.snapshot(seq) for seq in journal.transaction.snapshot_numbers()]
+    return {each.seq: each for each in stored if each is not None}

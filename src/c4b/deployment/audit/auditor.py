@@ -18,6 +18,7 @@ from c4b.deployment.audit.audit_report import Report
 from c4b.deployment.audit.recompute import JOINT, MARGIN, SCORE, SEPARATE, UCB, Books, ConfidenceSet
 from c4b.deployment.configuration import Configuration
 from c4b.deployment.state import State
+from c4b.journal.backend import StoredSnapshot
 from c4b.journal.entries import Entry
 
 TOLERANCE = 1e-6
@@ -84,8 +85,8 @@ class Auditor:
     report: Report
     every: int
     """One decision of so many in high precision; 0: none."""
-    snapshots: dict[int, tuple[Any, ...]]
-    """(hash, digest, content) by entry; each is taken out when its entry comes."""
+    snapshots: dict[int, StoredSnapshot]
+    """By entry; each is taken out when its entry comes."""
 
     def __post_init__(self) -> None:
         fields, arrays = _content(self.first.payload)
@@ -129,17 +130,16 @@ class Auditor:
             )
             if not used and fields["observations"] != self.set.count:
                 raise Wrong(f"counts {fields['observations']} observations, there are {self.set.count}")
-        if (kept := self.snapshots.pop(entry.seq, None)) is not None:
-            self._snapshot(kept, hash_)
+        if (stored := self.snapshots.pop(entry.seq, None)) is not None:
+            self._snapshot(stored, hash_)
 
     def _unknown(self, entry: Entry, fields: dict[str, Any], arrays: dict[str, Array]) -> None:
         raise Wrong(f"is of unknown kind {entry.kind!r}")
 
-    def _snapshot(self, kept: tuple[Any, ...], hash_: bytes) -> None:
-        told, digest, content = kept
-        if told != hash_ or not snapshot.intact(content, digest):
+    def _snapshot(self, stored: StoredSnapshot, hash_: bytes) -> None:
+        if stored.hash != hash_ or not snapshot.intact(stored):
             raise Wrong("has a damaged snapshot (the journal itself is intact)")
-        if snapshot.differs(content, self.state) and not self.report.replay_differences:
+        if snapshot.differs(stored.content, self.state) and not self.report.replay_differences:
             raise Wrong("has a snapshot that differs from the replayed state")
         self.report.snapshots += 1
 
