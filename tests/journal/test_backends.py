@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from importlib.metadata import EntryPoint
 
 import pytest
 
 from c4b import Deployment
 from c4b.errors import InvalidInput, StoreUnavailable
-from c4b.journal import backend_registry, memory_backend, open_backend, register_backend
-from c4b.journal.memory_backend import MemoryBackend
+from c4b.journal import Entry, backend_registry, memory_backend, open_backend, register_backend
+from c4b.journal.memory_backend import MemoryBackend, MemoryJournal
 from c4b.testing.journal_backend import NAME, JournalBackendCase, append, entry, first
 from support.shop_world import BASELINE, MODEL, create, fork, in_agreement, trade, waited
 
@@ -151,3 +153,56 @@ def test_an_unknown_scheme_lists_the_known_ones() -> None:
         assert "secret" not in text
     with pytest.raises(InvalidInput, match="memory://NAME"):
         open_backend("memory://")
+
+
+# -- the test case itself ----------------------------------------------------------------------
+
+
+class CommitsWhatRaised(MemoryBackend):
+    @contextmanager
+    def writing(self, name: str) -> Iterator[MemoryJournal]:
+        transaction = MemoryJournal(self._contents(name))
+        try:
+            yield transaction
+        finally:
+            transaction.commit()
+
+
+class IgnoresTheHead(MemoryBackend):
+    def append_if_head(self, journal: Hashable, entry: Entry, hash_: bytes) -> bool:
+        with self.writing(str(journal)) as transaction:
+            transaction.append([entry], hash_)
+        return True
+
+
+class KnowsNoRequest(MemoryBackend):
+    @contextmanager
+    def writing(self, name: str) -> Iterator[MemoryJournal]:
+        self._contents(name).by_request.clear()
+        with super().writing(name) as transaction:
+            yield transaction
+
+
+class ListsNamesInAnyOrder(MemoryBackend):
+    def names(self) -> list[str]:
+        return super().names()[::-1]
+
+
+@pytest.mark.parametrize(
+    ("backend", "test"),
+    [
+        (CommitsWhatRaised, "test_a_block_that_raises_appends_nothing"),
+        (IgnoresTheHead, "test_appending_on_condition_of_the_head"),
+        (KnowsNoRequest, "test_a_request_id_is_unique"),
+        (ListsNamesInAnyOrder, "test_names_are_sorted_and_taken_once"),
+    ],
+)
+def test_the_case_notices_a_broken_backend(
+    memory_url: str, backend: type[MemoryBackend], test: str
+) -> None:
+    class Broken(JournalBackendCase):
+        def open(self, create: bool = False) -> MemoryBackend:
+            return backend(memory_url, create)
+
+    with pytest.raises(AssertionError):
+        getattr(Broken(), test)()
