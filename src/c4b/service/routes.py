@@ -109,7 +109,7 @@ def _same(there: Configuration, told: m.Creation) -> bool:
     if model["confidence"] is None:
         del model["confidence"]
     return (
-        there.composition.name == told.policy
+        there.spec.name == told.policy
         and all(getattr(there, key) == value for key, value in given.items())
         and all(getattr(there.model, key) == value for key, value in model.items())
     )
@@ -146,7 +146,7 @@ def _deployment_answer(dep: Deployment) -> m.Deployment:
     model = {f.name: getattr(there.model, f.name) for f in fields(there.model) if f.init}
     configuration = m.Configuration(
         model=model,
-        policy=there.composition.name,
+        policy=there.spec.name,
         alpha=there.alpha,
         reserve=there.reserve,
         baseline_nonnegative=there.baseline_nonnegative,
