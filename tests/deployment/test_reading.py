@@ -1,4 +1,4 @@
-"""What a dashboard reads: pages from either end, the course of decisions, what is pending, and why."""
+"""What a dashboard reads: pages from either end, the series of decisions, what is pending, and why."""
 
 from __future__ import annotations
 
@@ -13,11 +13,9 @@ import pytest
 from sqlalchemy.dialects import sqlite
 
 from c4b import Deployment
-from c4b.deployment import commands as work
-from c4b.deployment import downsampled_series as course
-from c4b.deployment import export, snapshot
-from c4b.deployment.queries import Point
+from c4b.deployment import commands, downsampled_series, export, snapshot
 from c4b.deployment.state import same_bits
+from c4b.deployment.views import Point
 from c4b.errors import InvalidInput, JournalCorrupt, NoSafeAction, UnknownDecision
 from c4b.journal import journal, sql_backend
 from c4b.journal.entries import GENESIS, pack
@@ -25,6 +23,7 @@ from c4b.journal.journal import Journal
 from support.shop_world import (
     BASELINE,
     create,
+    evidence_of,
     in_agreement,
     replayed,
     rivals,
@@ -165,7 +164,7 @@ def test_nothing_can_be_hidden_from_a_page(url: str, damage: str) -> None:
             dep.decisions(newest=True)
 
 
-# -- the course --------------------------------------------------------------------------------
+# -- the series --------------------------------------------------------------------------------
 
 
 def counted(dep: Deployment) -> list[tuple[float, ...]]:
@@ -202,7 +201,7 @@ def told(point: Point) -> tuple[float, ...]:
 def test_the_series_is_what_the_journal_says(
     any_url: str, kept: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(course, "KEPT", kept)
+    monkeypatch.setattr(downsampled_series, "KEPT", kept)
     with create(any_url, snapshot_every=20, reserve=0.05) as dep:
         assert dep.series() == []
         for size in (1, 1, 14, 40, 57):
@@ -229,7 +228,7 @@ def test_the_series_is_what_the_journal_says(
 def test_a_failed_batch_leaves_no_trace_in_the_series(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(course, "KEPT", 8)
+    monkeypatch.setattr(downsampled_series, "KEPT", 8)
     with create(sqlite_url, reserve=0.2, baseline_nonnegative=False) as dep:
         for _ in range(7):
             dep.decide([], 0.01 * BASELINE)
@@ -248,16 +247,16 @@ def test_without_a_gate_banks_are_none(sqlite_url: str) -> None:
         assert dep.audit().clean
 
 
-def test_a_snapshot_without_a_course(any_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_snapshot_without_a_series(any_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As the first versions wrote them: read all the same, and clean."""
     encode = snapshot.encode
     with create(any_url, snapshot_every=10) as dep:
         with monkeypatch.context() as early:
-            early.setattr(snapshot, "encode", lambda state: encode(state, course=False))
+            early.setattr(snapshot, "encode", lambda state: encode(state, with_series=False))
             trade(dep, 30)
         points = dep.series()
     with Deployment.open(any_url, "shop", snapshot_every=10) as dep:
-        assert seen(dep).course is None
+        assert seen(dep).series is None
         trade(dep, 3, seed=2)
         assert dep.audit().clean
         later = dep.series()
@@ -266,20 +265,20 @@ def test_a_snapshot_without_a_course(any_url: str, monkeypatch: pytest.MonkeyPat
         trade(dep, 80, seed=3)
         assert dep.audit().clean
     with Deployment.open(any_url, "shop") as dep:
-        assert seen(dep).course is not None
+        assert seen(dep).series is not None
         assert len(dep.series()) == 113
 
 
-def test_the_course_stays_small_and_even() -> None:
-    made = course.Course()
+def test_the_series_stays_small_and_even() -> None:
+    made = downsampled_series.DownsampledSeries()
     for n in range(1, 5001):
-        made.add(course.Row(n, 0, 0.0, 0, 0, 0.0, 0.0, 0.0))
+        made.add(downsampled_series.Row(n, 0, 0.0, 0, 0, 0.0, 0.0, 0.0))
         rows = made.rows(500)
         assert len(rows) == min(n, 500)
         assert (rows[0].round, rows[-1].round) == (1, n)
-    assert course.KEPT // 2 <= len(made.kept) <= course.KEPT
+    assert downsampled_series.KEPT // 2 <= len(made.kept) <= downsampled_series.KEPT
     assert len({b.round - a.round for a, b in zip(made.kept, made.kept[1:], strict=False)}) == 1
-    again = course.Course.restored(made.array(), made.stride)
+    again = downsampled_series.DownsampledSeries.restored(made.array(), made.stride)
     assert (again.kept, again.last, again.stride) == (made.kept, made.last, made.stride)
 
 
@@ -344,7 +343,7 @@ def test_why_tells_the_whole_interval(any_url: str, policy: str) -> None:
     with create(any_url, policy=policy) as dep:
         trade(dep, 15)
         candidates = rivals(np.random.default_rng(5))
-        evidence = seen(dep).policy.evidence
+        evidence = evidence_of(dep)
         rows = candidates - 0.9 * BASELINE
         lower, upper = ([ask(row) for row in rows] for ask in (evidence.lower, evidence.upper))
         separate = [evidence.lower(x) - 0.9 * evidence.upper(BASELINE) for x in candidates]
@@ -379,7 +378,7 @@ def test_a_journal_without_intervals(any_url: str, monkeypatch: pytest.MonkeyPat
 
     with create(any_url, policy="reserve-c4b+") as dep:
         with monkeypatch.context() as patch:
-            patch.setattr(work, "pack", early)
+            patch.setattr(commands, "pack", early)
             trade(dep, 10)
         first = dep.decisions(limit=1)[0]
         assert first.contrasts is None

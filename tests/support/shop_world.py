@@ -13,11 +13,13 @@ from sqlalchemy import create_engine, text
 
 from c4b import Deployment, LinearModel
 from c4b.deployment.state import State, same_bits
+from c4b.evidence import Evidence
 from c4b.journal.entries import GENESIS
 from c4b.journal.journal import Journal
 from c4b.journal.memory_backend import MemoryBackend
 from c4b.journal.sql_backend import SqlBackend
 from c4b.journal.sql_store import Store
+from c4b.policies.compiled_gate import CompiledGate
 
 Array = NDArray[np.float64]
 
@@ -66,6 +68,17 @@ def seen(dep: Deployment) -> State:
     state = dep._transactor._state
     assert state is not None
     return state
+
+
+def compiled(state: State) -> CompiledGate:
+    """The gate of a state whose policy is of the compiled family."""
+    assert isinstance(state.gate, CompiledGate)
+    return state.gate
+
+
+def evidence_of(dep: Deployment) -> Evidence:
+    """The confidence set that this object holds, brought up to date."""
+    return compiled(seen(dep)).evidence
 
 
 def url_of(dep: Deployment) -> str:

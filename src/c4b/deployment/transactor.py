@@ -124,7 +124,8 @@ class Transactor:
             elif commands.entries:
                 appended = self._append_all_if_head(commands, seq, hash_)
         except KnownRequest:
-            commands.take_back()
+            if not commands.take_back():
+                self._state = None
             raise
         except Unacknowledged as lost:
             self._state = None
@@ -135,6 +136,8 @@ class Transactor:
             self._state = None
             raise
         except C4BError as error:
+            if commands.changed:
+                self._state = None
             raise Overtaken from error  # the error may come from a state that is out of date
         except BaseException:
             self._state = None
@@ -189,11 +192,11 @@ class Transactor:
                 self._append(commands, journal)
             self._alone += 1
         except KnownRequest:
-            if commands is not None:
-                commands.take_back()
+            if commands is None or not commands.take_back():
+                self._state = None
             raise
         except C4BError as error:
-            if isinstance(error, DeploymentError):
+            if isinstance(error, DeploymentError) or (commands is not None and commands.changed):
                 self._state = None  # it may be ahead of the journal: read it again
             raise
         except BaseException:
