@@ -228,14 +228,13 @@ class Commands:
         self._record_model_alarm()
 
     def executed(self, id_: str, features: Array | None) -> None:
-        """Charge what was executed instead; None, or the baseline's features, for the baseline."""
+        """Charge what was executed instead; None for the baseline."""
         seq = self._number(id_, "decision_id")
         pending = self.state.pending(seq)
         if pending is None or pending.known:
             remedy = "has its outcome already; report executed() before it"
             raise OutcomeClosed("decision_id", id_, remedy)
-        if features is not None and np.array_equal(features, pending.baseline):
-            features = None
+        features = self.state.run.named(self.state.open[seq].round, features)
         wanted = pending.baseline if features is None else features
         if pending.is_baseline == (features is None) and np.array_equal(pending.executed, wanted):
             return

@@ -250,7 +250,8 @@ class Deployment:
     def executed(self, decision_id: str, features: object = None) -> None:
         """Another action was executed: charge that one. Features (d,), or None for the baseline.
 
-        Features that are the round's baseline bit for bit mean the baseline.
+        Features that are the round's baseline bit for bit mean the baseline, unless the model declares
+        misspecification.
         """
         checked = None if features is None else _validate.vector("features", features, self._dim)
         self._transactor.write(lambda commands: commands.executed(decision_id, checked))

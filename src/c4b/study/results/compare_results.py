@@ -1,4 +1,4 @@
-"""Two result folders side by side: paired differences, episode by episode."""
+"""Differences between two folders of results, paired episode by episode."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import dataclasses
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from c4b.study.engine.episode_metrics import Metric
+from c4b.study.results.intervals import Estimate, paired
 from c4b.study.results.results import NoResults, Results
-from c4b.study.results.statistics import Estimate, paired
-from c4b.study.spec.plan import Method, Setting
+from c4b.study.spec.plan import Method
+from c4b.study.spec.setting import Setting
 
 
 class Difference(NamedTuple):
@@ -39,7 +41,7 @@ def differences(first: Results, second: Results) -> list[Difference]:
                     scale * first.values(s, label, metric)[:episodes],
                     scale * second.values(o, label, metric)[:episodes],
                 )
-                for metric, scale in (("reward_ratio", 1.0), ("fallback", 100.0))
+                for metric, scale in ((Metric.REWARD_RATIO, 1.0), (Metric.FALLBACK, 100.0))
             ]
             rows.append(Difference(first.describe(s), label, *pair))
     if not rows:
@@ -47,8 +49,8 @@ def differences(first: Results, second: Results) -> list[Difference]:
     return rows
 
 
-def about(first: Results, second: Results) -> list[str]:
-    """What ``differences`` compared: how many episodes, what was left out, what differs."""
+def describe_comparison(first: Results, second: Results) -> list[str]:
+    """Sentences on what ``differences`` compared: how many episodes, what was left out, what differs."""
     counts = first.study.episodes, second.study.episodes
     of = "" if counts[0] == counts[1] else f" (of {counts[0]} and {counts[1]})"
     lines = [f"Paired over {min(counts)} episodes{of}."]
@@ -60,8 +62,8 @@ def about(first: Results, second: Results) -> list[str]:
         left_out = [*_counted("setting", settings), *_counted("method", methods)]
         if left_out:
             lines.append(f"Only in {results.folder}, left out: {'; '.join(left_out)}.")
-    found = _unlike(first, second, pairs, labels)
-    differing = "; ".join(found) if found else "nothing in the plans of what was paired"
+    unlike = _unlike_fields(first, second, pairs, labels)
+    differing = "; ".join(unlike) if unlike else "nothing in the plans of what was paired"
     return [*lines, f"What differs: {differing}."]
 
 
@@ -72,25 +74,27 @@ def _counted(what: str, names: list[str], most: int = 3) -> list[str]:
     return [f"{len(names)} {what}{'s' if len(names) > 1 else ''} ({' | '.join(names[:most])}{more})"]
 
 
-def _unlike(
+def _unlike_fields(
     first: Results, second: Results, pairs: list[tuple[int, int]], labels: list[str]
 ) -> list[str]:
     """Fields in which paired settings or methods of one label differ, "alpha 0.05 against 0.1"."""
     settings = [(first.study.settings[s], second.study.settings[o]) for s, o in pairs]
     mine, other = ({m.label: m for m in r.study.methods} for r in (first, second))
-    found = _fields("", settings)
+    unlike = _unlike_values("", settings)
     for label in labels:
-        found += _fields(f"{label}: ", [(mine[label], other[label])])
-    return found
+        unlike += _unlike_values(f"{label}: ", [(mine[label], other[label])])
+    return unlike
 
 
-def _fields(start: str, couples: Iterable[tuple[Setting, Setting] | tuple[Method, Method]]) -> list[str]:
+def _unlike_values(
+    prefix: str, couples: Iterable[tuple[Setting, Setting] | tuple[Method, Method]]
+) -> list[str]:
     values: dict[str, dict[str, None]] = {}
     for a, b in couples:
         for field in dataclasses.fields(a):
-            told = getattr(a, field.name), getattr(b, field.name)
-            if field.name != "parts" and told[0] != told[1]:
-                values.setdefault(field.name, {})[f"{told[0]} against {told[1]}"] = None
+            mine, other = getattr(a, field.name), getattr(b, field.name)
+            if field.name != "parts" and mine != other:
+                values.setdefault(field.name, {})[f"{mine} against {other}"] = None
         if (
             isinstance(a, Method)
             and isinstance(b, Method)
@@ -98,7 +102,7 @@ def _fields(start: str, couples: Iterable[tuple[Setting, Setting] | tuple[Method
             and a.parts != b.parts
         ):
             values.setdefault("parts", {})["of the policy"] = None
-    return [f"{start}{name} {', '.join(told)}" for name, told in values.items()]
+    return [f"{prefix}{name} {', '.join(texts)}" for name, texts in values.items()]
 
 
 def _labels(first: Results, second: Results) -> list[str]:

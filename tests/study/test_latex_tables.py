@@ -4,8 +4,9 @@ import re
 
 import pytest
 
+from c4b.study.engine.episode_metrics import Metric
 from c4b.study.engine.run import run
-from c4b.study.report import tables
+from c4b.study.report import latex_tables
 from c4b.study.results.results import Results
 from c4b.study.spec.plan import Method
 from support.small_studies import small_study
@@ -54,8 +55,8 @@ def test_central(paper: Results) -> None:
         for cell in row[1:]:
             assert re.fullmatch(r"\d\.\d{4} / \d{1,3}\.\d", cell)
     setting = paper.find(history="baseline", rho=0.15, sigma=0.3, reserve=0.0)
-    ratio = paper.values(setting, "refresh", "reward_ratio").mean()
-    fallback = 100.0 * paper.values(setting, "refresh", "fallback").mean()
+    ratio = paper.values(setting, "refresh", Metric.REWARD_RATIO).mean()
+    fallback = 100.0 * paper.values(setting, "refresh", Metric.FALLBACK).mean()
     assert rows[3][2] == f"{ratio:.4f} / {fallback:.1f}"
 
 
@@ -70,7 +71,7 @@ def test_zero_reserve(paper: Results) -> None:
     for row in rows[2:8] + rows[9:]:
         assert all(re.fullmatch(r"\d\.\d{3}", cell) for cell in row[2:])
     setting = paper.find(history="diverse", rho=0.4, sigma=0.3, reserve=0.0)
-    assert rows[5][4] == f"{paper.values(setting, 'revalue-f', 'reward_ratio').mean():.3f}"
+    assert rows[5][4] == f"{paper.values(setting, 'revalue-f', Metric.REWARD_RATIO).mean():.3f}"
 
 
 def test_macros(paper: Results) -> None:
@@ -95,7 +96,7 @@ def test_the_overview_of_any_study_is_a_table(paper: Results) -> None:
 def test_a_label_cannot_break_the_table(tmp_path_factory: pytest.TempPathFactory, label: str) -> None:
     study = small_study(("refresh",), episodes=2).with_(methods=(Method(label, "refresh"),))
     found = run(study, tmp_path_factory.mktemp("label"))
-    columns, rows = parsed(tables.overview(found))
+    columns, rows = parsed(latex_tables.overview(found))
     assert columns == "lr"
     bare = re.sub(r"\\(textbackslash|textasciitilde|textasciicircum)\{\}|\\[&%$#_{}]", "", rows[0][1])
     assert not set(bare) & set("\\&%$#_{}~^")

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from c4b.study.engine.episode_metrics import Metric
 from c4b.study.engine.run import run
-from c4b.study.results.compare import about, differences
+from c4b.study.results.compare_results import describe_comparison, differences
 from c4b.study.results.results import NoResults, Results
 from support.small_studies import small_study
 
@@ -29,12 +30,12 @@ def test_differences_are_paired_by_episode(tmp_path: Path) -> None:
         for history in ("diverse", "baseline")
         for method in ("contrast", "refresh")
     ]
-    a, b = (r.values(1, "contrast", "reward_ratio") for r in (first, second))
+    a, b = (r.values(1, "contrast", Metric.REWARD_RATIO) for r in (first, second))
     known = stats.ttest_rel(a, b).confidence_interval(0.95)
     found = rows[2].reward_ratio
     assert (found.low, found.high) == pytest.approx((known.low, known.high), rel=1e-9)
     assert found.mean == pytest.approx(np.mean(a - b))
-    falls = [100.0 * r.values(1, "contrast", "fallback").mean() for r in (first, second)]
+    falls = [100.0 * r.values(1, "contrast", Metric.FALLBACK).mean() for r in (first, second)]
     assert rows[2].fallback.mean == pytest.approx(falls[0] - falls[1])
 
 
@@ -76,14 +77,14 @@ def test_nothing_in_common(tmp_path: Path) -> None:
 
 def test_it_says_what_was_compared_and_what_differs(tmp_path: Path) -> None:
     first = run(STUDY, tmp_path / "a")
-    assert about(first, first) == [
+    assert describe_comparison(first, first) == [
         "Paired over 20 episodes.",
         "What differs: nothing in the plans of what was paired.",
     ]
     methods = (STUDY.methods[0], replace(STUDY.methods[1], confidence="mixture"))
     settings = tuple(replace(s, alpha=0.1, delta=0.01) for s in STUDY.settings)
     second = run(STUDY.with_(methods=methods, settings=settings, episodes=9), tmp_path / "b")
-    assert about(first, second) == [
+    assert describe_comparison(first, second) == [
         "Paired over 9 episodes (of 20 and 9).",
         "What differs: alpha 0.05 against 0.1; delta 0.05 against 0.01; "
         "refresh: confidence None against mixture.",
@@ -95,7 +96,7 @@ def test_settings_and_methods_without_partner_are_named(tmp_path: Path) -> None:
     more = tuple(replace(s, sigma=sigma) for sigma in sigmas for s in STUDY.settings)
     wide = run(STUDY.with_(settings=more, swept=("sigma", "history")), tmp_path / "wide")
     narrow = run(STUDY.with_(methods=STUDY.methods[:1]), tmp_path / "narrow")
-    (line,) = (line for line in about(wide, narrow) if line.startswith("Only in "))
+    (line,) = (line for line in describe_comparison(wide, narrow) if line.startswith("Only in "))
     assert line == (
         f"Only in {wide.folder}, left out: 4 settings (sigma=0.1, history=diverse | sigma=0.1, "
         "history=baseline | sigma=0.3, history=diverse and 1 more); 1 method (refresh)."

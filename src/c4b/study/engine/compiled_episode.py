@@ -1,9 +1,10 @@
 """One simulated episode, compiled, over the same kernels as the online policy.
 
-The truth lives here and only here: no kernel below this room sees theta or a mean.
+Theta and the means are known here only: no kernel that this file calls is given either of them.
 """
 
 from collections.abc import Callable
+from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
@@ -25,35 +26,42 @@ from c4b.policies.compiled_round import (
     score,
     settle,
 )
-
-METRICS = (
-    "reward_ratio",  # mean over rounds of the played mean / the baseline's mean
-    "fallback",  # share of rounds in which the baseline was played
-    "min_d",  # smallest D_t = R0 + sum of true contrasts
-    "violation",  # 1 if some D_t < 0
-    "covered",  # 1 if theta was in the confidence set at every round
-    "min_slack",  # smallest D_t - B_t
-    "final_bank",
-    "regret",  # sum over rounds of the best mean (candidates and baseline) - the played mean
-    "rmin_joint",  # (14) along the executed path, joint certificates
-    "rmin_separate",  # (14) along the executed path, separate certificates
-    "sum_penalty",  # sum of (10) along the executed path
-)
-"""Columns that ``run_setting`` fills, in this order; NaN where a method without a gate has none."""
+from c4b.study.engine.episode_metrics import Metric
 
 USUAL_STACK, USUAL_DIM, USUAL_SIZE = 1, 5, 32
 """Ellipsoids, features and candidates of the paper's study, which gets machine code of its own."""
 
 
-PROPOSE, BOLDNESS, THRIFT, LATCHES, WAIT, EVIDENCE_AT, EVIDENCE_SIZE, LEDGER_AT, LEDGER_SIZE = range(9)
-"""Columns of ``Lineup.rules``. The first WAIT rounds play the baseline."""
+class Rule(IntEnum):
+    """Columns of ``Lineup.rules``: the composition's rule, then where the method's state begins."""
+
+    PROPOSE = 0
+    """1 if only the best-scored candidate is tested."""
+    BOLDNESS = 1
+    """Half-widths that a score adds to the middle of the reward's interval."""
+    THRIFT = 2
+    """Share of the bank that a play should leave, where some candidate does."""
+    LATCHES = 3
+    """1 if an alarm against the model latches the baseline."""
+    FORCED_ROUNDS = 4
+    """Rounds at the start in which the baseline is played."""
+    EVIDENCE_START = 5
+    """Index of the first number of the flat evidence."""
+    EVIDENCE_SIZE = 6
+    """Numbers in the flat evidence."""
+    LEDGER_START = 7
+    """Index of the first number of the flat ledger."""
+    LEDGER_SIZE = 8
+    """Numbers in the flat ledger."""
+    METHOD = 9
+    """Index of the method in the study: where its metrics are written."""
 
 
 class Lineup(NamedTuple):
-    """What the M methods of a setting start from, as arrays: one compiled call plays them all."""
+    """What the compiled methods of a setting start from, as arrays: one call plays them all."""
 
     ledgers: Array  # flat ledgers, one after the other
-    rules: Array  # (M, 9): a composition's rule, rounds to wait, then place and size of both flats
+    rules: Array  # (methods, len(Rule))
 
 
 class Workspace(NamedTuple):
@@ -71,8 +79,8 @@ def workspace(lineup: Lineup, stack: int, dim: int, size: int) -> Workspace:
     """Scratch for any of the methods."""
     longest = lineup.rules.max(axis=0).astype(int)
     return Workspace(
-        np.empty(longest[EVIDENCE_SIZE]),
-        np.empty(longest[LEDGER_SIZE]),
+        np.empty(longest[Rule.EVIDENCE_SIZE]),
+        np.empty(longest[Rule.LEDGER_SIZE]),
         np.empty((1 + 2 * stack, size)),
         np.empty((ROWS, size)),
         np.empty(dim),
@@ -100,19 +108,21 @@ def _play(
     metrics: Array,
     fallbacks: Counts,
     setting: int,
-    method: int,
+    row: int,
     stack: int,
     dim: int,
     size: int,
 ) -> None:
-    """One method of ``run_setting``, for G = ``stack``, d = ``dim`` and K = ``size``."""
-    rule = lineup.rules[method]
-    propose, latches, wait = rule[PROPOSE] == 1.0, rule[LATCHES] == 1.0, int(rule[WAIT])
-    boldness, thrift = rule[BOLDNESS], rule[THRIFT]
-    for i in range(int(rule[EVIDENCE_SIZE])):
-        work.evidence[i] = evidences[int(rule[EVIDENCE_AT]) + i]
-    for i in range(int(rule[LEDGER_SIZE])):
-        work.ledger[i] = lineup.ledgers[int(rule[LEDGER_AT]) + i]
+    """Row ``row`` of the lineup in ``run_setting``, for G = ``stack``, d = ``dim`` and K = ``size``."""
+    rule = lineup.rules[row]
+    method = int(rule[Rule.METHOD])
+    propose, latches = rule[Rule.PROPOSE] == 1.0, rule[Rule.LATCHES] == 1.0
+    forced_rounds = int(rule[Rule.FORCED_ROUNDS])
+    boldness, thrift = rule[Rule.BOLDNESS], rule[Rule.THRIFT]
+    for i in range(int(rule[Rule.EVIDENCE_SIZE])):
+        work.evidence[i] = evidences[int(rule[Rule.EVIDENCE_START]) + i]
+    for i in range(int(rule[Rule.LEDGER_SIZE])):
+        work.ledger[i] = lineup.ledgers[int(rule[Rule.LEDGER_START]) + i]
     rounds = len(scene.best)
     region, data, terms = opened_evidence(work.evidence, stack, dim)
     ledger, account = opened_ledger(work.ledger, int(work.ledger[0]), dim)
@@ -137,7 +147,7 @@ def _play(
         alarmed = latches and data.tally[ALARM] != 0.0
         score(region, pool, forms, boldness, details)
         certify(region, ledger, account, pool, baseline, forms, scratch, details, False)
-        if t < wait:
+        if t < forced_rounds:
             for k in range(size):
                 details[MARGIN, k] = -np.inf
         action, margin = settle(
@@ -176,18 +186,18 @@ def _play(
         add(region, data, executed, outcome)
         recentre(region, data, terms)
 
-    row = metrics[setting, method]
-    row[0] = reward / (rounds * baseline_mean)
-    row[1] = count / rounds
-    row[2] = least
-    row[3] = least < 0.0
-    row[4] = covered
-    row[5] = least_slack if gated else np.nan
-    row[6] = ledger.bank[0]
-    row[7] = regret
-    row[8] = need_joint if gated else np.nan
-    row[9] = need_separate if gated else np.nan
-    row[10] = paid_separate - paid_joint if gated else np.nan
+    numbers = metrics[setting, method]
+    numbers[Metric.REWARD_RATIO] = reward / (rounds * baseline_mean)
+    numbers[Metric.FALLBACK] = count / rounds
+    numbers[Metric.MIN_D] = least
+    numbers[Metric.VIOLATION] = least < 0.0
+    numbers[Metric.COVERED] = covered
+    numbers[Metric.MIN_SLACK] = least_slack if gated else np.nan
+    numbers[Metric.FINAL_BANK] = ledger.bank[0]
+    numbers[Metric.REGRET] = regret
+    numbers[Metric.RMIN_JOINT] = need_joint if gated else np.nan
+    numbers[Metric.RMIN_SEPARATE] = need_separate if gated else np.nan
+    numbers[Metric.SUM_PENALTY] = paid_separate - paid_joint if gated else np.nan
 
 
 @kernel
@@ -202,12 +212,12 @@ def run_setting(
 ) -> None:
     """Play T rounds with every method, from flat evidences, one after the other, left as they are.
 
-    Writes metrics[setting], (S, M, 11), and adds the cumulative count of fallbacks and its square to
-    fallbacks[:, setting], (2, S, M, T).
+    Writes metrics[setting], metrics being (S, M, len(Metric)), and adds the cumulative count of fallbacks
+    and its square to fallbacks[:, setting], fallbacks being (2, S, M, T).
     """
     _, dim, size = scene.pools.shape
     for m in range(len(lineup.rules)):
-        stack = int(evidences[int(lineup.rules[m, EVIDENCE_AT])])
+        stack = int(evidences[int(lineup.rules[m, Rule.EVIDENCE_START])])
         _play(evidences, lineup, scene, work, metrics, fallbacks, setting, m, stack, dim, size)
 
 

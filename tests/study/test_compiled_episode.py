@@ -12,12 +12,13 @@ from c4b.evidence import ellipsoids as statistics
 from c4b.ledger import ledger_kernels as ledgers
 from c4b.policies import get, names
 from c4b.policies.compiled_round import JOINT_BOUND, SEPARATE_BOUND
-from c4b.study.engine import chunk as simulation
-from c4b.study.engine import episode as engine
+from c4b.study.engine import compiled_episode as engine
+from c4b.study.engine import prepared_setting
 from c4b.study.engine.chunk import simulate
-from c4b.study.engine.episode import METRICS
+from c4b.study.engine.episode_metrics import Metric
 from c4b.study.spec import study_file as files
-from c4b.study.spec.plan import HISTORIES, Method, Setting, Study
+from c4b.study.spec.plan import Method, Study
+from c4b.study.spec.setting import HISTORIES, Setting
 from c4b.study.world import candidates, draws
 
 CONFIDENCES = (*c4b.evidence.model.CONFIDENCES,)
@@ -40,10 +41,10 @@ def random_setting(number: int) -> Setting:
     baseline *= rng.uniform(0.5, 1.2) / np.linalg.norm(baseline)
     if baseline @ theta < 0.0:
         baseline = -baseline
-    told_wrong = number % 5 == 4
-    sigma = 0.4 if told_wrong else float(rng.choice([0.02, 0.1, 0.4]))
+    wrong_sigma = number % 5 == 4
+    sigma = 0.4 if wrong_sigma else float(rng.choice([0.02, 0.1, 0.4]))
     return Setting(
-        assumed_sigma=0.02 if told_wrong else None,  # refutes the model: alarms
+        assumed_sigma=0.02 if wrong_sigma else None,  # refutes the model: alarms
         misspecification=0.01 if number % 4 == 3 else 0.0,
         history=HISTORIES[number % len(HISTORIES)],
         history_size=int(rng.integers(0, 40)),
@@ -135,7 +136,7 @@ def test_an_episode_equals_the_online_policy(number: int, confidence: str) -> No
         chunk, scene = simulate(study, episode, episode + 1), Scene(setting, episode)
         for m, method in enumerate(methods):
             _, expected, falls = played_online(setting, method, scene)
-            found = dict(zip(METRICS, chunk.metrics[0, 0, m].tolist(), strict=True))
+            found = {metric.column: chunk.metrics[0, 0, m, metric].item() for metric in Metric}
             assert chunk.fallback_sum[0, m].tolist() == falls, method
             for name, value in expected.items():
                 if name in EXACT:
@@ -160,13 +161,13 @@ def test_evidence_and_ledger_end_in_the_same_bits(number: int, name: str) -> Non
     ledger = ledgers.opening(account, setting.dim, composition.checkpoints)
     theta, baseline = setting.vectors()
     best = np.maximum(scene.means.max(axis=1), setting.baseline_mean)
-    told = engine.Scene(scene.pools, scene.means, best, scene.noise, baseline, theta)
+    made = engine.Scene(scene.pools, scene.means, best, scene.noise, baseline, theta)
     rule = (*composition.rule, 0, 0, len(evidence), 0, len(ledger))
     lineup = engine.Lineup(ledger, np.array([rule], dtype=np.float64))
     work = engine.workspace(lineup, int(evidence[0]), setting.dim, setting.count)
-    metrics, falls = np.empty((1, 1, len(METRICS))), np.zeros((2, 1, 1, setting.rounds), dtype=np.int64)
+    metrics, falls = np.empty((1, 1, len(Metric))), np.zeros((2, 1, 1, setting.rounds), dtype=np.int64)
     run = engine.runner(int(evidence[0]), setting.dim, setting.count)
-    run(evidence, lineup, told, work, metrics, falls, 0)
+    run(evidence, lineup, made, work, metrics, falls, 0)
     assert work.evidence.tobytes() == policy.evidence.flat.tobytes()
     assert work.ledger.tobytes() == policy.gate.ledger.tobytes()
 
@@ -174,13 +175,13 @@ def test_evidence_and_ledger_end_in_the_same_bits(number: int, name: str) -> Non
 def test_shapes_known_when_compiling_leave_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     """The paper's study through its own machine code and through the general one: the same bytes."""
     study = files.load("paper")
-    part = simulation._part(study.settings[0], study.methods)
+    part = prepared_setting.prepare(study.settings[0], study.methods)
     assert part.run is engine.run_usual_setting
     usual = simulate(study, 5, 7)
-    monkeypatch.setattr(simulation, "runner", lambda *shape: engine.run_setting)
-    simulation._part.cache_clear()
+    monkeypatch.setattr(prepared_setting, "runner", lambda *shape: engine.run_setting)
+    prepared_setting.prepare.cache_clear()
     general = simulate(study, 5, 7)
-    simulation._part.cache_clear()
+    prepared_setting.prepare.cache_clear()
     assert usual.metrics.tobytes() == general.metrics.tobytes()
     assert usual.fallback_sum.tobytes() == general.fallback_sum.tobytes()
     assert usual.fallback_square_sum.tobytes() == general.fallback_square_sum.tobytes()
@@ -194,7 +195,7 @@ def test_the_scenarios_exercise_play_and_fallback() -> None:
         methods = tuple(Method(name, name) for name in METHODS)
         chunk = simulate(Study("duel", "duel", methods, (setting,), (), 2, SEED), 0, 1)
         for m, name in enumerate(METHODS):
-            shares[name].append(chunk.metrics[0, 0, m, METRICS.index("fallback")])
+            shares[name].append(chunk.metrics[0, 0, m, Metric.FALLBACK])
     assert not any(shares.pop("linucb"))
     for name, found in shares.items():
         assert sum(0.0 < share < 1.0 for share in found) >= 3, name
@@ -202,6 +203,6 @@ def test_the_scenarios_exercise_play_and_fallback() -> None:
 
 def test_the_scenarios_raise_alarms() -> None:
     settings = [random_setting(number) for number in range(SCENARIOS)]
-    told_wrong = [setting for setting in settings if setting.assumed_sigma is not None]
+    wrong_sigma = [setting for setting in settings if setting.assumed_sigma is not None]
     method = Method("mixture", "reserve-c4b+", "mixture")
-    assert any(played_online(s, method, Scene(s, 0))[0].alarm for s in told_wrong)
+    assert any(played_online(s, method, Scene(s, 0))[0].alarm for s in wrong_sigma)

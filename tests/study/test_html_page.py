@@ -5,8 +5,9 @@ from html.parser import HTMLParser
 
 import pytest
 
+from c4b.study.engine.episode_metrics import Metric
 from c4b.study.engine.run import run
-from c4b.study.report import page as report
+from c4b.study.report import html_page
 from c4b.study.report.figures import draw
 from c4b.study.results.results import Results
 from c4b.study.spec.plan import Method
@@ -68,16 +69,16 @@ def test_the_page_shows_what_was_found(html: str, paper: Results) -> None:
     headings = ["Measured beside published", "Figures", "Every setting", "Safety",
                 "What decoupling costs", "What was run"]  # fmt: skip
     assert page.said("h2") == headings
-    assert report.verdict(paper)[1] in page.said("p")
+    assert html_page.verdict(paper)[1] in page.said("p")
     assert "All 87 published numbers" in page.said("summary")
     facts = dict(zip(page.said("dt"), page.said("dd"), strict=True))
     assert facts["command"] == "c4b reproduce --episodes 64"
     assert facts["seed"] == "20261"
     assert facts["size"] == "36 settings x 6 methods x 64 episodes"
     assert "reserve-c4b" in facts["versions"]
-    told = [text for text in page.said("td") if text.endswith("(1.0606)")]
+    cells = [text for text in page.said("td") if text.endswith("(1.0606)")]
     setting = paper.find(history="diverse", rho=0.15, sigma=0.3, reserve=0.0)
-    assert told == [f"{paper.values(setting, 'refresh', 'reward_ratio').mean():.4f} (1.0606)"]
+    assert cells == [f"{paper.values(setting, 'refresh', Metric.REWARD_RATIO).mean():.4f} (1.0606)"]
 
 
 def test_figures_are_pdf_and_png(paper: Results) -> None:
@@ -103,7 +104,7 @@ def test_names_from_a_study_file_are_text_not_markup(tmp_path_factory: pytest.Te
         title="<b>&mine</b>", methods=(Method("<script>x</script>", "refresh"), Method("$x$_1", "linucb"))
     )
     found = run(study, tmp_path_factory.mktemp("markup"), command="c4b <i>")
-    page = Page(report.page(found, draw(found, found.folder / "figures")))
+    page = Page(html_page.page(found, draw(found, found.folder / "figures")))
     assert page.said("h1") == ["<b>&mine</b>"]
     assert "<script>x</script>" in page.said("th")
 
@@ -114,13 +115,13 @@ def test_every_row_of_a_table_is_as_wide_as_its_heading(html: str) -> None:
 
 
 def test_a_failed_reproduction_is_said(paper: Results, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report.published, "ACCEPTED", 0.0)
-    good, line = report.verdict(paper)
+    monkeypatch.setattr(html_page.published_numbers, "ACCEPTED", 0.0)
+    good, line = html_page.verdict(paper)
     assert not good
     assert line.startswith("NOT REPRODUCED: largest |z| is ")
 
 
 def test_a_study_without_a_gate_certifies_nothing(tmp_path_factory: pytest.TempPathFactory) -> None:
     found = run(small_study(("linucb",), episodes=2), tmp_path_factory.mktemp("ungated"))
-    assert report.verdict(found) == (True, "no gated method, nothing certified.")
-    assert "What decoupling costs" not in report.page(found, [])
+    assert html_page.verdict(found) == (True, "no gated method, nothing certified.")
+    assert "What decoupling costs" not in html_page.page(found, [])

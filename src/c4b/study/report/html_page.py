@@ -1,4 +1,4 @@
-"""One self-contained HTML page: what was found, what was published, how safe it was, what was run."""
+"""One self-contained HTML page: measured and published numbers, safety, figures and what was run."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 
-from c4b.study.results import price, published
+from c4b.study.engine.episode_metrics import Metric
+from c4b.study.results import price_of_safety, published_numbers
+from c4b.study.results.intervals import student
 from c4b.study.results.results import Results
-from c4b.study.results.safety import reserve_cost, safety
-from c4b.study.results.statistics import student
+from c4b.study.results.safety_summary import SafetyRow, reserve_cost, safety
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8881; --good: #1a7f37; --bad: #c62828; }
@@ -29,6 +30,8 @@ figcaption, .note { color: color-mix(in srgb, currentColor 70%, transparent); fo
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .3rem 1rem; }
 dt { font-weight: 600; } dd { margin: 0; overflow-wrap: anywhere; }
 """
+UNKNOWN = "\N{EN DASH}"
+"""A number that the method's gate does not say."""
 _CAPTIONS = {
     "cumulative_fallback": "Share of rounds so far in which the baseline was played; bars are 95 % "
     "intervals over episodes.",
@@ -40,21 +43,16 @@ _CAPTIONS = {
 
 
 def verdict(results: Results) -> tuple[bool, str]:
-    """One line: does it reproduce, and was it safe?"""
+    """(whether all is well, one sentence on whether the study reproduces the paper and was safe)."""
     rows = [row for row in safety(results) if row.gated]
     violations = sum(row.violations for row in rows)
-    uncovered = sum(row.uncovered for row in rows)
-    episodes = sum(row.episodes for row in rows)
-    safe = (
-        f"{violations} violations and {uncovered} coverage failures in {episodes:,} gated episodes"
-        if rows
-        else "no gated method, nothing certified"
-    )
-    if not published.is_papers_study(results):
-        good = not any(row.on_covered for row in rows)
+    uncovered = sum(row.uncovered or 0 for row in rows)
+    safe = _counts(rows)
+    if not published_numbers.is_papers_study(results):
+        good = not any(row.violations if row.on_covered is None else row.on_covered for row in rows)
         return good, f"{safe}."
-    scores = [abs(c.z) for c in published.compare(results)]
-    fits = max(scores) <= published.ACCEPTED
+    scores = [abs(c.z) for c in published_numbers.compare(results)]
+    fits = max(scores) <= published_numbers.ACCEPTED
     start = "REPRODUCED" if fits and not violations and not uncovered else "NOT REPRODUCED"
     return start == "REPRODUCED", (
         f"{start}: largest |z| is {max(scores):.2f} over {len(scores)} published numbers "
@@ -62,7 +60,24 @@ def verdict(results: Results) -> tuple[bool, str]:
     )
 
 
+def _counts(rows: list[SafetyRow]) -> str:
+    """Violations and coverage failures of gated methods, in words."""
+    if not rows:
+        return "no gated method, nothing certified"
+    violations, episodes = sum(row.violations for row in rows), sum(row.episodes for row in rows)
+    known = [row for row in rows if row.uncovered is not None]
+    uncovered = sum(row.uncovered or 0 for row in known)
+    if len(known) == len(rows):
+        return f"{violations} violations and {uncovered} coverage failures in {episodes:,} gated episodes"
+    text = f"{violations} violations in {episodes:,} gated episodes"
+    if known:
+        text += f", {uncovered} coverage failures in {sum(row.episodes for row in known):,}"
+    unknown = ", ".join(row.method for row in rows if row.uncovered is None)
+    return f"{text} (not known for {unknown})"
+
+
 def page(results: Results, figures: Sequence[Path]) -> str:
+    """The whole page; ``figures`` are PNG files that it embeds."""
     study = results.study
     good, line = verdict(results)
     parts = [
@@ -73,9 +88,9 @@ def page(results: Results, figures: Sequence[Path]) -> str:
         f"<h1>{escape(study.title)}</h1>",
         f"<p class='verdict{'' if good else ' bad'}'>{escape(line)}</p>",
     ]
-    if published.is_papers_study(results):
+    if published_numbers.is_papers_study(results):
         parts += [_headline(results), _all_numbers(results)]
-    if price.is_priced(results):
+    if price_of_safety.is_priced(results):
         parts.append(_price(results))
     parts += ["<h2>Figures</h2>", *map(_figure, figures)]
     parts += [_overview(results), _safety(results), _reserve(results), _what_was_run(results)]
@@ -88,22 +103,26 @@ def _table(heading: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     return f"<div class='scroll'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
 
 
+def _cell(value: float | None, format_: str) -> str:
+    return UNKNOWN if value is None else f"{value:{format_}}"
+
+
 def central_rows(results: Results) -> tuple[list[str], list[list[str]]]:
     """The paper's central table, each cell "measured (published)"."""
     heading = ["method"]
     heading += [
         f"{name}: {what}" for name in ("diverse", "baseline-only") for what in ("ratio", "fallback %")
     ]
-    told = published.published()["central"]
+    printed = published_numbers.published()["central"]
     rows = []
-    for method in published.METHODS:
+    for method in published_numbers.METHODS:
         row = [method]
         for history in ("diverse", "baseline"):
-            setting = published.central(results, history)
-            ratio, fallback = told[history][method]
-            found = student(results.values(setting, method, "reward_ratio")).mean
-            share = student(100.0 * results.values(setting, method, "fallback")).mean
-            row += [f"{found:.4f} ({ratio:.4f})", f"{share:.1f} ({fallback:.1f})"]
+            setting = published_numbers.central_setting(results, history)
+            ratio, fallback = printed[history][method]
+            reward = student(results.values(setting, method, Metric.REWARD_RATIO)).mean
+            share = student(100.0 * results.values(setting, method, Metric.FALLBACK)).mean
+            row += [f"{reward:.4f} ({ratio:.4f})", f"{share:.1f} ({fallback:.1f})"]
         rows.append(row)
     return heading, rows
 
@@ -118,7 +137,7 @@ def _headline(results: Results) -> str:
 def _all_numbers(results: Results) -> str:
     rows = [
         [c.name, f"{c.published:g}", f"{c.measured:.4f}", f"{c.se:.2g}", f"{c.z:+.2f}"]
-        for c in published.compare(results)
+        for c in published_numbers.compare(results)
     ]
     heading = ["number", "published", "measured", "standard error", "z"]
     return (
@@ -141,8 +160,8 @@ def _overview(results: Results) -> str:
     for s in range(len(results.study.settings)):
         cells = [results.describe(s)]
         for label in labels:
-            ratio = student(results.values(s, label, "reward_ratio"))
-            share = 100.0 * student(results.values(s, label, "fallback")).mean
+            ratio = student(results.values(s, label, Metric.REWARD_RATIO))
+            share = 100.0 * student(results.values(s, label, Metric.FALLBACK)).mean
             cells.append(f"{ratio.mean:.4f} ± {ratio.high - ratio.mean:.4f} / {share:.1f}")
         rows.append(cells)
     return (
@@ -152,15 +171,16 @@ def _overview(results: Results) -> str:
 
 
 def _price(results: Results) -> str:
-    told = "".join(f"<li>{escape(price.line(tally))}.</li>" for tally in price.tallies(results))
+    tallies = price_of_safety.tallies(results)
+    items = "".join(f"<li>{escape(price_of_safety.sentence(tally))}.</li>" for tally in tallies)
     note = (
         "Differences are paired by episode, ± half a 95 % interval. Not below: that interval reaches 0. "
         "Floor: fallback that no gate certified over the whole set can avoid."
     )
     return (
-        f"<h2>The price of safety</h2><ul>{told}</ul><p class='note'>{note}</p>"
+        f"<h2>The price of safety</h2><ul>{items}</ul><p class='note'>{note}</p>"
         + "<details><summary>Every setting and method</summary>"
-        + _table(*price.told(results))
+        + _table(*price_of_safety.compact_table(results))
         + "</details>"
     )
 
@@ -171,10 +191,10 @@ def _safety(results: Results) -> str:
             row.method,
             f"{row.episodes:,}",
             f"{row.violations:,}",
-            f"{row.on_covered:,}",
-            f"{row.uncovered:,}",
+            _cell(row.on_covered, ","),
+            _cell(row.uncovered, ","),
             f"{100 * row.bound:.2f} %",
-            "no gate" if row.min_slack is None else f"{row.min_slack:.4g}",
+            _cell(row.min_slack, ".4g") if row.gated else "no gate",
         ]
         for row in safety(results)
     ]
@@ -200,11 +220,11 @@ def _reserve(results: Results) -> str:
         [
             results.describe(row.setting),
             row.method,
-            f"{row.joint:.3f}",
-            f"{row.separate:.3f}",
-            f"{row.separate - row.joint:.3f}",
-            f"{row.penalty:.3f}",
-            "yes" if row.holds else "NO",
+            _cell(row.joint, ".3f"),
+            _cell(row.separate, ".3f"),
+            _cell(None if row.joint is None or row.separate is None else row.separate - row.joint, ".3f"),
+            _cell(row.penalty, ".3f"),
+            UNKNOWN if row.holds is None else "yes" if row.holds else "NO",
         ]
         for row in reserve_cost(results)
     ]
@@ -239,5 +259,5 @@ def _what_was_run(results: Results) -> str:
         ("machine", f"{run['machine']}, Python {run['python']}"),
         ("versions", ", ".join(f"{name} {version}" for name, version in run["versions"].items())),
     ]
-    told = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts)
-    return f"<h2>What was run</h2><dl>{told}</dl>"
+    items = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts)
+    return f"<h2>What was run</h2><dl>{items}</dl>"

@@ -1,12 +1,13 @@
-"""What figures share: a policy looks the same in all of them, and settings have short names."""
+"""What all figures share: colour, line and marker of each method, and short names of settings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from c4b.study.results.price import LATE, UNGATED
+from c4b.study.results.price_of_safety import LATE, UNGATED
 from c4b.study.results.results import Results
-from c4b.study.spec.plan import Method, Setting
+from c4b.study.spec.plan import Method
+from c4b.study.spec.setting import Setting
 
 Style = tuple[str, str | tuple[float, tuple[float, ...]], str]
 """(colour, line style, marker)"""
@@ -33,7 +34,7 @@ _OTHERS: list[Style] = [
 
 
 def styles(methods: Iterable[Method]) -> dict[str, Style]:
-    """By label: a policy under its own name has its own style, others take what is left, in order."""
+    """Style by label: a policy under its own name has its own style, others take unused ones in order."""
     methods = list(methods)
     named = {m.label for m in methods if m.label in _OWN and m.policy == m.label.split(",")[0]}
     left = [*_OTHERS, *(style for name, style in _OWN.items() if name not in named)]
@@ -51,23 +52,23 @@ _SYMBOLS = {
     "delta": r"$\delta$",
     "theta": r"$\theta$",
 }
-_TELLING = ("history", "noise", "generator", "confidence")
+_UNNAMED = ("history", "noise", "generator", "confidence")
 """Fields whose values need no name beside them."""
 
 
-def brief(results: Results, setting: int, without: str = "") -> str:
+def short_name(results: Results, setting: int, without: str = "") -> str:
     """``Results.describe`` in symbols, with the fields that differ between settings only."""
     settings = results.study.settings
     swept = [f for f in results.study.swept if len({getattr(s, f) for s in settings}) > 1]
-    return ", ".join(_told(settings[setting], f) for f in swept or ["history"] if f != without)
+    return ", ".join(_short(settings[setting], f) for f in swept or ["history"] if f != without)
 
 
-def _told(setting: Setting, field: str) -> str:
+def _short(setting: Setting, field: str) -> str:
     value = getattr(setting, field)
     text = (
         f"{value:g}"
         if isinstance(value, float)
         else str(list(value) if isinstance(value, tuple) else value)
     )
-    text = text.replace("$", r"\$")  # a name is no formula
-    return text if field in _TELLING and value is not None else f"{_SYMBOLS.get(field, field)} {text}"
+    text = text.replace("$", r"\$")  # no formula begins here
+    return text if field in _UNNAMED and value is not None else f"{_SYMBOLS.get(field, field)} {text}"

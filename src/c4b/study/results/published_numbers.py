@@ -1,4 +1,4 @@
-"""Measured beside published: all 87 numbers that the paper prints, each with a z score.
+"""The 87 numbers that the paper prints beside the measured ones, each with a z score.
 
 z divides the difference by the standard error of both sides (the paper's from the same spread at its
 256 episodes) and allows half a unit of the last printed digit for rounding.
@@ -14,8 +14,10 @@ from typing import Any, NamedTuple
 
 from scipy import stats
 
+from c4b.study.engine.episode_metrics import Metric
+from c4b.study.results.intervals import Estimate, binomial_upper, paired, student
 from c4b.study.results.results import Results
-from c4b.study.results.statistics import Estimate, binomial_upper, paired, student
+from c4b.study.spec.study_file import load
 
 PUBLISHED_EPISODES = 256
 ACCEPTED = 3.5
@@ -32,40 +34,40 @@ class Comparison(NamedTuple):
 
 
 def published() -> dict[str, Any]:
-    text = (resources.files("c4b.study") / "published.json").read_text()
-    told: dict[str, Any] = json.loads(text)
-    return told
+    """The content of ``published_numbers.json``."""
+    file = resources.files("c4b.study.results") / "published_numbers.json"
+    content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return content
 
 
 def is_papers_study(results: Results) -> bool:
     """Whether the results hold every setting and method that the paper prints."""
-    from c4b.study.spec.study_file import load  # noqa: PLC0415 (files import candidates, which import plan)
-
     paper = load("paper")
     return results.study.settings == paper.settings and {*paper.methods} <= {*results.study.methods}
 
 
-def central(results: Results, history: str) -> int:
+def central_setting(results: Results, history: str) -> int:
+    """Number of the setting that the paper's Table 1 shows for this history."""
     return results.find(history=history, rho=0.15, sigma=0.3, reserve=0.0)
 
 
 def macros(results: Results) -> dict[str, tuple[float, float]]:
     """The paper's macros: name -> (value, standard error)."""
-    diverse, baseline = central(results, "diverse"), central(results, "baseline")
+    diverse, baseline = central_setting(results, "diverse"), central_setting(results, "baseline")
 
-    def share(setting: int, method: str, metric: str = "fallback") -> tuple[float, float]:
-        found = student(100.0 * results.values(setting, method, metric))
-        return found.mean, found.se
+    def share(setting: int, method: str, metric: Metric = Metric.FALLBACK) -> tuple[float, float]:
+        estimate = student(100.0 * results.values(setting, method, metric))
+        return estimate.mean, estimate.se
 
     def gain(setting: int, first: str, second: str) -> Estimate:
         return paired(
-            results.values(setting, first, "reward_ratio"),
-            results.values(setting, second, "reward_ratio"),
+            results.values(setting, first, Metric.REWARD_RATIO),
+            results.values(setting, second, Metric.REWARD_RATIO),
         )
 
     def ratio(setting: int, method: str) -> tuple[float, float]:
-        found = student(results.values(setting, method, "reward_ratio"))
-        return found.mean, found.se
+        estimate = student(results.values(setting, method, Metric.REWARD_RATIO))
+        return estimate.mean, estimate.se
 
     contrast = gain(diverse, "contrast", "separate")
     refresh = gain(baseline, "refresh", "revalue-f")
@@ -83,7 +85,7 @@ def macros(results: Results) -> dict[str, tuple[float, float]]:
         "RefreshVsRevalueGain": (refresh.mean, refresh.se),
         "RefreshVsRevalueLow": (refresh.low, _end_se(refresh)),
         "RefreshVsRevalueHigh": (refresh.high, _end_se(refresh)),
-        "LinBaselineViolations": share(baseline, "linucb", "violation"),
+        "LinBaselineViolations": share(baseline, "linucb", Metric.VIOLATION),
         # for zero failures at the paper's number of episodes: arithmetic, not a measurement
         "FailureUpper": (100.0 * binomial_upper(0, PUBLISHED_EPISODES), 0.0),
     }
@@ -101,29 +103,29 @@ def compare(results: Results) -> list[Comparison]:
 
 
 def _compare(results: Results) -> Iterator[Comparison]:
-    told, episodes = published(), results.study.episodes
+    printed, episodes = published(), results.study.episodes
     measured = macros(results)
-    for name, value in told["macros"].items():
+    for name, value in printed["macros"].items():
         digits = 4 if "Gain" in name or "VsRevalue" in name or "Reward" in name else 1
         if name == "FailureUpper":
             digits = 2
         yield _scored(f"macro {name}", value, *measured[name], digits, episodes)
     for history in ("diverse", "baseline"):
         for method in METHODS:
-            ratio, fallback = told["central"][history][method]
-            setting = central(results, history)
-            found = student(results.values(setting, method, "reward_ratio"))
+            ratio, fallback = printed["central"][history][method]
+            setting = central_setting(results, history)
+            reward = student(results.values(setting, method, Metric.REWARD_RATIO))
             name = f"central {history} {method}"
-            yield _scored(f"{name} reward ratio", ratio, found.mean, found.se, 4, episodes)
-            found = student(100.0 * results.values(setting, method, "fallback"))
-            yield _scored(f"{name} fallback %", fallback, found.mean, found.se, 1, episodes)
+            yield _scored(f"{name} reward ratio", ratio, reward.mean, reward.se, 4, episodes)
+            share = student(100.0 * results.values(setting, method, Metric.FALLBACK))
+            yield _scored(f"{name} fallback %", fallback, share.mean, share.se, 1, episodes)
     for history in ("diverse", "baseline"):
-        for rho, sigma, *values in told["zero_reserve"][history]:
+        for rho, sigma, *values in printed["zero_reserve"][history]:
             setting = results.find(history=history, rho=rho, sigma=sigma, reserve=0.0)
-            for method, value in zip(told["zero_reserve"]["columns"][2:], values, strict=True):
-                found = student(results.values(setting, method, "reward_ratio"))
+            for method, value in zip(printed["zero_reserve"]["columns"][2:], values, strict=True):
+                reward = student(results.values(setting, method, Metric.REWARD_RATIO))
                 name = f"grid {history} rho={rho} sigma={sigma} {method}"
-                yield _scored(name, value, found.mean, found.se, 3, episodes)
+                yield _scored(name, value, reward.mean, reward.se, 3, episodes)
 
 
 def _scored(

@@ -1,10 +1,12 @@
-"""LaTeX: the paper's own files, and a general table for any study."""
+"""Tables in LaTeX: the paper's own files, and a general table for any study."""
 
 from __future__ import annotations
 
-from c4b.study.results import price, published
+from c4b.study.engine.episode_metrics import Metric
+from c4b.study.results import price_of_safety as prices
+from c4b.study.results import published_numbers
+from c4b.study.results.intervals import student
 from c4b.study.results.results import Results
-from c4b.study.results.statistics import student
 
 _NAMES = {
     "separate": "Separate",
@@ -22,9 +24,9 @@ def central(results: Results) -> str:
     for method, name in _NAMES.items():
         cells = []
         for history in ("diverse", "baseline"):
-            setting = published.central(results, history)
-            ratio = student(results.values(setting, method, "reward_ratio")).mean
-            fallback = student(100.0 * results.values(setting, method, "fallback")).mean
+            setting = published_numbers.central_setting(results, history)
+            ratio = student(results.values(setting, method, Metric.REWARD_RATIO)).mean
+            fallback = student(100.0 * results.values(setting, method, Metric.FALLBACK)).mean
             cells.append(f"{ratio:.4f} / {fallback:.1f}")
         rows.append(f"{name} & {' & '.join(cells)} \\\\")
     return _tabular("lrr", r"Method & Diverse history & Baseline-only \\", rows)
@@ -41,7 +43,7 @@ def zero_reserve(results: Results) -> str:
             for sigma in (0.1, 0.3):
                 setting = results.find(history=history, rho=rho, sigma=sigma, reserve=0.0)
                 cells = [
-                    f"{student(results.values(setting, method, 'reward_ratio')).mean:.3f}"
+                    f"{student(results.values(setting, method, Metric.REWARD_RATIO)).mean:.3f}"
                     for method in ("contrast", "refresh", "revalue-f", "linucb")
                 ]
                 rows.append(f"{rho} & {sigma} & {' & '.join(cells)} \\\\")
@@ -51,7 +53,7 @@ def zero_reserve(results: Results) -> str:
 def macros(results: Results) -> str:
     """``tables/results_macros.tex`` of the paper."""
     lines = []
-    for name, (value, _) in published.macros(results).items():
+    for name, (value, _) in published_numbers.macros(results).items():
         if name == "FailureUpper":
             text = f"{value:.2f}"
         elif "Fallback" in name or "Violations" in name:
@@ -70,8 +72,8 @@ def overview(results: Results) -> str:
     for s, setting in enumerate(results.study.settings):
         cells = [_escape(str(getattr(setting, field))) for field in fields]
         for label in labels:
-            ratio = student(results.values(s, label, "reward_ratio")).mean
-            fallback = student(100.0 * results.values(s, label, "fallback")).mean
+            ratio = student(results.values(s, label, Metric.REWARD_RATIO)).mean
+            fallback = student(100.0 * results.values(s, label, Metric.FALLBACK)).mean
             cells.append(f"{ratio:.4f} / {fallback:.1f}")
         rows.append(f"{' & '.join(cells)} \\\\")
     heading = " & ".join(map(_escape, [*fields, *labels])) + r" \\"
@@ -79,10 +81,10 @@ def overview(results: Results) -> str:
 
 
 def price_of_safety(results: Results) -> str:
-    """Every setting and method beside the yardsticks of ``c4b.study.results.price``."""
-    told = [" & ".join(map(_escape, row)) + r" \\" for row in price.rows(results)]
-    heading = " & ".join(map(_escape, price.HEADING)) + r" \\"
-    return _tabular("ll" + "r" * (len(price.HEADING) - 2), heading, told)
+    """Every setting and method beside the yardsticks of ``c4b.study.results.price_of_safety``."""
+    rows = [" & ".join(map(_escape, row)) + r" \\" for row in prices.table_rows(results)]
+    heading = " & ".join(map(_escape, prices.HEADING)) + r" \\"
+    return _tabular("ll" + "r" * (len(prices.HEADING) - 2), heading, rows)
 
 
 _SPECIAL = str.maketrans(

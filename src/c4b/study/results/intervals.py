@@ -1,4 +1,4 @@
-"""Intervals over episodes. Scenario reuse is not replication: every interval is over episodes only."""
+"""Means and intervals over episodes, which are the only replications: settings share their draws."""
 
 from __future__ import annotations
 

@@ -12,7 +12,8 @@ from c4b.errors import InvalidInput
 from c4b.study.engine.chunk import simulate
 from c4b.study.engine.run import run
 from c4b.study.spec import study_file as files
-from c4b.study.spec.plan import Method, Setting, Study
+from c4b.study.spec.plan import Method, Study
+from c4b.study.spec.setting import Setting
 from support.small_studies import TOML, study_file
 
 
@@ -261,7 +262,7 @@ def test_a_policy_by_its_parts(tmp_path: Path) -> None:
     parts = '{label = "mine", ledger = "refresh", selection = "propose", score = "mean"}'
     study = files.load(study_file(tmp_path, edited('"contrast"', parts)))
     mine = study.methods[0]
-    assert (mine.label, mine.composition.selection, mine.composition.score) == ("mine", "propose", "mean")
+    assert (mine.label, mine.parts.selection, mine.parts.score) == ("mine", "propose", "mean")
     assert Study.from_dict(json.loads(json.dumps(study.to_dict()))) == study
     assert pickle.loads(pickle.dumps(study)) == study
     assert "mine" not in policies.names()

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+from c4b.study.engine.episode_metrics import Metric
 from c4b.study.engine.run import run
-from c4b.study.report import artefacts, tables
-from c4b.study.results import price
+from c4b.study.report import latex_tables
+from c4b.study.report.write_report import write_report
+from c4b.study.results import price_of_safety as price
 from c4b.study.results.results import Results
 from c4b.study.spec import study_file as files
 from c4b.study.spec.plan import Method
@@ -15,7 +17,7 @@ from support.small_studies import Call, small_study
 @pytest.fixture(scope="module")
 def beyond(tmp_path_factory: pytest.TempPathFactory) -> Results:
     found = run(files.load("beyond").with_(episodes=48), tmp_path_factory.mktemp("beyond"))
-    artefacts.write(found)
+    write_report(found)
     return found
 
 
@@ -32,25 +34,29 @@ def test_the_columns_that_were_asked_for(beyond: Results) -> None:
 def test_numbers_are_the_paired_differences(beyond: Results) -> None:
     s = beyond.find(history="baseline", rho=0.8, sigma=0.1)
     mine = next(p for p in price.prices(beyond) if p.setting == s and p.method == "refresh")
-    rewards = [beyond.values(s, name, "reward_ratio") for name in ("refresh", "linucb", "linucb, late")]
+    rewards = [
+        beyond.values(s, name, Metric.REWARD_RATIO) for name in ("refresh", "linucb", "linucb, late")
+    ]
     assert mine.gain.mean == pytest.approx(float(np.mean(rewards[0] - rewards[1])))
     assert mine.gain.se == pytest.approx(float(np.std(rewards[0] - rewards[1], ddof=1) / np.sqrt(48)))
     assert mine.gain_late is not None
     assert mine.gain_late.mean == pytest.approx(float(np.mean(rewards[0] - rewards[2])))
     assert mine.floor == 17 / 200
-    assert mine.times_floor == pytest.approx(beyond.values(s, "refresh", "fallback").mean() * 200 / 17)
+    assert mine.times_floor == pytest.approx(
+        beyond.values(s, "refresh", Metric.FALLBACK).mean() * 200 / 17
+    )
 
 
 def test_the_target_of_the_study(beyond: Results) -> None:
     """Its own figures are from 256 episodes; at 48 the same holds with room for wider intervals."""
-    told = {tally.method: tally for tally in price.tallies(beyond)}
-    best = told["reserve-c4b+"]
+    tallies = {tally.method: tally for tally in price.tallies(beyond)}
+    best = tallies["reserve-c4b+"]
     assert best.not_below >= 9
     assert best.not_below_late == 12
     assert sum(times <= 1.5 for times in best.times_floor) >= 5
     assert len(best.times_floor) == 6
-    assert told["refresh"].not_below < 9  # the paper's policy does pay
-    assert all(tally.violations == 0 for tally in told.values())
+    assert tallies["refresh"].not_below < 9  # the paper's policy does pay
+    assert all(tally.violations == 0 for tally in tallies.values())
     for found in price.prices(beyond):
         setting = beyond.study.settings[found.setting]
         if found.method == "reserve-c4b+" and setting.history == "diverse":
@@ -59,7 +65,7 @@ def test_the_target_of_the_study(beyond: Results) -> None:
 
 def test_what_it_leaves(beyond: Results) -> None:
     text = (beyond.folder / "tables" / "price.tex").read_text()
-    assert text == tables.price_of_safety(beyond)
+    assert text == latex_tables.price_of_safety(beyond)
     assert text.count(r"\\") == 1 + 12 * 8
     assert "±" not in text
     for kind in ("png", "pdf"):
@@ -94,23 +100,25 @@ def test_one_yardstick_is_enough(tmp_path_factory: pytest.TempPathFactory) -> No
     assert price.is_priced(found)
     (tally,) = price.tallies(found)
     assert tally.not_below_late is None
-    assert [row[-1] for row in price.rows(found)] == ["-"] * 4
-    heading, rows = price.told(found)
+    assert [row[-1] for row in price.table_rows(found)] == ["-"] * 4
+    heading, rows = price.compact_table(found)
     assert heading == [name for name in price.HEADING if name != "- linucb, late"]
     assert [row for row in rows if len(row) != len(heading)] == []
     assert "late" not in price.legend(found)
-    artefacts.write(found)
+    write_report(found)
     assert (found.folder / "figures" / "price_of_safety.png").exists()
 
 
 def test_a_range_has_two_ends() -> None:
     one = price.Tally("mine", 2, 1, None, [24.011], 0)
-    assert "; fallback 24.01 x the floor; " in price.line(one)
-    assert "; fallback 1.50 to 24.01 x the floor; " in price.line(one._replace(times_floor=[24.011, 1.5]))
+    assert "; fallback 24.01 x the floor; " in price.sentence(one)
+    assert "; fallback 1.50 to 24.01 x the floor; " in price.sentence(
+        one._replace(times_floor=[24.011, 1.5])
+    )
 
 
 def test_the_words_of_the_table_are_explained(beyond: Results) -> None:
-    assert price.told(beyond)[0] == list(price.HEADING)
+    assert price.compact_table(beyond)[0] == list(price.HEADING)
     assert price.legend(beyond) == (
         "Yardsticks: linucb plays without a gate, and is not safe; 'linucb, late' is the same after the "
         "forced baseline rounds. Floor: the fallback that no gate certified over the whole set can avoid."

@@ -1,16 +1,17 @@
 """The price of safety: reward that a method gives up against the same learner without a gate.
 
-Two yardsticks, told by their labels: LinUCB that plays as it likes from the first round, and LinUCB that
-first plays the baseline for as long as any gate certified over the whole set must.
+There are two yardsticks, recognised by their labels: LinUCB that plays any candidate from the first round
+on, and LinUCB that first plays the baseline for as long as any gate certified over the whole set must.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from c4b.study.results.published import is_papers_study
+from c4b.study.engine.episode_metrics import Metric
+from c4b.study.results.intervals import Estimate, paired, student
+from c4b.study.results.published_numbers import is_papers_study
 from c4b.study.results.results import Results
-from c4b.study.results.statistics import Estimate, paired, student
 
 UNGATED, LATE = "linucb", "linucb, late"
 HEADING = (
@@ -57,43 +58,43 @@ def is_priced(results: Results) -> bool:
     """Whether the study has the yardstick and something to measure; the paper has tables of its own."""
     methods = results.study.methods
     labels = [method.label for method in methods]
-    gated = any(method.composition.gated for method in methods)
+    gated = any(method.gated for method in methods)
     return UNGATED in labels and gated and not is_papers_study(results)
 
 
 def prices(results: Results) -> list[Price]:
     """By setting and method, in the study's order."""
     labels = [method.label for method in results.study.methods]
-    found = []
+    rows = []
     for s, setting in enumerate(results.study.settings):
-        rewards = {label: results.values(s, label, "reward_ratio") for label in labels}
+        rewards = {label: results.values(s, label, Metric.REWARD_RATIO) for label in labels}
         for label in labels:
             late = paired(rewards[label], rewards[LATE]) if LATE in labels else None
-            found.append(
+            rows.append(
                 Price(
                     s,
                     label,
                     student(rewards[label]),
-                    float(results.values(s, label, "fallback").mean()),
+                    float(results.values(s, label, Metric.FALLBACK).mean()),
                     min(setting.forced_rounds / setting.rounds, 1.0),
-                    int(results.values(s, label, "violation").sum()),
+                    int(results.values(s, label, Metric.VIOLATION).sum()),
                     paired(rewards[label], rewards[UNGATED]),
                     late,
                 )
             )
-    return found
+    return rows
 
 
-def tallies(results: Results, found: list[Price] | None = None) -> list[Tally]:
+def tallies(results: Results) -> list[Tally]:
     """Gated methods, in the study's order."""
-    found = prices(results) if found is None else found
-    told = []
+    every = prices(results)
+    tallied = []
     for method in results.study.methods:
-        if not method.composition.gated:
+        if not method.gated:
             continue
-        mine = [price for price in found if price.method == method.label]
+        mine = [price for price in every if price.method == method.label]
         late = [p.gain_late.high >= 0.0 for p in mine if p.gain_late is not None]
-        told.append(
+        tallied.append(
             Tally(
                 method.label,
                 len(mine),
@@ -103,10 +104,10 @@ def tallies(results: Results, found: list[Price] | None = None) -> list[Tally]:
                 sum(p.violations for p in mine),
             )
         )
-    return told
+    return tallied
 
 
-def rows(results: Results, methods: tuple[str, ...] | None = None) -> list[list[str]]:
+def table_rows(results: Results, methods: tuple[str, ...] | None = None) -> list[list[str]]:
     """Cells under ``HEADING``; an interval is written mean ± half of its width."""
     return [
         [
@@ -124,11 +125,13 @@ def rows(results: Results, methods: tuple[str, ...] | None = None) -> list[list[
     ]
 
 
-def told(results: Results, methods: tuple[str, ...] | None = None) -> tuple[list[str], list[list[str]]]:
+def compact_table(
+    results: Results, methods: tuple[str, ...] | None = None
+) -> tuple[list[str], list[list[str]]]:
     """``HEADING`` and rows without the columns in which nothing has a value."""
-    found = rows(results, methods)
-    kept = [n for n in range(len(HEADING)) if n < 2 or any(row[n] != "-" for row in found)]
-    return [HEADING[n] for n in kept], [[row[n] for n in kept] for row in found]
+    rows = table_rows(results, methods)
+    kept = [n for n in range(len(HEADING)) if n < 2 or any(row[n] != "-" for row in rows)]
+    return [HEADING[n] for n in kept], [[row[n] for n in kept] for row in rows]
 
 
 def legend(results: Results) -> str:
@@ -142,13 +145,13 @@ def legend(results: Results) -> str:
 
 
 def _gain(gain: Estimate | None) -> str:
-    if gain is None or gain.se == 0.0:  # the yardstick itself, or all but it
+    if gain is None or gain.se == 0.0:  # no yardstick, or the method plays as the yardstick does
         return "-" if gain is None else f"{gain.mean:+.4f}"
     return f"{gain.mean:+.4f} ± {gain.high - gain.mean:.4f}"
 
 
-def line(tally: Tally) -> str:
-    """One sentence on a method."""
+def sentence(tally: Tally) -> str:
+    """What a tally says, in words."""
     text = f"{tally.method}: not below {UNGATED} in {tally.not_below} of {tally.settings} settings"
     if tally.not_below_late is not None:
         text += f", not below {LATE} in {tally.not_below_late}"

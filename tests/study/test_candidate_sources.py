@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from c4b.study.engine.episode_metrics import Metric
 from c4b.study.engine.run import run
 from c4b.study.spec import study_file as files
 from c4b.study.world import candidates
@@ -77,7 +78,7 @@ def test_a_python_function_beside_the_study_file_runs(tmp_path: Path) -> None:
     assert np.all(pools[:, 0] == 1.0)
     assert np.abs(pools[:, 1:]).max() <= 0.2
     found = run(study, tmp_path / "out")
-    assert found.values(0, "refresh", "fallback").mean() < 1.0
+    assert found.values(0, "refresh", Metric.FALLBACK).mean() < 1.0
 
 
 def test_an_edited_pool_is_not_taken_for_the_old_one(tmp_path: Path) -> None:

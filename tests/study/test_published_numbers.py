@@ -5,10 +5,10 @@ import math
 
 import pytest
 
-from c4b.study.results import published
-from c4b.study.results.published import Comparison, _scored, to_json
+from c4b.study.results import published_numbers as published
+from c4b.study.results.intervals import paired, student
+from c4b.study.results.published_numbers import Comparison, _scored, to_json
 from c4b.study.results.results import Results
-from c4b.study.results.statistics import paired, student
 
 
 def test_exactly_the_87_published_numbers(paper: Results) -> None:
@@ -20,11 +20,11 @@ def test_exactly_the_87_published_numbers(paper: Results) -> None:
 
 def test_published_numbers_are_the_papers() -> None:
     """A few by hand from central.tex, zero_reserve.tex and results_macros.tex."""
-    told = published.published()
-    assert told["central"]["diverse"]["refresh"] == [1.0606, 0.5]
-    assert told["central"]["baseline"]["revalue-f"] == [1.0011, 80.0]
-    assert told["macros"]["LinBaselineViolations"] == 16.4
-    assert told["zero_reserve"]["columns"] == [
+    printed = published.published()
+    assert printed["central"]["diverse"]["refresh"] == [1.0606, 0.5]
+    assert printed["central"]["baseline"]["revalue-f"] == [1.0011, 80.0]
+    assert printed["macros"]["LinBaselineViolations"] == 16.4
+    assert printed["zero_reserve"]["columns"] == [
         "rho",
         "sigma",
         "contrast",
@@ -32,7 +32,7 @@ def test_published_numbers_are_the_papers() -> None:
         "revalue-f",
         "linucb",
     ]
-    assert told["zero_reserve"]["baseline"][-1] == [0.8, 0.3, 1.003, 1.198, 1.065, 1.350]
+    assert printed["zero_reserve"]["baseline"][-1] == [0.8, 0.3, 1.003, 1.198, 1.065, 1.350]
 
 
 @pytest.mark.parametrize(
@@ -95,19 +95,19 @@ def test_macros_are_recomputed_from_the_rows(paper: Results) -> None:
 
 
 def test_comparison_json(paper: Results) -> None:
-    told = json.loads((paper.folder / "comparison.json").read_text(), parse_constant=pytest.fail)
-    assert set(told) == {"numbers", "max_abs_z", "within_3", "count"}
-    assert all(set(n) == {"name", "published", "measured", "se", "z"} for n in told["numbers"])
-    scores = [abs(n["z"]) for n in told["numbers"]]
-    assert told["max_abs_z"] == max(scores)
-    assert told["within_3"] == sum(score <= 3.0 for score in scores)
-    assert told["count"] == len(scores) == 87
+    comparison = json.loads((paper.folder / "comparison.json").read_text(), parse_constant=pytest.fail)
+    assert set(comparison) == {"numbers", "max_abs_z", "within_3", "count"}
+    assert all(set(n) == {"name", "published", "measured", "se", "z"} for n in comparison["numbers"])
+    scores = [abs(n["z"]) for n in comparison["numbers"]]
+    assert comparison["max_abs_z"] == max(scores)
+    assert comparison["within_3"] == sum(score <= 3.0 for score in scores)
+    assert comparison["count"] == len(scores) == 87
 
 
 def test_an_undefined_z_is_still_json() -> None:
-    told = to_json([Comparison("x", 1.0, 2.0, 0.0, math.inf), Comparison("y", 1.0, 1.0, 0.1, 0.0)])
-    assert json.loads(json.dumps(told, allow_nan=False))["numbers"][0]["z"] is None
-    assert (told["max_abs_z"], told["within_3"]) == (None, 1)
+    comparison = to_json([Comparison("x", 1.0, 2.0, 0.0, math.inf), Comparison("y", 1.0, 1.0, 0.1, 0.0)])
+    assert json.loads(json.dumps(comparison, allow_nan=False))["numbers"][0]["z"] is None
+    assert (comparison["max_abs_z"], comparison["within_3"]) == (None, 1)
 
 
 def test_only_the_papers_study_is_compared(paper: Results) -> None:

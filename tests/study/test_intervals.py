@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from c4b.study.results.statistics import binomial_upper, paired, student, student_from_sums
+from c4b.study.results.intervals import binomial_upper, paired, student, student_from_sums
 
 RNG = np.random.default_rng(3)
 FIRST, SECOND = RNG.normal(1.0, 2.0, 40), RNG.normal(0.8, 1.0, 40)

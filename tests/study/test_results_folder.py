@@ -10,9 +10,8 @@ import pytest
 
 from c4b.errors import InvalidInput
 from c4b.study.engine.run import run
-from c4b.study.results import results
-from c4b.study.results import results_folder as store
-from c4b.study.results.results_folder import Busy, OtherStudy, is_complete
+from c4b.study.results import results, results_folder
+from c4b.study.results.results_folder import Busy, OtherStudy, ResultsFolder, is_complete
 from support.small_studies import small_study
 
 STUDY = small_study(("refresh", "linucb"), episodes=6)
@@ -58,7 +57,7 @@ def test_a_finished_study_is_complete_until_something_changes(
     assert is_complete(STUDY, tmp_path)
     assert not is_complete(STUDY.with_(episodes=7), tmp_path)
     assert not is_complete(STUDY.with_(title="Another title"), tmp_path)
-    monkeypatch.setattr(store.identity, "code", lambda: "another version")
+    monkeypatch.setattr(results_folder.identity, "code", lambda: "another version")
     assert not is_complete(STUDY, tmp_path)
     assert run(STUDY, tmp_path).run["episodes_resumed"] == 0  # old rows are not mixed with new
 
@@ -97,15 +96,15 @@ def test_a_users_own_folder_of_that_name_survives(tmp_path: Path) -> None:
 
 def test_results_of_another_size_are_refused(tmp_path: Path) -> None:
     run(STUDY, tmp_path)
-    told = json.loads((tmp_path / "study.json").read_text())
-    told["study"]["episodes"] = 7
-    (tmp_path / "study.json").write_text(json.dumps(told))
+    document = json.loads((tmp_path / "study.json").read_text())
+    document["study"]["episodes"] = 7
+    (tmp_path / "study.json").write_text(json.dumps(document))
     with pytest.raises(results.NoResults, match="does not belong"):
         results.read(tmp_path)
 
 
 def test_a_second_process_in_the_folder_is_refused(tmp_path: Path) -> None:
-    held = store.Store(STUDY, tmp_path)
+    held = ResultsFolder(STUDY, tmp_path)
     script = (
         "import fcntl, sys\n"
         f"file = open({str(tmp_path / 'chunks' / 'lock')!r}, 'w')\n"
@@ -118,8 +117,8 @@ def test_a_second_process_in_the_folder_is_refused(tmp_path: Path) -> None:
     ) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
-        with pytest.raises(Busy, match="wait for it"), held.alone():
+        with pytest.raises(Busy, match="wait for it"), held.locked():
             pass
         other.communicate("")
-    with held.alone():
+    with held.locked():
         assert held.episodes_done == 0
