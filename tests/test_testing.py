@@ -7,7 +7,7 @@ import pytest
 
 import c4b
 from c4b import testing
-from c4b.ledger.ledger_kernels import BANK
+from c4b.ledger.books import BANK
 from support.evidence_internals import inside
 
 MODEL = c4b.LinearModel(3, 0.1, 1.0)

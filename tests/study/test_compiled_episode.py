@@ -9,9 +9,8 @@ import pytest
 
 import c4b
 from c4b.evidence import ellipsoids as statistics
-from c4b.ledger import ledger_kernels as ledgers
-from c4b.policies import get, names
-from c4b.policies.compiled_round import JOINT_BOUND, SEPARATE_BOUND
+from c4b.ledger import books as ledgers
+from c4b.policies import CandidateField, get, names
 from c4b.study.engine import compiled_episode as engine
 from c4b.study.engine import prepared_setting
 from c4b.study.engine.chunk import simulate
@@ -103,8 +102,8 @@ def played_online(setting: Setting, method: Method, scene: Scene) -> tuple[c4b.P
         ds.append(d)
         slacks.append(d - decision.bank)
         bound = decision.certificate
-        joint_path.append(bound if a is None else decision.details[JOINT_BOUND, a])
-        separate_path.append(bound if a is None else decision.details[SEPARATE_BOUND, a])
+        joint_path.append(bound if a is None else decision.details[CandidateField.JOINT, a])
+        separate_path.append(bound if a is None else decision.details[CandidateField.SEPARATE, a])
     gated = policy.composition.gated
     need = [max(0.0, float(np.max(-np.cumsum(path)))) for path in (joint_path, separate_path)]
     expected = {
