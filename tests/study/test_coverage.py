@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from c4b.study.results.statistics import binomial_upper
+from c4b.study.results.intervals import binomial_upper
 
 _SCRIPT = Path(__file__).parents[2] / "benchmarks" / "coverage.py"
 

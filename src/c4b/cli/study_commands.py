@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import shlex
 import sys
-from importlib import resources
 from pathlib import Path
 from typing import Annotated
 
@@ -14,12 +13,14 @@ import typer
 from c4b.cli.output import episodes_bar, say, table, tell
 from c4b.errors import InvalidInput
 from c4b.study.engine import run
-from c4b.study.report import artefacts
-from c4b.study.report import page as report
-from c4b.study.results import compare, price, results
-from c4b.study.results import results_folder as store
-from c4b.study.results.published import is_papers_study
-from c4b.study.results.statistics import Estimate, student
+from c4b.study.engine.episode_metrics import Metric
+from c4b.study.report.html_page import central_rows, verdict
+from c4b.study.report.write_report import write_report
+from c4b.study.results import price_of_safety, results
+from c4b.study.results.compare_results import describe_comparison, differences
+from c4b.study.results.intervals import Estimate, student
+from c4b.study.results.published_numbers import is_papers_study
+from c4b.study.results.results_folder import is_complete, unusable_rows
 from c4b.study.spec import study_file as files
 from c4b.study.spec.plan import Study
 
@@ -49,7 +50,7 @@ def reproduce(
     Writes results.parquet, trajectories.parquet, tables/, figures/, comparison.json and report.html.
     """
     found = _run(files.load("paper"), out, episodes, seed, jobs, cluster)
-    heading, rows = report.central_rows(found)
+    heading, rows = central_rows(found)
     table(
         "Measured (published) at rho 0.15, sigma 0.3, no reserve",
         heading,
@@ -81,7 +82,7 @@ def init(
     """Write a commented example of a study file."""
     if path.exists():
         raise InvalidInput("path", str(path), "exists already; choose another name")
-    path.write_text((resources.files("c4b.study") / "example.toml").read_text())
+    path.write_text(files.example())
     say(f"Wrote {path}. Edit it, then: c4b study run {shlex.quote(str(path))}")
 
 
@@ -91,7 +92,7 @@ def rebuild(
 ) -> None:
     """Rebuild tables, figures and page from saved results; nothing is simulated."""
     found = results.read(folder)
-    artefacts.write(found)
+    write_report(found)
     _close(found)
 
 
@@ -104,11 +105,11 @@ def compare_folders(
     one, other = results.read(first), results.read(second)
     rows = [
         [d.setting, d.method, _interval(d.reward_ratio, 4), _interval(d.fallback, 1)]
-        for d in compare.differences(one, other)
+        for d in differences(one, other)
     ]
     heading = ["setting", "method", "reward ratio", "fallback (percentage points)"]
     table(f"{first} - {second}: difference [95 % interval]", heading, rows, left=2)
-    for line in compare.about(one, other):
+    for line in describe_comparison(one, other):
         tell(line)
 
 
@@ -128,11 +129,14 @@ def _run(
     run.threads(jobs)  # a wrong number is an error even where nothing is left to do
     changes = {"episodes": episodes, "seed": seed}
     study = study.with_(**{key: value for key, value in changes.items() if value is not None})
-    if store.is_complete(study, out):
+    if is_complete(study, out):
         unused = "" if cluster is None else f" (so {cluster} was not asked)"
         say(f"{out} holds this study already; nothing to simulate{unused}.")
         found = results.read(out)
     else:
+        notice = unusable_rows(study, out)
+        if notice is not None:
+            say(notice)
         command = shlex.join(["c4b", *sys.argv[1:]])
         logging.getLogger("distributed").setLevel(logging.CRITICAL)  # its failures are told in one line
         try:
@@ -144,7 +148,7 @@ def _run(
         except KeyboardInterrupt as interrupt:
             typer.echo("c4b: interrupted; the same command goes on from here", err=True)
             raise typer.Exit(130) from interrupt
-    artefacts.write(found)
+    write_report(found)
     return found
 
 
@@ -154,8 +158,8 @@ def _overview(found: results.Results) -> None:
     for s in range(len(found.study.settings)):
         cells = [found.describe(s)]
         for label in labels:
-            ratio = student(found.values(s, label, "reward_ratio")).mean
-            share = 100.0 * student(found.values(s, label, "fallback")).mean
+            ratio = student(found.values(s, label, Metric.REWARD_RATIO)).mean
+            share = 100.0 * student(found.values(s, label, Metric.FALLBACK)).mean
             cells.append(f"{ratio:.4f} / {share:.1f}")
         rows.append(cells)
     table("Mean reward ratio / fallback %", ["setting", *labels], rows)
@@ -163,24 +167,24 @@ def _overview(found: results.Results) -> None:
 
 def _price(found: results.Results) -> None:
     """The last gated method setting by setting, then one line for each."""
-    told = price.tallies(found)
-    label = told[-1].method
-    heading, rows = price.told(found, (label,))
+    tallies = price_of_safety.tallies(found)
+    label = tallies[-1].method
+    heading, rows = price_of_safety.compact_table(found, (label,))
     shown = [[row[0], *row[2:]] for row in rows]
     table(
         f"{label} beside its yardsticks: mean ± half a 95 % interval, paired",
         [heading[0], *heading[2:]],
         shown,
     )
-    tell(price.legend(found))
-    for tally in told:
-        tell(price.line(tally))
+    tell(price_of_safety.legend(found))
+    for tally in tallies:
+        tell(price_of_safety.sentence(tally))
 
 
 def _close(found: results.Results) -> None:
-    if price.is_priced(found):
+    if price_of_safety.is_priced(found):
         _price(found)
-    good, line = report.verdict(found)
+    good, line = verdict(found)
     say(f"Report: {found.folder / 'report.html'}")
     tell(line, style="bold green" if good else "bold red")
     if is_papers_study(found) and not good:
