@@ -11,6 +11,8 @@ from c4b.cli.output import COMPILING
 from c4b.study.results import published_numbers as published
 from support.small_studies import TOML, Call, study_file
 
+pytestmark = pytest.mark.slow  # commands that run studies
+
 COMMANDS = [[], ["reproduce"], ["policies"], ["study"],
             *(["study", name] for name in ("run", "init", "report", "compare"))]  # fmt: skip
 

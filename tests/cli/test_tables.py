@@ -106,6 +106,7 @@ def test_rows_become_lists_where_no_column_fits(monkeypatch: pytest.MonkeyPatch)
     assert narrow.count("  reward ratio: ") == len(SETTINGS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", WIDTHS)
 def test_commands_on_a_terminal(
     c4b: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: int
