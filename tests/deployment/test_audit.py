@@ -11,9 +11,7 @@ from c4b import Deployment, LinearModel, policies
 from c4b.deployment.audit.exact import PreciseSet, Sums
 from c4b.deployment.audit.recompute import ConfidenceSet
 from c4b.evidence import CONFIDENCES
-from c4b.journal.entries import GENESIS, Entry, pack
-from c4b.journal.journal import Journal
-from support.shop_world import BASELINE, MODEL, create, outcome, rivals, sql, trade
+from support.shop_world import BASELINE, MODEL, create, entries_of, forge, outcome, rivals, trade
 
 POLICIES = ["separate", "contrast", "refresh", "revalue", "revalue-f", "linucb", *policies.names()[6:]]
 
@@ -51,29 +49,6 @@ def test_a_clean_verdict_for_every_policy(
         assert report.hash == dep.state().hash
 
 
-def entries(dep: Deployment) -> list[Entry]:
-    with dep._transactor.backend.reading(dep.name) as transaction:
-        return list(Journal(transaction).tail(-1, GENESIS))
-
-
-def forge(dep: Deployment, url: str, number: int, change: Any) -> None:
-    """Change one entry and hash everything after it again, as somebody with access could."""
-    hash_ = GENESIS
-    for entry in entries(dep):
-        fields, arrays = entry.unpack()
-        if entry.seq == number:
-            change(fields, arrays)
-        told = entry._replace(payload=pack(fields, arrays), previous=hash_)
-        hash_ = told.hash()
-        values = {"payload": told.payload, "previous": told.previous, "seq": told.seq}
-        sql(
-            url,
-            "UPDATE c4b_journal SET payload = :payload, previous = :previous WHERE seq = :seq",
-            **values,
-        )
-    sql(url, "UPDATE c4b_deployment SET head_hash = :hash", hash=hash_)
-
-
 def lie(name: str) -> Any:
     def bank(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
         arrays["numbers"][1] += 0.01
@@ -109,9 +84,9 @@ LIES = ["bank", "margin", "features", "radius", "action", "count", "estimate", "
 def test_a_forged_decision_is_found(sqlite_url: str, name: str) -> None:
     with create(sqlite_url, policy="reserve-c4b+") as dep:
         trade(dep, 20)
-        number = [e.seq for e in entries(dep) if e.kind == "decided"][10]
+        number = [e.seq for e in entries_of(dep) if e.kind == "decided"][10]
     with Deployment.open(sqlite_url, "shop") as dep:
-        forge(dep, sqlite_url, number, lie(name))
+        forge(dep, number, lie(name))
     with Deployment.open(sqlite_url, "shop") as dep:
         report = dep.audit(sample=0)
         assert not report.clean
@@ -128,7 +103,7 @@ def test_a_forged_reward_is_found_at_the_next_decision(sqlite_url: str) -> None:
         for _ in range(5):
             dep.observe(dep.decide(BASELINE[None, :] * 1.1, BASELINE).id, 0.6)
     with Deployment.open(sqlite_url, "shop") as dep:
-        forge(dep, sqlite_url, 4, change)
+        forge(dep, 4, change)
         report = dep.audit()
         assert report.entry == 5
 
@@ -142,7 +117,7 @@ def test_an_unsafe_execution_is_found(sqlite_url: str) -> None:
 
     with create(sqlite_url, reserve=0.0) as dep:
         dep.decide(BASELINE + np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]), BASELINE)
-        forge(dep, sqlite_url, 1, change)
+        forge(dep, 1, change)
         report = dep.audit()
         assert report.entry == 1
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from c4b import Deployment
+from c4b import Deployment, Round
 from c4b.deployment import Limits
 from c4b.errors import (
     C4BError,
@@ -20,7 +20,7 @@ from c4b.errors import (
     UnknownName,
 )
 from c4b.journal import entries
-from support.shop_world import BASELINE, MODEL, create, in_agreement, trade
+from support.shop_world import BASELINE, MODEL, create, entries_of, in_agreement, rivals, trade
 
 X = [[1.0, 0.1, 0.0]]
 nested: list[Any] = []
@@ -110,6 +110,43 @@ def test_too_much_history(any_url: str) -> None:
             dep.decide(np.ones((40, 3)), BASELINE)
         dep.learn(np.ones((20, 3)), np.ones(20))
         assert dep.state().observations == 20
+
+
+def largest(accepted: Callable[[int], object]) -> int:
+    """The largest size that a limit accepts."""
+    size = 1
+    while True:
+        try:
+            accepted(size + 1)
+        except PayloadTooLarge:
+            return size
+        size += 1
+
+
+@pytest.mark.parametrize("policy", ["refresh", "reserve-c4b+", "linucb"])
+@pytest.mark.parametrize("limit", [2_000, 20_000])
+def test_the_largest_accepted_input_fits_into_its_entry(sqlite_url: str, policy: str, limit: int) -> None:
+    limits, rng = Limits(payload_bytes=limit), np.random.default_rng(0)
+    context = {"said": 'a "quoted" \\ text', "letters": "ä" * 20}
+    with create(sqlite_url, policy=policy, limits=limits) as dep:
+        rows = largest(lambda size: limits.history("features", size, 3))
+        dep.learn(rivals(rng, rows), 5.0 * rng.normal(size=rows))  # which refutes the model
+
+        def ask(size: int) -> Round:
+            labels = [f"label-{n}" for n in range(size)]
+            return dep.request(Round(rivals(rng, size), BASELINE, labels=labels, context=context))
+
+        pool = largest(ask)
+        dep.decide_each([ask(pool)])
+        learned, decided = (
+            next(entry for entry in entries_of(dep) if entry.kind == kind)
+            for kind in ("learned", "decided")
+        )
+        assert decided.unpack()[0]["alarm"] is not None
+        each = 8 * (3 + 6) + len('"label-1000",')
+        assert limit - 600 - each * (1 if policy == "reserve-c4b+" else pool // 6) < len(decided.payload)
+        assert len(decided.payload) <= limit
+        assert limit - 300 - 8 * 4 < len(learned.payload) <= limit
 
 
 BAD_CREATIONS: dict[str, tuple[dict[str, Any], type[C4BError]]] = {

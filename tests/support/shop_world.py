@@ -14,7 +14,7 @@ from sqlalchemy import create_engine, text
 from c4b import Deployment, LinearModel
 from c4b.deployment.state import State, same_bits
 from c4b.evidence import Evidence
-from c4b.journal.entries import GENESIS
+from c4b.journal.entries import GENESIS, Entry, pack
 from c4b.journal.journal import Journal
 from c4b.journal.memory_backend import MemoryBackend
 from c4b.journal.sql_backend import SqlBackend
@@ -112,6 +112,28 @@ def sql(url: str, statement: str, **values: Any) -> list[Any]:
             return list(done) if done.returns_rows else []
     finally:
         engine.dispose()
+
+
+def entries_of(dep: Deployment) -> list[Entry]:
+    """The whole journal."""
+    with dep._transactor.backend.reading(dep.name) as transaction:
+        return list(Journal(transaction).tail(-1, GENESIS))
+
+
+def forge(
+    dep: Deployment, number: int, change: Callable[[dict[str, Any], dict[str, Array]], None]
+) -> None:
+    """Change one entry and hash everything after it again, as somebody with access to the store could."""
+    url, hash_ = url_of(dep), GENESIS
+    update = "UPDATE c4b_journal SET payload = :payload, previous = :previous WHERE seq = :seq"
+    for entry in entries_of(dep):
+        fields, arrays = entry.unpack()
+        if entry.seq == number:
+            change(fields, arrays)
+        forged = entry._replace(payload=pack(fields, arrays), previous=hash_)
+        hash_ = forged.hash()
+        sql(url, update, payload=forged.payload, previous=forged.previous, seq=forged.seq)
+    sql(url, "UPDATE c4b_deployment SET head_hash = :hash", hash=hash_)
 
 
 def fork(child: Callable[[], None]) -> int:

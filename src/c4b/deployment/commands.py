@@ -150,8 +150,9 @@ class Commands:
         state, seq = self.state, self.state.seq + 1
         explanation = state.gate.explanation(round_)
         made = state.run.decide(round_, decision_id(state.configuration.name, seq))
-        state.enter(seq, self.at, made.action is None, made.numbers)
-        fields, arrays = contents(round_, made, knowledge, explanation)
+        numbers = made.numbers
+        state.enter(seq, self.at, made.action is None, numbers)
+        fields, arrays = contents(round_, made, numbers, knowledge, explanation)
         return made, self._append(kinds.DECIDED, fields, arrays, request_id=round_.request_id)
 
     def _repeated(self, round_: Round, earlier: Entry) -> Decision:

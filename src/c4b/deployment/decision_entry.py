@@ -39,7 +39,11 @@ def entry_number(given: object, deployment: str) -> int | None:
 
 
 def contents(
-    round_: Round, made: Decision, knowledge: Fields, explanation: Mapping[str, Array]
+    round_: Round,
+    made: Decision,
+    numbers: DecisionNumbers,
+    knowledge: Fields,
+    explanation: Mapping[str, Array],
 ) -> tuple[Fields, Arrays]:
     """What is written of a decision. ``knowledge`` names the confidence set that it used."""
     fields = {"action": made.action, "context": round_.context, "alarm": made.alarm, **knowledge}
@@ -53,7 +57,7 @@ def contents(
         "candidates": round_.candidates,
         "baseline": round_.baseline,
         "details": made.details,
-        "numbers": np.array(made.numbers),
+        "numbers": np.array(numbers),
         **explanation,
     }
     return fields, arrays

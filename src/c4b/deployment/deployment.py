@@ -168,13 +168,10 @@ class Deployment:
         none."""
         given = as_rounds(rounds)
         self._limits.several("rounds", len(given))
-        if request_ids is not None:
-            ids = _as_many("request_ids", request_ids, len(given))
-            given = [round_._replace(request_id=id_) for round_, id_ in zip(given, ids, strict=True)]
-        if contexts is not None:
-            said = _as_many("contexts", contexts, len(given))
-            given = [round_._replace(context=text) for round_, text in zip(given, said, strict=True)]
-        return self._decide([self._checked(round_) for round_ in given]) if given else []
+        ids = _one_each("request_ids", request_ids, [round_.request_id for round_ in given])
+        kept = _one_each("contexts", contexts, [round_.context for round_ in given])
+        checked = [self._checked(*each) for each in zip(given, ids, kept, strict=True)]
+        return self._decide(checked) if checked else []
 
     def _decide(self, rounds: Sequence[Round]) -> list[Decision]:
         """Retries are rare: the journal is asked for request ids only when it refuses one, or when what
@@ -195,15 +192,22 @@ class Deployment:
     ) -> Round:
         """The arguments of ``decide``, checked, for ``decide_each``; their context is JSON text."""
         if isinstance(candidates, Round):
-            return self._checked(candidates)
-        return self._checked(Round(candidates, baseline, request_id=request_id, context=context))
+            return self._checked(candidates, candidates.request_id, candidates.context)
+        if self._needs:
+            return self._checked(Round(candidates, baseline), request_id, context)
+        pool = _validate.pool("candidates", candidates, self._dim)  # the usual case, cheaply
+        text = self._limits.context("context", context)
+        self._limits.pool("candidates", len(pool), self._dim, text)
+        point = _validate.point("baseline", baseline, self._dim)
+        return Round(pool, point, None, None, checks.request_id("request_id", request_id), text)
 
-    def _checked(self, given: Round) -> Round:
+    def _checked(self, given: Round, request_id: object, context: object) -> Round:
         round_, argument = checked_round(given, self._dim, self._needs), given.argument
-        context, size = self._limits.context(f"{argument}context", given.context), len(round_.candidates)
-        self._limits.pool(f"{argument}candidates", size, self._dim, context, round_.labels)
-        id_ = checks.request_id(f"{argument}request_id", given.request_id)
-        return round_._replace(request_id=id_, context=context)
+        text, size = self._limits.context(f"{argument}context", context), len(round_.candidates)
+        self._limits.pool(f"{argument}candidates", size, self._dim, text, round_.labels)
+        id_ = checks.request_id(f"{argument}request_id", request_id)
+        candidates, baseline, mean, labels, *_ = round_
+        return Round(candidates, baseline, mean, labels, id_, text, argument)
 
     def decide_each(self, rounds: Sequence[Round]) -> list[Decision | C4BError]:
         """Rounds of several callers, each from ``request``, in one commit; one that cannot be decided
@@ -387,9 +391,11 @@ def _limit(value: object) -> int:
     return _validate.count("limit", value, 1, "must be a whole number of at least 1")
 
 
-def _as_many(argument: str, values: Sequence[Any] | None, size: int) -> Sequence[Any]:
+def _one_each(argument: str, values: Sequence[Any] | None, default: Sequence[Any]) -> Sequence[Any]:
+    """One value for each round, or those that the rounds carry."""
     if values is None:
-        return [None] * size
+        return default
+    size = len(default)
     if isinstance(values, str | bytes) or not isinstance(values, Sequence) or len(values) != size:
         raise InvalidInput(argument, values, f"must be a sequence, one for each of the {size} rounds")
     return values

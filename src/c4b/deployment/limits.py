@@ -21,6 +21,9 @@ _LEAVES = (str, int, float, bool, type(None))
 _dump = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 REQUEST_ID = 200
 """Longest request id, in characters: as wide as its column."""
+NUMBERS_OF_CANDIDATE = len(CandidateField) + 1
+"""Numbers of a candidate in an entry besides its features: its details and its contrast's upper bound."""
+NUMBERS_OF_DECISION = len(DecisionNumbers._fields)
 HISTORY_HEADER, DECISION_HEADER = 256, 512
 """Most bytes of an entry that are neither numbers nor the caller's text: names, shapes, an alarm."""
 
@@ -62,13 +65,16 @@ class Limits:
     ) -> None:
         """Refuse ``size`` candidates of ``dim`` features before anything is computed.
 
-        For each candidate an entry holds its features, its details and the upper bound of its contrast;
-        besides these the baseline, the estimate, the decision's numbers and some text.
+        An entry holds the candidates' numbers, the baseline, the estimate, the decision's numbers and
+        some text.
         """
         self._at_most(argument, size, self.candidates, "candidates")
-        numbers = size * (dim + len(CandidateField) + 1) + 2 * dim + len(DecisionNumbers._fields)
-        text = DECISION_HEADER + (0 if context is None else len(_dump(context)))
-        text += 0 if labels is None else len(_dump(labels))
+        numbers = size * (dim + NUMBERS_OF_CANDIDATE) + 2 * dim + NUMBERS_OF_DECISION
+        text = DECISION_HEADER
+        if context is not None:
+            text += len(context) + context.count('"') + context.count("\\")  # JSON text within JSON
+        if labels is not None:
+            text += len(_dump(labels))
         self._at_most(argument, 8 * numbers + text, self.payload_bytes, "bytes in one entry")
 
     def several(self, argument: str, size: int) -> None:

@@ -62,7 +62,9 @@ _next_previous = (  # a subquery, not a join: a server without statistics yet wo
     .where(_successor.c.place == journal.c.place + 1, _successor.c.deployment == journal.c.deployment)
     .scalar_subquery()
 )
-_WITH_NEXT = select(*_COLUMNS, _next_previous.label("told")).where(_of_journal).order_by(journal.c.place)
+_WITH_NEXT = (
+    select(*_COLUMNS, _next_previous.label("next_previous")).where(_of_journal).order_by(journal.c.place)
+)
 _AT = _WITH_NEXT.where(journal.c.place == bindparam("place"))
 _AMONG = _WITH_NEXT.where(journal.c.place.in_(bindparam("places", expanding=True)))
 _REQUESTED = _WITH_NEXT.where(journal.c.request_id == bindparam("request"))

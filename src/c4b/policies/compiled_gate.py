@@ -156,7 +156,7 @@ class CompiledGate(Gate):
 
     @property
     def observations(self) -> int:
-        return self.evidence.count
+        return int(self._known[-1][ellipsoids.COUNT])
 
     @property
     def radius(self) -> float:
@@ -164,7 +164,8 @@ class CompiledGate(Gate):
 
     @property
     def estimate(self) -> Array:
-        return self.evidence.estimate
+        centre: Array = self._known[0][0]
+        return centre.copy()
 
     def covers(self, theta: Array) -> bool:
         region, data, _ = ellipsoids.views(self._flat)

@@ -82,7 +82,7 @@ class RecomputedChecks:
         if "estimate" in decision.arrays:
             self._explanation(decision.arrays)
         chosen = self._choice(details, baseline, decision.fields["alarm"])
-        if action != chosen:
+        if action != chosen and not (action is None and self._is_baseline(chosen, candidates, baseline)):
             raise Finding(f"executes {described(action)}, its own numbers choose {described(chosen)}")
         if action is None:
             self._near("bank", numbers.bank, books.baseline_margin(baseline), scale)
@@ -131,6 +131,11 @@ class RecomputedChecks:
                 best = int(np.argmax(np.where(fit, scores, -np.inf)))
                 return best if details[MARGIN, best] >= 0.0 else None
         return None
+
+    def _is_baseline(self, action: int | None, candidates: Array, baseline: Array) -> bool:
+        """Whether a candidate is the incumbent offered again: equal features have one linear mean."""
+        linear = self.model["misspecification"] == 0.0
+        return action is not None and linear and np.array_equal(candidates[action], baseline)
 
     def _exactly(self, decision: RecordedDecision, scale: float) -> None:
         from c4b.deployment.audit.exact import PreciseSet  # noqa: PLC0415 (mpmath)
