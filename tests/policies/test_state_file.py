@@ -42,7 +42,7 @@ def proceed(policy: c4b.Policy, decisions: list[c4b.Decision], seed: int = 1) ->
     policy.executed(decisions[10].id)
     for pair in stream:
         decision = policy.decide(*pair)
-        seen += [repr(decision[:-1]), decision.details.tobytes()]
+        seen += [repr(decision[:9]), decision.details.tobytes()]
         policy.observe(decision.id, float(rng.normal()))
         seen += [policy.evidence.flat.tobytes(), policy.gate.ledger.tobytes(), policy.pending]
     return seen

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect
-from service.browser import PHONE, chromium, crowded, faint, nameless, too_wide, witness
 
 import c4b.service
+from support.browser import PHONE, chromium, crowded, faint, nameless, too_wide, witness
 from support.service_process import Service, serving
 
 if TYPE_CHECKING:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import pytest
 
 from c4b.policies import (
     CompiledGate,
+    Composition,
     Decision,
     Gate,
     GateFactory,
@@ -26,7 +28,9 @@ class WrappedRefresh(Gate):
 
     def __init__(self, terms: GateTerms) -> None:
         self.terms = terms
-        self.inner = CompiledGate(get("refresh"), terms)
+        refresh = get("refresh")
+        assert isinstance(refresh, Composition)
+        self.inner = CompiledGate(refresh, terms)
 
     def decide(self, round_: Round, decision_id: str) -> Decision:
         return self.inner.decide(round_, decision_id)
@@ -34,7 +38,9 @@ class WrappedRefresh(Gate):
     def charge(self, bank: float, played: Played) -> None:
         self.inner.charge(bank, played)
 
-    def amend(self, round_number, decided, executed, bank=None) -> None:
+    def amend(
+        self, round_number: int, decided: Played, executed: Played, bank: float | None = None
+    ) -> None:
         self.inner.amend(round_number, decided, executed, bank)
 
     def absorb(self, features: np.ndarray, reward: float) -> None:
@@ -91,13 +97,14 @@ ANSWERS = {
 }
 
 
-def _broken(answer: object) -> type[Gate]:
+def _broken(answer: Any) -> type[Gate]:
     class Misbehaves(WrappedRefresh):
         def decide(self, round_: Round, decision_id: str) -> Decision:
             decision = super().decide(round_, decision_id)
             if answer is None:
                 raise Broken("on purpose\nsecond line")
-            return "baseline" if answer == "baseline" else decision._replace(action=answer)
+            changed: Any = "baseline" if answer == "baseline" else decision._replace(action=answer)
+            return changed  # type: ignore[no-any-return]  # what no gate should answer
 
     return Misbehaves
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from c4b._validate import Array
 from c4b.policies.decision import Decision
 from c4b.policies.gate import Arrays, Gate, Played
@@ -56,6 +58,15 @@ class GateRun:
         self.gate.amend(number, entry.played, Played(executed, entry.baseline, features is None), bank)
         entry.executed, entry.is_baseline = executed.copy(), features is None
 
+    def named(self, number: int, features: Array | None) -> Array | None:
+        """None for features (d,) that are the baseline's of an open round, else the features.
+
+        Where means are linear in the features, equal features are one action. With declared
+        misspecification they may be two actions with different means.
+        """
+        same = features is not None and np.array_equal(features, self.outcomes.open[number].baseline)
+        return None if same and self.gate.terms.model.misspecification == 0.0 else features
+
     def report(self, number: int, reward: float | None) -> range:
         """The outcome of an open round, None for lost; absorbs what can be absorbed now.
 
@@ -66,10 +77,14 @@ class GateRun:
             entry.lost = True
         else:
             entry.reward = reward
-        first = self.outcomes.next if self.outcomes.in_order else number
-        for features, value in self.outcomes.ready(number):
-            self.gate.absorb(features, value)
-        return range(first, self.outcomes.next if self.outcomes.in_order else number + 1)
+        outcomes = self.outcomes
+        first = outcomes.next if outcomes.in_order else number
+        closed = outcomes.close(number)
+        while closed is not None:
+            if closed.reward is not None:
+                self.gate.absorb(closed.executed, closed.reward)
+            closed = outcomes.close(number)
+        return range(first, outcomes.next if outcomes.in_order else number + 1)
 
     def mark(self) -> Mark:
         """Where ``undo`` goes back to."""

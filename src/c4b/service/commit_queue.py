@@ -8,9 +8,9 @@ from concurrent.futures import Executor
 from typing import Generic, TypeVar
 
 from c4b.deployment import Deployment
-from c4b.deployment.commands import Request
 from c4b.errors import C4BError
 from c4b.policies.decision import Decision
+from c4b.policies.round import Round
 
 C = TypeVar("C")
 T = TypeVar("T")
@@ -71,7 +71,7 @@ class Desk:
 
     def __init__(self, deployment: Deployment, executor: Executor) -> None:
         self.deployment = deployment
-        self._decisions: Line[Request, Decision] = Line(deployment.decide_each, executor)
+        self._decisions: Line[Round, Decision] = Line(deployment.decide_each, executor)
         self._outcomes: Line[tuple[str, float], None] = Line(deployment.observe_each, executor)
 
     async def decide(

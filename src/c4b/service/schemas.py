@@ -262,6 +262,7 @@ class Audited(Answer):
 
     clean: bool
     name: str
+    level: str = Field(description="recomputed by independent arithmetic, or replayed (a Python gate).")
     entries: int
     decisions: int
     fallbacks: int
