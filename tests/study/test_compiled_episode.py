@@ -161,7 +161,8 @@ def test_evidence_and_ledger_end_in_the_same_bits(number: int, name: str) -> Non
     theta, baseline = setting.vectors()
     best = np.maximum(scene.means.max(axis=1), setting.baseline_mean)
     made = engine.Scene(scene.pools, scene.means, best, scene.noise, baseline, theta)
-    rule = (*composition.rule, 0, 0, len(evidence), 0, len(ledger))
+    rule = (*composition.rule, 0, 0, len(evidence), 0, len(ledger), 0)
+    assert len(rule) == len(engine.Rule)
     lineup = engine.Lineup(ledger, np.array([rule], dtype=np.float64))
     work = engine.workspace(lineup, int(evidence[0]), setting.dim, setting.count)
     metrics, falls = np.empty((1, 1, len(Metric))), np.zeros((2, 1, 1, setting.rounds), dtype=np.int64)
@@ -174,8 +175,9 @@ def test_evidence_and_ledger_end_in_the_same_bits(number: int, name: str) -> Non
 def test_shapes_known_when_compiling_leave_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     """The paper's study through its own machine code and through the general one: the same bytes."""
     study = files.load("paper")
-    part = prepared_setting.prepare(study.settings[0], study.methods)
-    assert part.run is engine.run_usual_setting
+    compiled = prepared_setting.prepare(study.settings[0], study.methods).compiled
+    assert compiled is not None
+    assert compiled.run is engine.run_usual_setting
     usual = simulate(study, 5, 7)
     monkeypatch.setattr(prepared_setting, "runner", lambda *shape: engine.run_setting)
     prepared_setting.prepare.cache_clear()
