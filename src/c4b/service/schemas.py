@@ -57,7 +57,7 @@ class Creation(RequestBody):
     model: Model
     policy: str = Field("refresh", examples=["reserve-c4b+"], description="See `c4b policies`.")
     alpha: float = Field(
-        0.05, gt=0, le=1, description="Fraction of the incumbent's reward that may be given up."
+        0.05, gt=0, lt=1, description="Fraction of the incumbent's reward that may be given up."
     )
     reserve: float = Field(0.0, ge=0, description="Credit R0 given at the start.")
     baseline_nonnegative: bool = True
