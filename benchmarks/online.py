@@ -160,7 +160,7 @@ def flat_cost(rng: np.random.Generator, quick: bool) -> dict[str, object]:
         "K": 8,
         "d": 5,
         "ratio": round(late / early, 3),
-        "state_floats": len(gate.evidence.flat) + len(gate._ledger),
+        "state_floats": len(gate.evidence.flat) + len(gate.gate.ledger),
         "traced_bytes_at_start": before,
         "traced_bytes_at_end": after,
     }

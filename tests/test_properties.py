@@ -120,9 +120,9 @@ def test_property_5_minimum_reserve_is_the_smallest(path: list[tuple[float, floa
 def test_property_6_history_changes_the_set_never_the_ledger(seed: int, dim: int, name: str) -> None:
     rng = np.random.default_rng(seed)
     policy = c4b.Policy(name, c4b.LinearModel(dim, 0.1, 1.0), reserve=0.7)
-    ledger, radius = policy._ledger.tobytes(), policy.radius
+    ledger, radius = policy.gate.ledger.tobytes(), policy.radius
     policy.learn(*history(rng, rng.normal(size=dim), 50, 0.1))
-    assert policy._ledger.tobytes() == ledger
+    assert policy.gate.ledger.tobytes() == ledger
     assert not np.any(policy.prefix)
     assert policy.radius > radius
 

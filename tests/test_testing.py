@@ -51,13 +51,13 @@ def test_what_does_not_apply_is_said() -> None:
 class BanksRewards(c4b.Policy):
     def observe(self, decision_id: str, reward: float) -> None:
         super().observe(decision_id, reward)
-        self._ledger[BANK] += reward
+        self.gate.ledger[BANK] += reward
 
 
 class BanksHistory(c4b.Policy):
     def learn(self, features: object, rewards: object) -> None:
         super().learn(features, rewards)
-        self._ledger[BANK] += 1.0
+        self.gate.ledger[BANK] += 1.0
 
 
 class PointEstimate(c4b.Policy):
@@ -83,7 +83,7 @@ class ForgetsPending(c4b.Policy):
     @classmethod
     def load(cls, path: Any) -> c4b.Policy:
         policy = super().load(path)
-        policy._outcomes.open.clear()
+        policy._run.outcomes.open.clear()
         return policy
 
 
@@ -92,7 +92,7 @@ class Hasty(c4b.Policy):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._outcomes.in_order = False
+        self._run.outcomes.in_order = False
 
 
 class Hoarder(c4b.Policy):
@@ -105,7 +105,7 @@ class ChargesFirst(c4b.Policy):
     """Changes its state before it looks at the input."""
 
     def decide(self, candidates: Any, baseline: Any) -> c4b.Decision:
-        self._ledger[BANK] -= 0.01
+        self.gate.ledger[BANK] -= 0.01
         return super().decide(candidates, baseline)
 
 
@@ -114,7 +114,7 @@ class Overdraws(c4b.Policy):
 
     def decide(self, candidates: Any, baseline: Any) -> c4b.Decision:
         decision = super().decide(candidates, baseline)
-        self._ledger[BANK] -= 1.0
+        self.gate.ledger[BANK] -= 1.0
         return decision
 
 
@@ -139,7 +139,7 @@ class Moody(c4b.Policy):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._ledger[BANK] += 0.1 * next(self.moods)
+        self.gate.ledger[BANK] += 0.1 * next(self.moods)
 
 
 class NeverBaseline(c4b.Policy):
@@ -150,6 +150,14 @@ class NeverBaseline(c4b.Policy):
 class Crashes(c4b.Policy):
     def save(self, path: Any) -> None:
         raise RuntimeError("disk on fire")
+
+
+class ForgetsToCharge(c4b.Policy):
+    """Its gate does not enter what a journal recorded."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.gate.charge = lambda bank, played: None
 
 
 CAUGHT = [
@@ -171,6 +179,7 @@ CAUGHT = [
     (Moody, "is deterministic"),
     (NeverBaseline, "plays the baseline when there are no candidates"),
     (Crashes, "continues bit for bit after save and load"),
+    (ForgetsToCharge, "takes over recorded decisions without deciding again"),
 ]
 
 

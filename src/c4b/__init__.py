@@ -11,7 +11,7 @@ from c4b import errors, policies
 from c4b.certificates import decoupling_penalty, joint_certificate, separate_certificate
 from c4b.evidence import Evidence, LinearModel
 from c4b.ledger import minimum_reserve
-from c4b.policies import Composition, Decision, Explanation, Policy
+from c4b.policies import Composition, Decision, Explanation, Gate, GateTerms, Policy, Round, register_gate
 
 if TYPE_CHECKING:
     from c4b.client.client import Client
@@ -26,13 +26,17 @@ __all__ = [
     "Deployment",
     "Evidence",
     "Explanation",
+    "Gate",
+    "GateTerms",
     "LinearModel",
     "Policy",
+    "Round",
     "decoupling_penalty",
     "errors",
     "joint_certificate",
     "minimum_reserve",
     "policies",
+    "register_gate",
     "separate_certificate",
 ]
 

@@ -334,7 +334,7 @@ def test_why_tells_the_whole_interval(url: str, policy: str) -> None:
     with create(url, policy=policy) as dep:
         trade(dep, 15)
         candidates = rivals(np.random.default_rng(5))
-        evidence = seen(dep).policy.evidence
+        evidence = seen(dep).gate.evidence
         rows = candidates - 0.9 * BASELINE
         lower, upper = ([ask(row) for row in rows] for ask in (evidence.lower, evidence.upper))
         separate = [evidence.lower(x) - 0.9 * evidence.upper(BASELINE) for x in candidates]

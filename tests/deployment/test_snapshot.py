@@ -34,7 +34,7 @@ def test_a_state_survives_the_journey(sqlite_url: str) -> None:
         assert same_bits(snapshot.decode(snapshot.encode(state), dep.configuration), state)
         moved = replayed(dep)
         assert same_bits(moved, state)
-        moved.policy.evidence.flat[-1] += 1.0
+        moved.gate.evidence.flat[-1] += 1.0
         assert not same_bits(moved, state)
 
 

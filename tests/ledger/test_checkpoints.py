@@ -50,7 +50,7 @@ def like(policy: c4b.Policy, name: str) -> c4b.Policy:
     """Another ledger with the same evidence, bank and prefix."""
     other = c4b.Policy(name, policy.model, policy.alpha, policy.reserve)
     other.evidence.flat[:] = policy.evidence.flat
-    mine, its = (kernels.views(p._ledger)[0] for p in (policy, other))
+    mine, its = (kernels.views(p.gate.ledger)[0] for p in (policy, other))
     its.bank[:] = mine.bank
     its.prefix[:] = mine.prefix
     return other
@@ -63,11 +63,11 @@ def test_checkpoints_dominate_refresh_dominates_carry(seed: int, dim: int, round
     _, ((pool, baseline),) = random_stream(rng, dim, 1, max_candidates=6)
     baseline = baseline if baseline @ theta >= 0.0 else -baseline
     carry, refresh = like(policy, "contrast"), like(policy, "refresh")
-    before = [p._ledger.copy() for p in (carry, refresh, policy)]
+    before = [p.gate.ledger.copy() for p in (carry, refresh, policy)]
     margins = [p.decide(pool, baseline).details[1] for p in (carry, refresh, policy)]
     assert np.all(np.diff(margins, axis=0) >= 0.0)
     for p, flat in zip((carry, refresh, policy), before, strict=True):
-        p._ledger[:] = flat
+        p.gate.ledger[:] = flat
     banks = [p.decide(pool[:0], baseline).bank for p in (carry, refresh, policy)]  # the baseline's
     assert banks == sorted(banks)
 

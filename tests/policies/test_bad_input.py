@@ -19,8 +19,8 @@ HUGE = 10**400  # an int that no float can hold
 
 def snapshot(policy: c4b.Policy) -> tuple[Any, ...]:
     """Everything that a later call could see."""
-    arrays = {key: array.tobytes() for key, array in policy._arrays().items()}
-    return arrays, policy._header(), policy.pending, policy.rounds, repr(policy.bank)
+    arrays = {key: array.tobytes() for key, array in policy.state()[1].items()}
+    return arrays, policy.state()[0], policy.pending, policy.rounds, repr(policy.bank)
 
 
 @pytest.fixture

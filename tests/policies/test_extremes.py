@@ -91,7 +91,7 @@ for n in range(400):
         struck += 1
 signal.signal(signal.SIGALRM, signal.SIG_IGN)
 assert struck > 20, struck
-ledger, _ = kernels.views(policy._ledger)
+ledger, _ = kernels.views(policy.gate.ledger)
 assert policy.rounds == ledger.tally[kernels.ROUNDS]
 for late in policy.pending:
     policy.observe(late, 0.5)

@@ -30,9 +30,9 @@ def test_trap_noisy_rewards_added_to_the_ledger() -> None:
     for name in METHODS:
         policy = seasoned(name)
         decision = policy.decide(POOL, BASELINE)
-        before = policy._ledger.tobytes()
+        before = policy.gate.ledger.tobytes()
         policy.observe(decision.id, 1e6)
-        assert policy._ledger.tobytes() == before
+        assert policy.gate.ledger.tobytes() == before
 
 
 @pytest.mark.parametrize("name", GATED)

@@ -79,7 +79,7 @@ def test_it_stops_where_the_baseline_is_not_known_to_be_nonnegative() -> None:
     for decision in policy.decide_many([([], BASELINE)] * 6):  # decided before anything was amiss
         policy.observe(decision.id, 0.6 + 2.0 * (-1.0) ** policy.evidence.count)
     assert policy.alarm is not None
-    ledger, rounds = policy._ledger.tobytes(), policy.rounds
+    ledger, rounds = policy.gate.ledger.tobytes(), policy.rounds
     with pytest.raises(errors.NoSafeAction, match="refuted"):
         policy.decide(GOOD, BASELINE)
-    assert (policy._ledger.tobytes(), policy.rounds) == (ledger, rounds)
+    assert (policy.gate.ledger.tobytes(), policy.rounds) == (ledger, rounds)

@@ -42,9 +42,9 @@ def proceed(policy: c4b.Policy, decisions: list[c4b.Decision], seed: int = 1) ->
     policy.executed(decisions[10].id)
     for pair in stream:
         decision = policy.decide(*pair)
-        seen += [repr(decision[:-1]), decision.details.tobytes()]
+        seen += [repr(decision[:9]), decision.details.tobytes()]
         policy.observe(decision.id, float(rng.normal()))
-        seen += [policy.evidence.flat.tobytes(), policy._ledger.tobytes(), policy.pending]
+        seen += [policy.evidence.flat.tobytes(), policy.gate.ledger.tobytes(), policy.pending]
     return seen
 
 
@@ -97,8 +97,8 @@ def test_a_fresh_policy_and_an_unregistered_composition_survive(tmp_path: Path) 
 
 
 def same(a: c4b.Policy, b: c4b.Policy) -> bool:
-    one, two = a._arrays(), b._arrays()
-    return a._header() == b._header() and all(one[k].tobytes() == two[k].tobytes() for k in one)
+    one, two = a.state()[1], b.state()[1]
+    return a.state()[0] == b.state()[0] and all(one[k].tobytes() == two[k].tobytes() for k in one)
 
 
 @pytest.fixture(scope="module")

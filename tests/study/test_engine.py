@@ -168,7 +168,7 @@ def test_evidence_and_ledger_end_in_the_same_bits(number: int, name: str) -> Non
     run = engine.runner(int(evidence[0]), setting.dim, setting.count)
     run(evidence, lineup, told, work, metrics, falls, 0)
     assert work.evidence.tobytes() == policy.evidence.flat.tobytes()
-    assert work.ledger.tobytes() == policy._ledger.tobytes()
+    assert work.ledger.tobytes() == policy.gate.ledger.tobytes()
 
 
 def test_shapes_known_when_compiling_leave_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,8 +40,13 @@ if find_spec("fastapi") is not None:  # the extra ``service`` is installed
 @app.command("policies")
 def list_policies() -> None:
     """List the registered policies and their parts."""
-    parts = [policies.get(name) for name in policies.names()]
-    rows = [[p.name, p.certificate if p.gated else "-", p.ledger, p.selection, p.summary] for p in parts]
+    rows = []
+    for name in policies.names():
+        spec = policies.get(name)
+        parts = ["-", "-", "-"]
+        if isinstance(spec, policies.Composition):
+            parts = [spec.certificate if spec.gated else "-", spec.ledger, spec.selection]
+        rows.append([name, *parts, spec.summary])
     print_table("", ["name", "certificate", "ledger", "selection", "what it does"], rows, left=5)
 
 

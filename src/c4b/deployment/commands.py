@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from c4b._validate import Array
-from c4b.deployment import contrast_intervals as contrasts
 from c4b.deployment.state import Mark, State
 from c4b.errors import (
     C4BError,
@@ -22,7 +21,8 @@ from c4b.errors import (
 from c4b.journal import entries as kinds
 from c4b.journal.entries import Entry, pack
 from c4b.journal.journal import Journal
-from c4b.policies.decision import Decision
+from c4b.policies.decision import Decision, DecisionNumbers
+from c4b.policies.round import Round
 
 CALLER, TIMEOUT = "caller", "timeout"
 EXPIRED_AT_ONCE = 1000
@@ -138,25 +138,21 @@ class Work:
 
     def _decide(self, request: Request, set_now: dict[str, Any]) -> tuple[Decision, Entry]:
         state = self.state
-        candidates, baseline = request.candidates, request.baseline
-        id_ = decision_id(state, state.seq + 1)
-        made = state.policy._decided(candidates, baseline, request.place, id_)
+        round_ = Round(request.candidates, request.baseline, argument=request.place)
+        explanation = state.gate.explanation(round_)
+        made = state.run.decide(round_, decision_id(state, state.seq + 1))
         fallback = made.action is None
         state.enter(state.seq + 1, self.at, fallback, made.bank, made.certificate, made.radius)
         fields = {"action": made.action, "context": request.context, "alarm": made.alarm, **set_now}
-        numbers = np.array([made.bank_before, made.bank, made.certificate, made.ucb, made.radius])
+        if made.propensity is not None:
+            fields["propensity"] = made.propensity
         arrays = {
-            "candidates": candidates,
-            "baseline": baseline,
+            "candidates": request.candidates,
+            "baseline": request.baseline,
             "details": made.details,
-            "numbers": numbers,
-            contrasts.ESTIMATE: state.centre,
+            "numbers": np.array(made.numbers),
+            **explanation,
         }
-        if state.stack > 1:
-            alpha = state.configuration.alpha
-            arrays[contrasts.UPPER] = contrasts.uppers(
-                state.policy.evidence.flat, candidates, baseline, alpha
-            )
         entry = self._append(kinds.DECIDED, fields, arrays, request_id=request.request_id)
         return made, entry
 
@@ -235,6 +231,7 @@ class Work:
         if pending is None or pending.known:
             remedy = "has its outcome already; report executed() before it"
             raise OutcomeClosed("decision_id", told, remedy)
+        features = self.state.run.named(self.state.open[seq].round, features)
         wanted = pending.baseline if features is None else features
         if pending.is_baseline == (features is None) and np.array_equal(pending.executed, wanted):
             return
@@ -263,7 +260,7 @@ class Work:
 
     def _watch(self) -> None:
         """Record what has come to speak against the model; see ``Policy.alarm``."""
-        alarm = self.state.policy.alarm
+        alarm = self.state.gate.alarm
         if alarm is not None and alarm != self.state.model_alarm:
             self.state.model_alarm = alarm
             self._alarm(alarm, "model")
@@ -310,18 +307,19 @@ def parsed(told: object, name: str) -> int | None:
 
 def decision(state: State, entry: Entry, fields: dict[str, Any], arrays: dict[str, Array]) -> Decision:
     """The decision as it was returned when it was made."""
-    before, bank, certificate, ucb, radius = arrays["numbers"].tolist()
+    numbers = DecisionNumbers(*arrays["numbers"].tolist())
     return Decision(
         decision_id(state, entry.seq),
         fields["action"],
-        bank,
-        certificate,
-        ucb,
-        radius,
-        before,
-        state.configuration.composition.name,
+        numbers.bank,
+        numbers.certificate,
+        numbers.ucb,
+        numbers.radius,
+        numbers.bank_before,
+        state.configuration.spec.name,
         fields["alarm"],
         arrays["details"],
+        fields.get("propensity"),
     )
 
 

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from c4b import _validate
 from c4b._validate import Array
-from c4b.errors import InvalidInput, SchemaVersion
+from c4b.errors import InvalidInput, SchemaVersion, UnknownName
 from c4b.evidence import ellipsoids as statistics
 from c4b.evidence.model import LinearModel
-from c4b.policies import state_file
+from c4b.policies import registry, state_file
 from c4b.policies.compiled_round import CUSHION
 from c4b.policies.composition import Composition
+from c4b.policies.gate import GateTerms
+from c4b.policies.gate_run import GateRun
 from c4b.policies.policy import Policy
+from c4b.policies.registry import PolicySpec
 
 FORMAT = 1
 SNAPSHOT_EVERY = 1000
@@ -27,7 +30,7 @@ class Configuration:
     """A policy's configuration and the deployment's own."""
 
     name: str
-    composition: Composition
+    spec: PolicySpec
     model: LinearModel
     alpha: float
     reserve: float
@@ -52,7 +55,7 @@ class Configuration:
             reward = _validate.reward("timeout_reward", timeout_reward)
         return cls(
             name,
-            policy.composition,
+            policy.spec,
             policy.model,
             policy.alpha,
             policy.reserve,
@@ -62,20 +65,16 @@ class Configuration:
             reward,
         )
 
-    def policy(self) -> Policy:
-        return Policy(
-            self.composition,
-            self.model,
-            self.alpha,
-            self.reserve,
-            self.baseline_nonnegative,
-            self.absorb,
-        )
+    def run(self) -> GateRun:
+        """A fresh gate."""
+        terms = GateTerms(self.model, self.alpha, self.reserve, self.baseline_nonnegative)
+        return GateRun(registry.build(self.spec, terms), self.absorb == "in-order")
 
     def constants(self) -> dict[str, Array]:
         """What the journal's numbers depend on besides the configuration, to be recorded with it."""
-        composition = self.composition
-        rule = [*composition.rule, composition.checkpoints, CUSHION]
+        if not isinstance(self.spec, Composition):
+            return {}
+        rule = [*self.spec.rule, self.spec.checkpoints, CUSHION]
         return {
             "ridges": self.model.ridges,
             "rule": np.array(rule, dtype=np.float64),
@@ -84,7 +83,9 @@ class Configuration:
 
     def fields(self) -> dict[str, Any]:
         """For the journal: plain JSON that ``recorded`` takes back."""
-        return {"format": FORMAT, **state_file.fields(self)}
+        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("spec", "model")}
+        model = state_file.fields(self.model)
+        return {"format": FORMAT, **own, **registry.recorded(self.spec), "model": model}
 
     @classmethod
     def recorded(cls, fields: dict[str, Any], arrays: dict[str, Array]) -> Configuration:
@@ -95,8 +96,14 @@ class Configuration:
                 f"the journal has format {fields.get('format')}, this package reads {FORMAT}"
             )
         try:
-            composition, model = told.pop("composition"), told.pop("model")
-            found = cls(composition=Composition(**composition), model=LinearModel(**model), **told)
+            spec, model = registry.from_record(told), LinearModel(**told.pop("model"))
+            told.pop("gate" if "gate" in told else "composition")
+            found = cls(spec=spec, model=model, **told)
+        except UnknownName as error:
+            raise SchemaVersion(
+                f"the deployment's policy is not installed here ({error}); install the package that "
+                "offers it, or import the module that registers it"
+            ) from error
         except (KeyError, TypeError, InvalidInput) as error:
             raise SchemaVersion(
                 f"the deployment's configuration is not of this version of reserve-c4b ({error})"
@@ -104,6 +111,6 @@ class Configuration:
         if any(not np.array_equal(arrays[key], value) for key, value in found.constants().items()):
             raise SchemaVersion(
                 f"{found.name!r} was created by a version of reserve-c4b in which "
-                f"{found.composition.name!r} has other constants; open it with that version"
+                f"{found.spec.name!r} has other constants; open it with that version"
             )
         return found

@@ -6,47 +6,39 @@ the set (d numbers), from which the estimates follow, and the upper bounds where
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
 
 from c4b._validate import Array
-from c4b.certificates.contrast_kernels import both
-from c4b.policies.compiled_round import JOINT_BOUND
-
-ESTIMATE, UPPER = "estimate", "upper"
-"""Names of the arrays in an entry."""
+from c4b.policies.candidate_fields import CandidateField
+from c4b.policies.compiled_gate import ESTIMATE, UPPER
 
 
-def uppers(evidence_flat: Array, candidates: Array, baseline: Array, alpha: float) -> Array:
-    """U(x - c x(b)) = -L(-(x - c x(b))) of candidates (K, d), by the kernel of (8); shape (K,)."""
-    out = np.empty((2, len(candidates)))
-    both(evidence_flat, np.ascontiguousarray(-candidates.T), -baseline, alpha, out)
-    result: Array = -out[0]
-    return result
-
-
-def estimate(centre: Array, played: Array, baseline: Array, alpha: float) -> float:
+def estimate(centre: Array | None, played: Array, baseline: Array, alpha: float) -> float:
     """Estimated contrast of one action, added up one by one: the same bits in every replay, anywhere
-    (Python's own ``sum`` rounds differently since 3.12)."""
+    (Python's own ``sum`` rounds differently since 3.12). NaN for a gate that estimates nothing."""
+    if centre is None:
+        return math.nan
     kept, total = 1.0 - alpha, 0.0
     for x, b, c in zip(played.tolist(), baseline.tolist(), centre.tolist(), strict=True):
         total += (x - kept * b) * c
     return total
 
 
-def recorded(arrays: Mapping[str, Array], alpha: float, stack: int) -> Array | None:
+def recorded(arrays: Mapping[str, Array], alpha: float, one_ellipsoid: bool) -> Array | None:
     """(2, K): estimate and upper bound of every candidate's contrast; None: the entry does not say.
 
-    In a set of one ellipsoid the estimate is the middle between the bounds; one of a ``stack`` of
-    several may lie anywhere.
+    In a set of one ellipsoid the estimate is the middle between the bounds; in a stack of several it
+    may lie anywhere.
     """
     if ESTIMATE not in arrays:
         return None
-    candidates, lower = arrays["candidates"], arrays["details"][JOINT_BOUND]
+    candidates, lower = arrays["candidates"], arrays["details"][CandidateField.JOINT]
     with np.errstate(invalid="ignore"):
         estimates = (candidates - (1.0 - alpha) * arrays["baseline"]) @ arrays[ESTIMATE]
         above = arrays.get(UPPER)
         if above is None:
-            above = 2.0 * estimates - lower if stack == 1 else np.full(len(estimates), np.nan)
+            above = 2.0 * estimates - lower if one_ellipsoid else np.full(len(estimates), np.nan)
     return np.stack([estimates, above])

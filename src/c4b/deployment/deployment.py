@@ -25,9 +25,9 @@ from c4b.journal import sql_schema as schema
 from c4b.journal.entries import CREATED, GENESIS, Entry, pack
 from c4b.journal.journal import columns
 from c4b.journal.sql_store import KnownRequest, Store
-from c4b.policies.composition import Composition
 from c4b.policies.decision import Decision, Explanation
 from c4b.policies.policy import Policy
+from c4b.policies.registry import DEFAULT_POLICY, PolicySpec
 
 C = TypeVar("C")
 T = TypeVar("T")
@@ -64,7 +64,7 @@ class Deployment:
         url: str,
         name: str,
         model: LinearModel,
-        policy: str | Composition = "refresh",
+        policy: str | PolicySpec = DEFAULT_POLICY,
         alpha: float = 0.05,
         reserve: float = 0.0,
         baseline_nonnegative: bool = True,
@@ -76,8 +76,8 @@ class Deployment:
     ) -> Deployment:
         """A new deployment in the store at ``url``; see :class:`c4b.Policy` for what it promises.
 
-        policy: the paper's ``"refresh"``, or ``"reserve-c4b+"``, which is recommended: it earns more and
-        latches the baseline when the data refute the model, for some tens of microseconds a decision.
+        policy: a name, a composition or a gate factory; without it ``"reserve-c4b+"``, which latches the
+        baseline when the data refute the model. The paper's policy is ``"refresh"``.
 
         outcome_timeout: seconds after which an outcome that did not come counts as ``timeout_reward``
         (declare what silence means, say 0 for "no click"), or, with None, as lost: see ``forget``.
@@ -352,7 +352,7 @@ class Deployment:
         self.close()
 
     def __repr__(self) -> str:
-        policy = self.configuration.composition.name
+        policy = self.configuration.spec.name
         return f"Deployment({self.name!r}, {policy!r}, {self._session.store!r})"
 
 

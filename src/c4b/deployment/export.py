@@ -126,5 +126,5 @@ def plot(deployment: Deployment, path: str | os.PathLike[str]) -> None:
     panels[2].xaxis.set_major_locator(MaxNLocator(9, integer=True, min_n_ticks=1))
     panels[2].set_xlim(0, rounds[-1] + 1)
     panels[2].set_xlabel("decision")
-    panels[0].set_title(f"{deployment.name} ({deployment.configuration.composition.name})")
+    panels[0].set_title(f"{deployment.name} ({deployment.configuration.spec.name})")
     figure.savefig(path, dpi=150)

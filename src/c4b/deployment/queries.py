@@ -19,6 +19,7 @@ from c4b.errors import JournalCorrupt, UnknownDecision
 from c4b.journal import entries as kinds
 from c4b.journal.entries import GENESIS, Entry
 from c4b.journal.journal import Journal
+from c4b.policies.compiled_gate import CompiledGate
 from c4b.policies.decision import Decision, Explanation
 
 
@@ -143,11 +144,11 @@ class Record:
 
 
 def status(state: State, now: int) -> Status:
-    policy, configuration = state.policy, state.configuration
+    configuration = state.configuration
     oldest = next(iter(state.open), None)  # what is known is absorbed, unless an older one is not
     return Status(
         name=configuration.name,
-        policy=configuration.composition.name,
+        policy=configuration.spec.name,
         alpha=configuration.alpha,
         reserve=configuration.reserve,
         bank=state.bank,
@@ -158,7 +159,7 @@ def status(state: State, now: int) -> Status:
         waiting=len(state.open) - state.unknown,
         oldest_pending=None if oldest is None else decision_id(state, oldest),
         oldest_pending_age=None if oldest is None else _age(state.open[oldest].at, now),
-        radius=policy.radius,
+        radius=state.gate.radius,
         alarm=state.alarm,
         seq=state.seq,
         hash=state.hash.hex(),
@@ -270,8 +271,12 @@ def _record(state: State, entry: Entry, later: Iterable[Entry]) -> Record:
         outcome,
         reward,
         executed,
-        contrasts.recorded(arrays, state.configuration.alpha, state.stack),
+        contrasts.recorded(arrays, state.configuration.alpha, _one_ellipsoid(state)),
     )
+
+
+def _one_ellipsoid(state: State) -> bool:
+    return isinstance(state.gate, CompiledGate) and state.gate.ellipsoids == 1
 
 
 def moment(at: int) -> datetime:

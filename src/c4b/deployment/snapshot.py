@@ -12,10 +12,11 @@ from sqlalchemy import bindparam, delete, select
 
 from c4b.deployment.configuration import Configuration
 from c4b.deployment.downsampled_series import Course
-from c4b.deployment.state import Open, State
+from c4b.deployment.state import Open, State, durable_arrays
 from c4b.errors import C4BError
 from c4b.journal.journal import Journal
 from c4b.journal.sql_schema import snapshots
+from c4b.policies import state_file
 from c4b.policies.pending import REMEMBERED
 
 KEPT = 2
@@ -84,10 +85,12 @@ def differs(content: bytes, state: State) -> bool:
 
 
 def encode(state: State, course: bool = True) -> bytes:
-    policy = state.policy
-    arrays = {key: a for key, a in policy._arrays().items() if key not in _RECENT}
+    configuration = state.configuration
+    arrays = durable_arrays(state)
     header: dict[str, Any] = {
-        "policy": policy._header(),
+        "policy": state_file.header(
+            configuration.spec, state.run, configuration.absorb, configuration.name
+        ),
         "seq": state.seq,
         "hash": state.hash.hex(),
         "at": state.at,
@@ -112,7 +115,8 @@ def decode(content: bytes, configuration: Configuration) -> State:
         arrays[key] = array.copy()
         start += array.nbytes
     state = State(configuration)
-    state.policy._restore(header["policy"], arrays)
+    rounds, next_ = int(header["policy"]["rounds"]), int(header["policy"]["next"])
+    state.run.restore(arrays, rounds, next_)
     state.seq, state.hash, state.at = header["seq"], bytes.fromhex(header["hash"]), header["at"]
     state.open = {seq: Open(round_, at) for seq, round_, at in header["open"]}
     state.seq_of = {entry.round: seq for seq, entry in state.open.items()}

@@ -1,39 +1,29 @@
-"""Entries -> state, bit for bit. The only room that reaches into a ``Policy``.
+"""What follows from a journal's entries, bit for bit.
 
-Decisions are not decided again: the ledger is charged with the margin and the features that were
-recorded, by the kernel that charged it then. Outcomes are absorbed by the kernel that absorbed them
-then.
+Decisions are not decided again: the gate takes over the bank and the features that were recorded.
+Outcomes are absorbed as they were absorbed then.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from c4b._jit import kernel
 from c4b._validate import Array
 from c4b.deployment import contrast_intervals as contrasts
 from c4b.deployment.configuration import Configuration
 from c4b.deployment.downsampled_series import Course, Place, Row
-from c4b.evidence import ellipsoids as statistics
 from c4b.journal import entries as kinds
 from c4b.journal.entries import GENESIS, Entry
-from c4b.ledger import ledger_kernels as ledgers
-from c4b.policies.pending import Pending
+from c4b.policies.decision import DecisionNumbers
+from c4b.policies.gate import Arrays, Gate, Played
+from c4b.policies.gate_run import Mark as RunMark
+from c4b.policies.pending import PendingOutcome
 
+REMEMBERED_REPORTS = ("outcomes.recent_round", "outcomes.recent_reward")
 COUNTS = ("learned", "decided", "fallback", "observed", "forgotten", "executed", "alarm")
-
-
-@kernel
-def recharge(
-    ledger_flat: Array, margin: float, executed: Array, baseline: Array, is_baseline: bool
-) -> None:
-    """``charge`` with a recorded margin; executed and baseline (d,)."""
-    ledger, account = ledgers.opened(ledger_flat)
-    ledgers.charge(ledger, account, margin, executed, baseline, is_baseline)
 
 
 class Open(NamedTuple):
@@ -46,8 +36,7 @@ class Open(NamedTuple):
 class Mark(NamedTuple):
     """What decisions change besides the pending ones."""
 
-    ledger: Array
-    rounds: int
+    run: RunMark
     seq: int
     hash: bytes
     at: int
@@ -60,8 +49,7 @@ class State:
 
     def __init__(self, configuration: Configuration) -> None:
         self.configuration = configuration
-        self.policy = configuration.policy()
-        self.policy._token = configuration.name
+        self.run = configuration.run()
         self.seq = -1
         self.hash = GENESIS
         self.at = 0
@@ -71,38 +59,32 @@ class State:
         self.course: Course | None = Course()  # None: not known, of a snapshot without one
         self.alarm: str | None = None  # the last one
         self.model_alarm: str | None = None
-        region, data, _ = statistics.views(self.policy.evidence.flat)
-        self._set = (region.estimate, region.radius, data.moment, data.tally)
-        self.tally = data.tally
-        self.centre: Array = region.estimate[0]
-        self.stack = len(region.radius)
         self._fingerprint: str | None = None  # until the set changes
 
     # -- reading -------------------------------------------------------------------------------
 
     @property
-    def ledger(self) -> Array:
-        return self.policy._ledger
+    def gate(self) -> Gate:
+        return self.run.gate
 
     @property
     def bank(self) -> float:
-        return self.policy.bank
+        return self.run.gate.bank
 
     @property
     def observations(self) -> int:
-        return int(self.tally[statistics.COUNT])
+        return self.run.gate.observations
 
     def fingerprint(self) -> str:
-        """Of the confidence set: centre, radius and what they were computed from."""
+        """Of what is known from outcomes."""
         if self._fingerprint is None:
-            content = b"".join([array.tobytes() for array in self._set])
-            self._fingerprint = hashlib.sha256(content).hexdigest()[:32]
+            self._fingerprint = self.run.gate.fingerprint()
         return self._fingerprint
 
-    def pending(self, seq: int) -> Pending | None:
+    def pending(self, seq: int) -> PendingOutcome | None:
         """What is known of an open decision; None when it is closed or no decision."""
         found = self.open.get(seq)
-        return None if found is None else self.policy._outcomes.open[found.round]
+        return None if found is None else self.run.outcomes.open[found.round]
 
     @property
     def unknown(self) -> int:
@@ -128,7 +110,7 @@ class State:
 
     def learn(self, features: Array, rewards: Array) -> None:
         """History; raises, having changed nothing, when it cannot be absorbed."""
-        self.policy.learn(features, rewards)
+        self.run.gate.learn(features, rewards)
         self._fingerprint = None
         self.counts["learned"] += len(rewards)
 
@@ -136,61 +118,35 @@ class State:
         self, seq: int, at: int, fallback: bool, bank: float, certificate: float, radius: float
     ) -> None:
         """A decision was made: the policy's last round is the journal's entry ``seq``."""
-        round_ = self.policy._rounds - 1
+        round_ = self.run.rounds - 1
         self.open[seq] = Open(round_, at)
         self.seq_of[round_] = seq
         self.counts["decided"] += 1
         self.counts["fallback"] += fallback
         if self.course is not None:
             fallbacks = self.counts["fallback"]
-            made = self.policy._outcomes.open[round_]
+            made = self.run.outcomes.open[round_]
             alpha = self.configuration.alpha
-            estimate = contrasts.estimate(self.centre, made.executed, made.baseline, alpha)
+            estimate = contrasts.estimate(self.gate.estimate, made.executed, made.baseline, alpha)
             row = Row(round_ + 1, at, bank, fallbacks, self.unknown, certificate, estimate, radius)
             self.course.add(row)
 
     def absorb(self, seq: int, reward: float | None) -> None:
         """An open decision's outcome, None for lost; absorbs what its arrival allows to absorb."""
-        round_ = self.open[seq].round
-        outcome = self.policy._outcomes.open[round_]
-        if reward is None:
-            outcome.lost = True
-        else:
-            outcome.reward = reward
-        self.policy._absorb(round_)
+        for closed in self.run.report(self.open[seq].round, reward):
+            del self.open[self.seq_of.pop(closed)]
         self._fingerprint = None
         self.counts["forgotten" if reward is None else "observed"] += 1
-        waiting = self.policy._outcomes.open
-        if round_ not in waiting:  # closed, and with it perhaps later rounds that waited for it
-            closed = [round_]
-            if self.policy._outcomes.in_order:
-                closed = list(range(round_, self.policy._outcomes.next))
-            for each in closed:
-                del self.open[self.seq_of.pop(each)]
 
-    def amend(self, seq: int, features: Array | None) -> None:
-        """Another action was executed; None for the baseline."""
-        round_ = self.open[seq].round
-        outcome = self.policy._outcomes.open[round_]
-        really = outcome.baseline if features is None else features
-        ledgers.amend(
-            self.ledger,
-            self.policy.evidence.flat,
-            outcome.executed,
-            outcome.is_baseline,
-            really,
-            features is None,
-            outcome.baseline,
-            round_,
-        )
-        outcome.executed, outcome.is_baseline = really.copy(), features is None
+    def amend(self, seq: int, features: Array | None, bank: float | None = None) -> None:
+        """Another action was executed; None for the baseline. A recorded ``bank`` is taken over."""
+        self.run.amend(self.open[seq].round, features, bank)
         self.counts["executed"] += 1
 
     def mark(self) -> Mark:
         """Where to go back to when a later decision of the same call fails."""
         return Mark(
-            self.ledger.copy(),
-            self.policy._rounds,
+            self.run.mark(),
             self.seq,
             self.hash,
             self.at,
@@ -200,13 +156,10 @@ class State:
 
     def undo(self, mark: Mark) -> None:
         """Take back the decisions since ``mark``, none of which was appended to the journal."""
-        policy = self.policy
-        self.ledger[:] = mark.ledger
-        for round_ in range(mark.rounds, policy._rounds):
-            del policy._outcomes.open[round_]
+        for round_ in range(mark.run.rounds, self.run.rounds):
             if round_ in self.seq_of:
                 del self.open[self.seq_of.pop(round_)]
-        policy._rounds = mark.rounds
+        self.run.undo(mark.run)
         self.seq, self.hash, self.at, self.counts = mark.seq, mark.hash, mark.at, mark.counts
         if self.course is not None and mark.place is not None:
             self.course.back(mark.place)
@@ -221,13 +174,11 @@ def _learned(state: State, entry: Entry, fields: dict[str, Any], arrays: dict[st
 
 
 def _decided(state: State, entry: Entry, fields: dict[str, Any], arrays: dict[str, Array]) -> None:
-    policy, action, baseline = state.policy, fields["action"], arrays["baseline"]
+    action, baseline = fields["action"], arrays["baseline"]
     executed = baseline.copy() if action is None else arrays["candidates"][action].copy()
-    _, bank, certificate, _, radius = arrays["numbers"].tolist()
-    recharge(state.ledger, bank, executed, baseline, action is None)
-    policy._outcomes.open[policy._rounds] = Pending(executed, baseline, action is None)
-    policy._rounds += 1
-    state.enter(entry.seq, entry.at, action is None, bank, certificate, radius)
+    numbers = DecisionNumbers(*arrays["numbers"].tolist())
+    state.run.recharge(numbers.bank, Played(executed, baseline, action is None))
+    state.enter(entry.seq, entry.at, action is None, numbers.bank, numbers.certificate, numbers.radius)
 
 
 def _observed(state: State, entry: Entry, fields: dict[str, Any], arrays: dict[str, Array]) -> None:
@@ -239,8 +190,8 @@ def _forgotten(state: State, entry: Entry, fields: dict[str, Any], arrays: dict[
 
 
 def _executed(state: State, entry: Entry, fields: dict[str, Any], arrays: dict[str, Array]) -> None:
-    state.amend(_about(entry), None if fields["baseline"] else arrays["features"])
-    state.ledger[ledgers.BANK] = arrays["numbers"][1]  # the journal is the authority
+    _, bank = arrays["numbers"].tolist()
+    state.amend(_about(entry), None if fields["baseline"] else arrays["features"], bank)
 
 
 def _alarm(state: State, entry: Entry, fields: dict[str, Any], arrays: dict[str, Array]) -> None:
@@ -268,17 +219,22 @@ _APPLY: dict[str, Callable[[State, Entry, dict[str, Any], dict[str, Array]], Non
 
 def same_bits(one: State, other: State) -> bool:
     """Whether two states would continue identically."""
-    a, b = one.policy._arrays(), other.policy._arrays()
-    skipped = ("outcomes.recent_round", "outcomes.recent_reward")  # the journal remembers instead
+    a, b = durable_arrays(one), durable_arrays(other)
     return (
         _plain(one) == _plain(other)
-        and one.policy._outcomes.next == other.policy._outcomes.next
-        and all(np.array_equal(_bits(a[k]), _bits(b[k])) for k in a if k not in skipped)
+        and one.run.outcomes.next == other.run.outcomes.next
+        and all(np.array_equal(_bits(a[k]), _bits(b[k])) for k in a)
     )
 
 
+def durable_arrays(state: State) -> Arrays:
+    """The arrays of a state, without what a policy alone keeps to recognise repeated reports: the journal
+    remembers those."""
+    return {name: a for name, a in state.run.arrays().items() if name not in REMEMBERED_REPORTS}
+
+
 def _plain(state: State) -> tuple[Any, ...]:
-    counts = state.counts, state.alarm, state.model_alarm, state.policy._rounds
+    counts = state.counts, state.alarm, state.model_alarm, state.run.rounds
     course = None if state.course is None else (state.course.stride, state.course.array().tobytes())
     return state.seq, state.hash, state.at, state.open, course, *counts
 

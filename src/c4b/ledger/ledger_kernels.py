@@ -220,6 +220,15 @@ def charge(
         _checkpoint(ledger)
 
 
+@kernel
+def recharge(
+    ledger_flat: Array, margin: float, executed: Array, baseline: Array, is_baseline: bool
+) -> None:
+    """``charge`` with a recorded margin; executed and baseline (d,)."""
+    ledger, account = opened(ledger_flat)
+    charge(ledger, account, margin, executed, baseline, is_baseline)
+
+
 @inlined
 def _checkpoint(ledger: Ledger) -> None:
     """Keep this round if its turn has come; see the top of this file for the rule."""

@@ -1,16 +1,30 @@
-"""Named compositions of evidence, certificates, ledger and selection; ``decide`` and ``observe``."""
+"""Policies: what decides a round, from named parts or in plain Python; ``decide`` and ``observe``."""
 
-from c4b.policies.composition import Composition, get, names, register
+from c4b.policies.candidate_fields import CandidateField
+from c4b.policies.compiled_gate import CompiledGate
+from c4b.policies.composition import Composition
 from c4b.policies.decision import CandidateReport, Decision, Explanation
+from c4b.policies.gate import Gate, GateTerms, Played
 from c4b.policies.policy import Policy
+from c4b.policies.registry import DEFAULT_POLICY, GateFactory, get, names, register, register_gate
+from c4b.policies.round import Round
 
 __all__ = [
+    "DEFAULT_POLICY",
+    "CandidateField",
     "CandidateReport",
+    "CompiledGate",
     "Composition",
     "Decision",
     "Explanation",
+    "Gate",
+    "GateFactory",
+    "GateTerms",
+    "Played",
     "Policy",
+    "Round",
     "get",
     "names",
     "register",
+    "register_gate",
 ]

@@ -1,12 +1,14 @@
-"""Named policies: a certificate, a ledger and a selection rule. Adding one is adding an entry here.
+"""A policy by its parts: a certificate, a ledger, a selection rule, a score and a confidence set.
 
-A registered name works at once in ``c4b.Policy`` and in every simulation, because both run the same
-compiled round over these choices.
+A composition works at once online and in every simulation, because both run the same compiled round over
+these choices. Adding one of the package's own is adding an entry at the end of this file.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
+from typing import Any
 
 from c4b import _validate
 from c4b.errors import InvalidInput
@@ -97,29 +99,12 @@ latches=False)
         return ledgers.Account(alpha, reserve, baseline_nonnegative, kind, misspecification)
 
 
-_REGISTRY: dict[str, Composition] = {}
+def fields(composition: Composition) -> dict[str, Any]:
+    """The keyword arguments that rebuild it, as plain data."""
+    return dataclasses.asdict(composition)
 
 
-def register(composition: Composition) -> Composition:
-    """Make a composition available by its name; a taken name is an error."""
-    if not isinstance(composition, Composition):
-        raise InvalidInput("composition", composition, "must be a c4b.policies.Composition")
-    if composition.name in _REGISTRY and _REGISTRY[composition.name] != composition:
-        raise InvalidInput("name", composition.name, "is taken; choose another name")
-    _REGISTRY[composition.name] = composition
-    return composition
-
-
-def get(name: str) -> Composition:
-    return _REGISTRY[_validate.name("policy", name, _REGISTRY)]
-
-
-def names() -> list[str]:
-    """Registered policies, in the order in which they were registered."""
-    return list(_REGISTRY)
-
-
-for _entry in (
+BUILT_IN = (
     Composition("separate", "separate", "carry", "filter", "two intervals per round, frozen bank"),
     Composition("contrast", "joint", "carry", "filter", "one set per contrast, frozen bank"),
     Composition("refresh", "joint", "refresh", "filter", "contrast, and the prefix recertified"),
@@ -137,5 +122,5 @@ for _entry in (
         confidence="unbiased",
         latches=True,
     ),
-):
-    register(_entry)
+)
+"""The paper's six policies, and what goes beyond them."""

@@ -6,6 +6,17 @@ import math
 from typing import Any, NamedTuple
 
 from c4b._validate import Array
+from c4b.policies.candidate_fields import CandidateField
+
+
+class DecisionNumbers(NamedTuple):
+    """A decision's numbers in the order in which a journal keeps them."""
+
+    bank_before: float
+    bank: float
+    certificate: float
+    ucb: float
+    radius: float
 
 
 class Decision(NamedTuple):
@@ -27,7 +38,13 @@ class Decision(NamedTuple):
     alarm: str | None
     """What speaks against the model at this moment; earlier certificates are void then."""
     details: Array
-    """(5, K): UCB, margin, joint and separate certificate and score of every candidate."""
+    """(5, K): one row for each ``CandidateField``."""
+    propensity: float | None = None
+    """Probability of this action given the past, of a gate that randomises; None: it was certain."""
+
+    @property
+    def numbers(self) -> DecisionNumbers:
+        return DecisionNumbers(self.bank_before, self.bank, self.certificate, self.ucb, self.radius)
 
     @property
     def is_baseline(self) -> bool:
@@ -71,6 +88,9 @@ class CandidateReport(NamedTuple):
     """Upper bound of the contrast, of which ``joint`` is the lower one; NaN likewise."""
 
 
+_REPORTED = [CandidateField.UCB, CandidateField.MARGIN, CandidateField.JOINT, CandidateField.SEPARATE]
+
+
 class Explanation:
     """The reasons for one decision: iterate for the candidates, ``str()`` for a table.
 
@@ -93,7 +113,7 @@ class Explanation:
                 k == decision.action,
                 *(unknown if known is None else known[k]),
             )
-            for k, (ucb, margin, joint, separate, _) in enumerate(decision.details.T.tolist())
+            for k, (ucb, margin, joint, separate) in enumerate(decision.details[_REPORTED].T.tolist())
         ]
 
     @property

@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from c4b._validate import Array
+from c4b.policies.gate import Played
 
 ABSORB = ("in-order", "on-arrival")
 REMEMBERED = 4096
 """Closed outcomes kept to tell a harmless repetition from a contradiction; bounds the state."""
 
 
-class Pending:
+class PendingOutcome:
     """A decision whose outcome is not absorbed yet."""
 
     __slots__ = ("baseline", "executed", "is_baseline", "lost", "reward")
@@ -33,16 +34,20 @@ class Pending:
         self.lost = False
 
     @property
+    def played(self) -> Played:
+        return Played(self.executed, self.baseline, self.is_baseline)
+
+    @property
     def known(self) -> bool:
         return self.lost or self.reward is not None
 
 
-class Outcomes:
+class OutcomeQueue:
     """The queue between decisions and evidence, numbered by round."""
 
     def __init__(self, in_order: bool) -> None:
         self.in_order = in_order
-        self.open: dict[int, Pending] = {}
+        self.open: dict[int, PendingOutcome] = {}
         self.next = 0  # first round whose outcome is still open
         self.recent_round = np.full(REMEMBERED, -1, dtype=np.int64)
         self.recent_reward = np.full(REMEMBERED, np.nan)  # NaN: declared lost
@@ -90,7 +95,7 @@ class Outcomes:
         executed = arrays["executed"].reshape(len(rounds), dim)
         baseline = arrays["baseline"].reshape(len(rounds), dim)
         for n, round_ in enumerate(rounds):
-            entry = Pending(executed[n].copy(), baseline[n].copy(), bool(arrays["is_baseline"][n]))
+            entry = PendingOutcome(executed[n].copy(), baseline[n].copy(), bool(arrays["is_baseline"][n]))
             entry.lost = bool(arrays["lost"][n])
             reward = float(arrays["reward"][n])
             entry.reward = None if math.isnan(reward) else reward

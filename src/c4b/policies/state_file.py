@@ -16,6 +16,9 @@ from typing import Any
 import numpy as np
 
 from c4b.errors import CorruptState, NewerState, StateFileError
+from c4b.policies import registry
+from c4b.policies.gate_run import GateRun
+from c4b.policies.registry import PolicySpec
 
 VERSION = 1
 _HEADER = "header"
@@ -23,25 +26,27 @@ _HEADER = "header"
 Arrays = dict[str, np.ndarray[Any, Any]]
 
 
+def header(spec: PolicySpec, run: GateRun, absorb: str, token: str) -> dict[str, Any]:
+    """Everything about a gate in use that is not an array, as plain data."""
+    terms = run.gate.terms
+    return {
+        **registry.recorded(spec),
+        "model": fields(terms.model),
+        "settings": {
+            "alpha": terms.alpha,
+            "reserve": terms.reserve,
+            "baseline_nonnegative": terms.baseline_nonnegative,
+            "absorb": absorb,
+        },
+        "token": token,
+        "rounds": run.rounds,
+        "next": run.outcomes.next,
+    }
+
+
 def fields(configuration: Any) -> dict[str, Any]:
     """A frozen configuration as the keyword arguments that rebuild it."""
     return dataclasses.asdict(configuration)
-
-
-def like(
-    array: np.ndarray[Any, Any], template: np.ndarray[Any, Any], heading: int = 0
-) -> np.ndarray[Any, Any]:
-    """``array``, if it has the shape and type of ``template`` and the same first ``heading`` numbers."""
-    if array.shape != template.shape or array.dtype != template.dtype:
-        raise ValueError(f"expected {template.dtype} {template.shape}, found {array.dtype} {array.shape}")
-    if not np.array_equal(array[:heading], template[:heading]):
-        raise ValueError("its parts do not belong together")
-    return array
-
-
-def consistent(holds: bool) -> None:
-    if not holds:
-        raise ValueError("its parts contradict each other")
 
 
 def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays) -> None:
@@ -86,10 +91,10 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
                 f"{path}: written in format {version}, this package reads up to {VERSION}; "
                 "upgrade reserve-c4b"
             )
-        told = {k: v for k, v in header.items() if k not in ("format", "version", "digest")}
-        if header["digest"] != _digest(told, arrays):
+        content_header = {k: v for k, v in header.items() if k not in ("format", "version", "digest")}
+        if header["digest"] != _digest(content_header, arrays):
             raise ValueError("the digest does not match the content")
-    return told, arrays
+    return content_header, arrays
 
 
 @contextmanager

@@ -15,7 +15,7 @@ def deployment(dep: Deployment) -> schemas.Deployment:
     fixed = dep.configuration
     configuration = schemas.Configuration(
         model={f.name: getattr(fixed.model, f.name) for f in fields(fixed.model) if f.init},
-        policy=fixed.composition.name,
+        policy=fixed.spec.name,
         alpha=fixed.alpha,
         reserve=fixed.reserve,
         baseline_nonnegative=fixed.baseline_nonnegative,

@@ -110,7 +110,7 @@ def _same_configuration(existing: Configuration, body: schemas.Creation) -> bool
     if model["confidence"] is None:
         del model["confidence"]
     return (
-        existing.composition.name == body.policy
+        existing.spec.name == body.policy
         and all(getattr(existing, key) == value for key, value in options.items())
         and all(getattr(existing.model, key) == value for key, value in model.items())
     )

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from c4b.evidence.model import LinearModel
-from c4b.policies import Composition, Policy
+from c4b.policies import Policy
+from c4b.policies.registry import PolicySpec
 
 Factory = Callable[[], Policy]
-Subject = str | Composition | Factory
+Subject = str | PolicySpec | Factory
 
 PASSED = "passed"
 
@@ -44,8 +45,8 @@ def checks() -> list[Check]:
 def check_policy(policy: Subject, *, seed: int = 0) -> dict[str, str]:
     """Run every check; the first failure raises. Returns each check's name and verdict.
 
-    ``policy`` is a registered name, a ``Composition``, or a function without arguments that returns
-    a fresh ``Policy`` (or an instance of a subclass), the same one each time but for its ids.
+    ``policy`` is a registered name, a ``Composition``, a ``GateFactory``, or a function without arguments
+    that returns a fresh ``Policy`` (or of a subclass), the same one each time but for its ids.
     """
     return {check.name: check(policy, seed=seed) for check in _CHECKS}
 
@@ -55,7 +56,7 @@ def requirement(name: str) -> Callable[[Callable[[Factory, int], str | None]], N
 
 
 def _factory(policy: Subject) -> Factory:
-    if callable(policy):
+    if not isinstance(policy, str | PolicySpec):
         return policy
     model = LinearModel(dim=3, noise=0.1, norm_bound=1.0)
     return lambda: Policy(policy, model, alpha=0.2, reserve=0.3)

@@ -76,10 +76,18 @@ def lived(make: Factory, seed: int) -> tuple[Policy, World, list[str]]:
 
 def state(policy: Policy) -> dict[str, bytes]:
     """Everything but the ids' token, bit for bit."""
+    header, arrays = policy.state()
     return {
-        **{key: array.tobytes() for key, array in policy._arrays().items()},
-        "header": repr({k: v for k, v in policy._header().items() if k != "token"}).encode(),
+        **{key: array.tobytes() for key, array in arrays.items()},
+        "header": repr({k: v for k, v in header.items() if k != "token"}).encode(),
     }
+
+
+def money(policy: Policy) -> tuple[str, dict[str, bytes]]:
+    """The bank and every array of the gate that holds money, bit for bit."""
+    arrays = policy.gate.snapshot()
+    kept = {name: array.tobytes() for name, array in arrays.items() if name.startswith("ledger")}
+    return repr(policy.bank), kept
 
 
 def told_by(decision: Decision) -> tuple[object, ...]:

@@ -13,7 +13,7 @@ from c4b import _validate
 from c4b._validate import Array
 from c4b.errors import InvalidInput
 from c4b.evidence.model import CONFIDENCES, DEFAULT_CONFIDENCE, LinearModel
-from c4b.policies import composition as compositions
+from c4b.policies import registry
 from c4b.policies.composition import Composition
 from c4b.study.world.draws import NOISES
 
@@ -143,7 +143,7 @@ class Method:
 
     def __post_init__(self) -> None:
         if self.parts is None:
-            object.__setattr__(self, "parts", compositions.get(self.policy))
+            object.__setattr__(self, "parts", registry.get(self.policy))
         if self.confidence is not None:
             _validate.name("confidence", self.confidence, CONFIDENCES)
 

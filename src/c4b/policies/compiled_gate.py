@@ -1,0 +1,201 @@
+"""The gate of every ``Composition``: ellipsoids, claims and a ledger, decided by one compiled round."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+
+import numpy as np
+
+from c4b._validate import LARGEST, Array
+from c4b.certificates.contrast_kernels import both
+from c4b.errors import InvalidInput, NoSafeAction
+from c4b.evidence import ellipsoids
+from c4b.evidence.bounds import contains
+from c4b.evidence.ellipsoids import absorb
+from c4b.evidence.evidence import Evidence
+from c4b.ledger import ledger_kernels as ledgers
+from c4b.policies.compiled_round import BASELINE, NO_SAFE_ACTION, NOT_FINITE, decide
+from c4b.policies.composition import Composition
+from c4b.policies.decision import Decision
+from c4b.policies.gate import Arrays, Gate, GateTerms, Played
+from c4b.policies.round import Round
+
+ESTIMATE, UPPER = "estimate", "upper"
+"""Arrays of ``explanation``: the set's centre (d,), and upper bounds of the contrasts (K,)."""
+
+
+class CompiledGate(Gate):
+    """A composition under terms. Its evidence and its ledger are one flat vector each."""
+
+    array_prefix = ""
+
+    def __init__(self, composition: Composition, terms: GateTerms) -> None:
+        self.composition = composition
+        self.evidence = Evidence(terms.model.resolved(composition.confidence))
+        self.terms = terms._replace(model=self.evidence.model)
+        account = composition.account(
+            terms.alpha, terms.reserve, terms.baseline_nonnegative, terms.model.misspecification
+        )
+        self.ledger = ledgers.opening(account, terms.model.dim, composition.checkpoints)
+        """The ledger's flat vector; writing to it writes the gate's books."""
+        self._flat = self.evidence.flat
+        self._rule = composition.rule
+        self._name = composition.name
+        region, data, _ = ellipsoids.views(self._flat)
+        self._known = (region.estimate, region.radius, data.moment, data.tally)
+        self.ellipsoids = len(region.radius)
+
+    def decide(self, round_: Round, decision_id: str) -> Decision:
+        ledger, evidence = self.ledger, self.evidence
+        before = ledger.item(ledgers.BANK)
+        action, bank, ucb, certificate, details, _ = decide(
+            self._flat, ledger, *self._rule, round_.candidates, round_.baseline
+        )
+        if action < BASELINE:
+            self._refuse(action, bank, round_)
+        return Decision(
+            decision_id,
+            None if action == BASELINE else action,
+            bank,
+            certificate,
+            ucb,
+            evidence.radius,
+            before,
+            self._name,
+            evidence.alarm,
+            details,
+        )
+
+    def _refuse(self, code: int, margin: float, round_: Round) -> None:
+        if code == NOT_FINITE:
+            row, prefix = int(margin), round_.argument
+            if row == BASELINE:
+                remedy = f"must be finite and at most {LARGEST:g} in magnitude"
+                raise InvalidInput(f"{prefix}baseline", round_.baseline, remedy)
+            remedy = "must hold finite numbers only"
+            raise InvalidInput(f"{prefix}candidates[{row}]", round_.candidates[row], remedy)
+        assert code == NO_SAFE_ACTION
+        if self.composition.latches and self.alarm:
+            raise NoSafeAction(
+                f"round {self.rounds}: the model is refuted ({self.alarm}) and the baseline is "
+                "not known to be nonnegative; review the model before going on"
+            )
+        raise NoSafeAction(
+            f"round {self.rounds}: no candidate and not even the baseline is certified (baseline "
+            f"margin {margin:.4g} < 0); allow a reserve, add history, or declare "
+            "baseline_nonnegative=True if that is known"
+        )
+
+    def charge(self, bank: float, played: Played) -> None:
+        ledgers.recharge(self.ledger, bank, *played)
+
+    def amend(
+        self, round_number: int, decided: Played, executed: Played, bank: float | None = None
+    ) -> None:
+        ledgers.amend(
+            self.ledger,
+            self._flat,
+            decided.features,
+            decided.is_baseline,
+            executed.features,
+            executed.is_baseline,
+            executed.baseline,
+            round_number,
+        )
+        if bank is not None:
+            self.ledger[ledgers.BANK] = bank
+
+    def learn(self, features: Array, rewards: Array) -> None:
+        self.evidence.learn(features, rewards)
+
+    def absorb(self, features: Array, reward: float) -> None:
+        absorb(self._flat, features, reward)
+
+    # -- state ---------------------------------------------------------------------------------
+
+    def mark(self) -> Array:
+        return self.ledger.copy()
+
+    def undo(self, mark: Array) -> None:
+        self.ledger[:] = mark
+
+    def snapshot(self) -> Arrays:
+        return {"evidence": self._flat, "ledger": self.ledger}
+
+    def restore(self, arrays: Arrays) -> None:
+        _copy_alike(self._flat, arrays["evidence"], ellipsoids.HEADING)
+        _copy_alike(self.ledger, arrays["ledger"], ledgers.HEADING)
+        ledger, account = ledgers.views(self.ledger)
+        room, kept = len(ledger.kept_bank), ledger.tally[ledgers.KEPT]
+        if not (
+            min(room, 1) <= kept <= room
+            and ledger.tally[ledgers.STRIDE] >= 1.0
+            and (np.isfinite(ledger.bank[0]) or account.kind == ledgers.UNGATED)
+            and bool(np.all(np.isfinite(ledger.prefix)))
+        ):
+            raise ValueError("its parts contradict each other")
+
+    @property
+    def bank(self) -> float:
+        return self.ledger.item(ledgers.BANK)
+
+    @property
+    def rounds(self) -> int:
+        return int(ledgers.views(self.ledger)[0].tally[ledgers.ROUNDS])
+
+    @property
+    def prefix(self) -> Array:
+        """Z = sum of x(executed) - (1 - alpha) x(baseline), shape (d,); a copy."""
+        return ledgers.views(self.ledger)[0].prefix.copy()
+
+    @property
+    def alarm(self) -> str | None:
+        return self.evidence.alarm
+
+    @property
+    def observations(self) -> int:
+        return self.evidence.count
+
+    @property
+    def radius(self) -> float:
+        return self.evidence.radius
+
+    @property
+    def estimate(self) -> Array:
+        return self.evidence.estimate
+
+    def covers(self, theta: Array) -> bool:
+        region, data, _ = ellipsoids.views(self._flat)
+        return bool(contains(region, data, theta))
+
+    def fingerprint(self) -> str:
+        """Of the confidence set: centre, radius and what they were computed from."""
+        return hashlib.sha256(b"".join([array.tobytes() for array in self._known])).hexdigest()[:32]
+
+    def explanation(self, round_: Round) -> dict[str, Array]:
+        """The centre, and the upper bounds of contrasts where they do not follow from it.
+
+        In a set of one ellipsoid the centre's contrast is the middle between the bounds.
+        """
+        arrays: dict[str, Array] = {ESTIMATE: self._known[0][0]}
+        if self.ellipsoids > 1:
+            candidates, baseline = round_.candidates, round_.baseline
+            out = np.empty((2, len(candidates)))
+            negated = np.ascontiguousarray(-candidates.T)
+            both(self._flat, negated, -baseline, self.terms.alpha, out)  # U(v) = -L(-v)
+            arrays[UPPER] = -out[0]
+        return arrays
+
+    def __repr__(self) -> str:
+        bank = "no gate" if math.isnan(self.bank) else f"bank={self.bank:.4g}"
+        return f"CompiledGate({self._name!r}, rounds={self.rounds}, {bank})"
+
+
+def _copy_alike(target: Array, array: Array, heading: int) -> None:
+    """Overwrite ``target`` by an array of the same shape, type and first ``heading`` numbers."""
+    if array.shape != target.shape or array.dtype != target.dtype:
+        raise ValueError(f"expected {target.dtype} {target.shape}, found {array.dtype} {array.shape}")
+    if not np.array_equal(array[:heading], target[:heading]):
+        raise ValueError("its parts do not belong together")
+    target[:] = array

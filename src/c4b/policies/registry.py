@@ -1,0 +1,155 @@
+"""Which policies there are: registered here, in your program, or by an installed package.
+
+A policy is a ``Composition`` of the compiled family, or a ``GateFactory`` that makes gates in plain
+Python. A package offers policies to every program, study, deployment and service by entry points of the
+group ``c4b.gates``, each naming a composition or a factory::
+
+    [project.entry-points."c4b.gates"]
+    my-gate = "my_package.gates:my_gate"
+
+They are loaded when a name is asked for that nobody registered, and when names are listed.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import Any, TypeVar
+
+from c4b import _validate
+from c4b.errors import InvalidInput
+from c4b.policies import composition as compositions
+from c4b.policies.compiled_gate import CompiledGate
+from c4b.policies.composition import Composition
+from c4b.policies.gate import Gate, GateTerms
+
+ENTRY_POINTS = "c4b.gates"
+DEFAULT_POLICY = "reserve-c4b+"
+"""The recommended policy; used where none is named."""
+
+
+@dataclass(frozen=True, slots=True)
+class GateFactory:
+    """A policy whose gates are made by a function, usually a class derived from ``Gate``."""
+
+    name: str
+    make: Callable[[GateTerms], Gate]
+    summary: str
+    gated: bool = True
+    """Whether it certifies what it plays."""
+    needs: frozenset[str] = frozenset()
+    """Inputs of a ``Round`` that it cannot do without, for example ``"baseline_mean"``."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise InvalidInput("name", self.name, "must be a non-empty text")
+        if not callable(self.make):
+            raise InvalidInput("make", self.make, "must be a function of GateTerms that returns a Gate")
+
+
+PolicySpec = Composition | GateFactory
+Made = TypeVar("Made", bound=Callable[[GateTerms], Gate])
+
+_REGISTRY: dict[str, PolicySpec] = {}
+_loaded = False
+
+
+def register(spec: PolicySpec) -> PolicySpec:
+    """Make a policy available by its name; a taken name is an error."""
+    if not isinstance(spec, Composition | GateFactory):
+        raise InvalidInput("spec", spec, "must be a c4b.policies.Composition or GateFactory")
+    if spec.name in _REGISTRY and _REGISTRY[spec.name] != spec:
+        raise InvalidInput("name", spec.name, "is taken; choose another name")
+    _REGISTRY[spec.name] = spec
+    return spec
+
+
+def register_gate(
+    name: str, summary: str, gated: bool = True, needs: frozenset[str] = frozenset()
+) -> Callable[[Made], Made]:
+    """Decorate a ``Gate`` class, or a function of ``GateTerms``, to make it a policy of this name."""
+
+    def decorate(make: Made) -> Made:
+        register(GateFactory(name, make, summary, gated, needs))
+        return make
+
+    return decorate
+
+
+def get(name: str) -> PolicySpec:
+    """The policy of this name; ``UnknownName`` lists those there are."""
+    if not isinstance(name, str) or name not in _REGISTRY:
+        _load_entry_points()
+    return _REGISTRY[_validate.name("policy", name, _REGISTRY)]
+
+
+def names() -> list[str]:
+    """All policies: the package's own, then those of other packages and programs."""
+    _load_entry_points()
+    return list(_REGISTRY)
+
+
+def build(spec: PolicySpec, terms: GateTerms) -> Gate:
+    """A fresh gate."""
+    if isinstance(spec, Composition):
+        return CompiledGate(spec, terms)
+    gate = spec.make(terms)
+    if not isinstance(gate, Gate):
+        raise InvalidInput("make", gate, f"policy {spec.name!r} must make a c4b.policies.Gate")
+    if not hasattr(gate, "terms"):
+        gate.terms = terms
+    return gate
+
+
+def needs(spec: PolicySpec) -> frozenset[str]:
+    """Inputs of a ``Round`` that the policy cannot do without."""
+    return frozenset() if isinstance(spec, Composition) else spec.needs
+
+
+def recorded(spec: PolicySpec) -> dict[str, Any]:
+    """The policy as plain data, for files and journals; ``from_record`` takes it back."""
+    if isinstance(spec, Composition):
+        return {"composition": compositions.fields(spec)}
+    return {"gate": {"name": spec.name}}
+
+
+def from_record(record: dict[str, Any]) -> PolicySpec:
+    """The policy that ``recorded`` wrote, from a header that may hold more.
+
+    A composition is rebuilt from its parts. A Python gate must be registered, or be offered by an
+    installed package, under the same name.
+    """
+    if "gate" in record:
+        return get(record["gate"]["name"])
+    return Composition(**record["composition"])
+
+
+def _load_entry_points() -> None:
+    """Register what installed packages offer; what fails to load is left out, with a warning."""
+    global _loaded  # noqa: PLW0603 (once in a process)
+    if _loaded:
+        return
+    _loaded = True
+    for point in entry_points(group=ENTRY_POINTS):
+        try:
+            loaded = point.load()
+            if point.name not in _REGISTRY:  # importing it may have registered it already
+                register(
+                    loaded
+                    if isinstance(loaded, Composition | GateFactory)
+                    else _factory(point.name, loaded)
+                )
+        except Exception as error:  # noqa: BLE001 (another package's fault must not stop this one)
+            warnings.warn(f"policy {point.name!r} of {point.value} cannot be used: {error}", stacklevel=3)
+
+
+def _factory(name: str, make: Callable[[GateTerms], Gate]) -> GateFactory:
+    """A ``Gate`` class that an entry point names directly."""
+    lines = (make.__doc__ or name).strip().splitlines()
+    return GateFactory(name, make, lines[0])
+
+
+for _entry in compositions.BUILT_IN:
+    register(_entry)

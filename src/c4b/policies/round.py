@@ -1,0 +1,78 @@
+"""What enters a decision, as one frozen value.
+
+Everything that carries a decision from a caller to a gate (``Policy``, ``Deployment``, the service, the
+simulator) passes a ``Round`` on. A new input is a new field here, not a new argument everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
+
+from c4b import _validate
+from c4b.errors import InvalidInput
+
+BASELINE_MEAN = "baseline_mean"
+"""The input that a gate must ask for (``needs``) before a round may carry it."""
+
+
+class Round(NamedTuple):
+    """One question to a gate: which of these candidates, or the baseline?
+
+    >>> Round([[1.0, 0.5], [1.0, -0.5]], [1.0, 0.0], labels=("red", "blue")).labels
+    ('red', 'blue')
+    """
+
+    candidates: Any
+    """Features of the candidates, shape (K, d), K >= 0."""
+    baseline: Any
+    """Features of the incumbent's action, shape (d,)."""
+    baseline_mean: float | None = None
+    """The baseline's mean reward where it is *known*. An average of past rewards is not a known mean."""
+    labels: Sequence[str] | None = None
+    """Names of the candidates for people, one each."""
+    request_id: str | None = None
+    """The caller's name for this question; a deployment answers it once, however often it is asked."""
+    context: Any = None
+    """Plain JSON that a deployment keeps for whoever asks why."""
+    argument: str = ""
+    """Prefix of the arguments' names in error messages, for example ``"rounds[3]."``."""
+
+
+def checked_round(given: Round, dim: int, needs: Collection[str] = ()) -> Round:
+    """The same round with arrays that kernels take, or ``InvalidInput``.
+
+    Finite numbers are the gate's to check: it reads every feature anyway. ``request_id`` and ``context``
+    are a deployment's to check.
+    """
+    prefix = given.argument
+    candidates = _validate.pool(f"{prefix}candidates", given.candidates, dim)
+    baseline = _validate.point(f"{prefix}baseline", given.baseline, dim)
+    if given.baseline_mean is None and given.labels is None and not needs:
+        return given._replace(candidates=candidates, baseline=baseline)
+    return given._replace(
+        candidates=candidates,
+        baseline=baseline,
+        baseline_mean=_checked_mean(prefix, given.baseline_mean, needs),
+        labels=_checked_labels(prefix, given.labels, len(candidates)),
+    )
+
+
+def _checked_mean(prefix: str, mean: object, needs: Collection[str]) -> float | None:
+    argument = f"{prefix}{BASELINE_MEAN}"
+    if BASELINE_MEAN not in needs:
+        if mean is not None:
+            raise InvalidInput(argument, mean, "is not used by this policy; leave it out")
+        return None
+    return _validate.number(argument, mean, "must be the baseline's known mean: this policy needs it")
+
+
+def _checked_labels(prefix: str, labels: object, count: int) -> tuple[str, ...] | None:
+    if labels is None:
+        return None
+    remedy = f"must be a sequence of {count} texts, one for each candidate"
+    if isinstance(labels, str | bytes) or not isinstance(labels, Sequence) or len(labels) != count:
+        raise InvalidInput(f"{prefix}labels", labels, remedy)
+    if not all(isinstance(label, str) for label in labels):
+        raise InvalidInput(f"{prefix}labels", labels, remedy)
+    return tuple(labels)
