@@ -34,6 +34,12 @@ def test_policies_are_listed_in_full(c4b: Call) -> None:
     assert "no gate: highest UCB, certifies nothing" in c4b.out  # not cut off
 
 
+def test_a_deployment_has_the_recommended_policy_by_default(c4b: Call, tmp_path: Path) -> None:
+    terms = ("--dim", 2, "--noise", 0.1, "--norm-bound", 1)
+    assert c4b("deploy", "create", f"sqlite:///{tmp_path}/a.db", "shop", *terms).code == 0
+    assert json.loads(c4b.out)["policy"] == "reserve-c4b+"
+
+
 def test_run_prints_a_table_and_a_verdict(c4b: Call, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert c4b("study", "run", study_file(tmp_path), "--out", out).code == 0

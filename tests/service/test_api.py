@@ -11,7 +11,8 @@ import pytest
 from c4b.deployment import Deployment
 from support.service_process import Service
 
-BODY = {"model": {"dim": 2, "noise": 0.1, "norm_bound": 1.0}, "alpha": 0.1, "reserve": 2.0}
+MODEL = {"dim": 2, "noise": 0.1, "norm_bound": 1.0}
+BODY = {"model": MODEL, "policy": "refresh", "alpha": 0.1, "reserve": 2.0}
 ROUND = {"candidates": [[1.0, 0.1], [1.0, -0.3]], "baseline": [1.0, 0.0], "context": {"user": "u-1"}}
 
 
@@ -92,6 +93,15 @@ def test_it_is_the_library(service: Service, name: str) -> None:
         assert [r.decision.bank for r in records] == [d["bank"] for d in answers]
 
 
+def test_the_recommended_policy_is_the_default(service: Service, name: str) -> None:
+    with service.http() as http:
+        made = http.put(f"/v1/deployments/{name}", json={"model": MODEL}).json()
+        assert made["state"]["policy"] == made["configuration"]["policy"] == "reserve-c4b+"
+        assert made["configuration"]["model"]["confidence"] == "unbiased"
+        same = {"model": MODEL, "policy": "reserve-c4b+"}
+        assert http.put(f"/v1/deployments/{name}", json=same).status_code == 201
+
+
 def test_creating_twice(service: Service, name: str) -> None:
     with service.http() as http:
         at = f"/v1/deployments/{name}"
@@ -100,7 +110,7 @@ def test_creating_twice(service: Service, name: str) -> None:
         other = http.put(at, json={**BODY, "alpha": 0.2})
         assert other.status_code == 409
         assert other.json()["type"] == "urn:c4b:problem:name-taken"
-        bigger = {**BODY, "model": {**BODY["model"], "dim": 3}}  # type: ignore[dict-item]
+        bigger = {**BODY, "model": {**MODEL, "dim": 3}}
         assert http.put(at, json=bigger).status_code == 409
 
 

@@ -77,7 +77,7 @@ def check(service: Service, callers: list[Caller]) -> int:
 def test_four_workers_under_load(url: str, tmp_path: Path) -> None:
     with serving(url, tmp_path / "log", "--workers", "4") as service:
         with c4b.Client(service.url) as client:
-            client.create("shop", MODEL, alpha=0.1, reserve=0.5)
+            client.create("shop", MODEL, policy="refresh", alpha=0.1, reserve=0.5)
         _all_up(service, 4)
         callers = [Caller(service, n, lambda done: done < 40) for n in range(8)]
         for caller in callers:
@@ -115,7 +115,7 @@ def test_workers_killed_under_load(url: str, tmp_path: Path) -> None:
     rng, stop = random.Random(1), threading.Event()
     with serving(url, tmp_path / "log", "--workers", "3") as service:
         with c4b.Client(service.url) as client:
-            client.create("shop", MODEL, alpha=0.1, reserve=0.5)
+            client.create("shop", MODEL, policy="refresh", alpha=0.1, reserve=0.5)
         callers = [Caller(service, n, lambda _: not stop.is_set()) for n in range(6)]
         for caller in callers:
             caller.start()
@@ -136,7 +136,7 @@ def test_workers_killed_under_load(url: str, tmp_path: Path) -> None:
 def test_a_graceful_stop_finishes_what_is_under_way(sqlite_url: str, tmp_path: Path) -> None:
     with serving(sqlite_url, tmp_path / "log") as service:
         with c4b.Client(service.url) as client:
-            client.create("shop", MODEL, alpha=0.1, reserve=0.5)
+            client.create("shop", MODEL, policy="refresh", alpha=0.1, reserve=0.5)
         answers: list[int | str] = []
         rng = np.random.default_rng(0)
         body = {"candidates": pool(rng).tolist(), "baseline": BASELINE}

@@ -8,6 +8,7 @@ from support.service_process import Service
 
 BODY: dict[str, Any] = {
     "model": {"dim": 2, "noise": 0.1, "norm_bound": 1.0},
+    "policy": "refresh",
     "alpha": 0.1,
     "reserve": 2.0,
 }

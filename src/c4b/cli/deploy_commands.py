@@ -14,6 +14,7 @@ from c4b.deployment import Deployment, export
 from c4b.errors import InvalidInput
 from c4b.evidence.model import CONFIDENCES, LinearModel
 from c4b.journal import sql_migration
+from c4b.policies import DEFAULT_POLICY
 
 app = typer.Typer(no_args_is_help=True, help="Create, drive, audit and export durable deployments.")
 
@@ -64,9 +65,7 @@ def create(
     misspecification: Annotated[
         float, typer.Option(help="Largest deviation of a mean reward from linearity.")
     ] = 0.0,
-    policy: Annotated[
-        str, typer.Option(help="See `c4b policies`; reserve-c4b+ is recommended.")
-    ] = "refresh",
+    policy: Annotated[str, typer.Option(help="See `c4b policies`.")] = DEFAULT_POLICY,
     alpha: Annotated[
         float, typer.Option(help="Share of the baseline's reward that may be given up.")
     ] = 0.05,

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from c4b.deployment import Deployment
 from c4b.evidence.model import LinearModel
 from c4b.journal.sql_store import Store
-from c4b.policies.policy import Policy
+from c4b.policies import DEFAULT_POLICY, Policy
 from c4b.service.commit_queue import QueuedDeployment
 from c4b.service.settings import Settings
 
@@ -53,6 +53,6 @@ class OpenDeployments:
 
 def load_kernels() -> None:
     """Compile or load the kernels before the first request needs them."""
-    policy = Policy("reserve-c4b+", LinearModel(dim=2, noise=0.1, norm_bound=1.0))
+    policy = Policy(DEFAULT_POLICY, LinearModel(dim=2, noise=0.1, norm_bound=1.0))
     policy.learn([[1.0, 0.0]], [0.5])
     policy.observe(policy.decide([[1.0, 0.1]], [1.0, 0.0]).id, 0.5)

@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
+from c4b.policies import DEFAULT_POLICY
+
 Vector = list[float]
 Matrix = list[list[float]]
 
@@ -55,7 +57,7 @@ class Creation(RequestBody):
     """A new deployment."""
 
     model: Model
-    policy: str = Field("refresh", examples=["reserve-c4b+"], description="See `c4b policies`.")
+    policy: str = Field(DEFAULT_POLICY, examples=[DEFAULT_POLICY], description="See `c4b policies`.")
     alpha: float = Field(
         0.05, gt=0, lt=1, description="Fraction of the incumbent's reward that may be given up."
     )
@@ -170,6 +172,11 @@ class Decided(ResponseBody):
     policy: str
     alarm: str | None = Field(
         description="Evidence against the model, if there is any; certificates are void then."
+    )
+    propensity: float | None = Field(
+        None,
+        exclude_if=lambda value: value is None,
+        description="Probability of the action, from policies that randomise; left out by others.",
     )
 
     @property
