@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+PYTHONS ?= python3.11 python3.12 python3.13
 
-.PHONY: reproduce test demo check browser bench clean
+.PHONY: reproduce test quick pythons demo check browser bench clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed; try make PYTHON=python3.12")'
@@ -24,6 +25,20 @@ check: $(READY)  ## formatting, lint, types, import directions
 test: check browser  ## every check and every test
 	$(BIN)/pytest -n 2 --dist loadfile
 
+quick: $(READY)  ## the tests without the mark `slow`, in less than a minute once kernels are compiled
+	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"
+
+pythons:  ## `make quick` under each of PYTHONS that runs here, each with its own .venv-<version>
+	@missing=; failed=; \
+	for python in $(PYTHONS); do \
+	  version=$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) \
+	    || { missing="$$missing $$python"; continue; }; \
+	  echo "== $$python"; \
+	  $(MAKE) --no-print-directory PYTHON=$$python VENV=.venv-$$version quick || failed="$$failed $$python"; \
+	done; \
+	test -z "$$missing" || echo "not found, not checked:$$missing"; \
+	test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
+
 browser:  ## Debian's Chromium, for the tests of the dashboard
 	command -v chromium >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium fonts-dejavu-core >/dev/null; } \
 	  || { echo "The dashboard's tests need Chromium: install Debian's package chromium as root." >&2; exit 1; }
@@ -31,12 +46,9 @@ browser:  ## Debian's Chromium, for the tests of the dashboard
 demo: $(READY)  ## the service and its dashboard with a simulated shop; open the address it prints
 	$(BIN)/c4b demo
 
-bench: $(READY)  ## speed, as ratios measured side by side
-	$(BIN)/python benchmarks/online.py
-	$(BIN)/python benchmarks/study.py
-	$(BIN)/python benchmarks/deployment.py
-	$(BIN)/python benchmarks/service.py
+bench: $(READY)  ## speed, as ratios measured side by side; kept in benchmarks/results
+	$(BIN)/python benchmarks/run.py
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 
 from c4b.study.engine.chunk import simulate
-from c4b.study.engine.episode import METRICS
-from c4b.study.results.statistics import binomial_upper
-from c4b.study.spec.plan import Method, Setting, Study
+from c4b.study.engine.episode_metrics import Metric
+from c4b.study.results.intervals import binomial_upper
+from c4b.study.spec.plan import Method, Study
+from c4b.study.spec.setting import Setting
 
 METHODS = (
     Method("refresh, mixture", "refresh", "mixture"),
@@ -37,7 +38,7 @@ SETTINGS = tuple(
     for rho in (0.15, 0.8)
 )
 CHUNK = 100
-NEEDED = ("violation", "covered", "min_slack")
+NEEDED = [Metric.VIOLATION, Metric.COVERED, Metric.MIN_SLACK]
 LEVEL = 0.99
 """One-sided level of the binomial bounds."""
 
@@ -58,8 +59,7 @@ def coverage(episodes: int, seed: int = 4_100_000, jobs: int = 1) -> Iterator[di
 
 
 def _kept(study: Study, start: int, stop: int) -> np.ndarray[Any, Any]:
-    columns = [METRICS.index(name) for name in NEEDED]
-    return simulate(study, start, stop).metrics[..., columns]
+    return simulate(study, start, stop).metrics[..., NEEDED]
 
 
 def _counted(rows: np.ndarray[Any, Any], delta: float) -> dict[str, Any]:
@@ -81,11 +81,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--episodes", type=int, default=25_000, help="per setting")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    told = parser.parse_args()
+    arguments = parser.parse_args()
     started = time.perf_counter()
-    for row in coverage(told.episodes, jobs=told.jobs):
+    for row in coverage(arguments.episodes, jobs=arguments.jobs):
         print(json.dumps(row))
-    print(json.dumps({"seconds": round(time.perf_counter() - started, 1), "jobs": told.jobs}))
+    print(json.dumps({"seconds": round(time.perf_counter() - started, 1), "jobs": arguments.jobs}))
 
 
 if __name__ == "__main__":

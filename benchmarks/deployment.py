@@ -31,8 +31,7 @@ import numpy as np
 import psycopg
 
 from c4b import Deployment, LinearModel
-from c4b.journal.journal import Journal
-from c4b.journal.sql_store import Store
+from c4b.journal.backend_registry import open_backend
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -104,13 +103,10 @@ def ratios(values: list[float]) -> dict[str, float]:
 
 def row_bytes(url: str, name: str, seq: int) -> bytes:
     """As many bytes as one entry's row holds."""
-    store = Store(url)
-    with store.reading() as transaction:
-        journal = Journal.find(transaction, name)
-        assert journal is not None
-        entry = journal.at(seq)
-        assert entry is not None
-    store.close()
+    backend = open_backend(url)
+    with backend.reading(name) as transaction:
+        (entry,) = transaction.range(seq, seq, 1)
+    backend.close()
     return entry.payload + entry.previous + bytes(24 + len(entry.kind) + len(entry.request_id or ""))
 
 

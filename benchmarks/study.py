@@ -21,7 +21,8 @@ import numpy as np
 from c4b.study.engine import run
 from c4b.study.engine.chunk import simulate
 from c4b.study.spec import study_file as files
-from c4b.study.spec.plan import Method, Setting, Study
+from c4b.study.spec.plan import Method, Study
+from c4b.study.spec.setting import Setting
 
 
 def numpy_linucb_episode(rng: np.random.Generator) -> float:

@@ -1,5 +1,5 @@
-"""Deterministic Hypothesis, the same examples in every run; and both stores: an SQLite file, and a real
-PostgreSQL server that comes from pip."""
+"""Deterministic Hypothesis, the same examples in every run; and the stores: memory, an SQLite file, and a
+real PostgreSQL server that comes from pip."""
 
 from __future__ import annotations
 
@@ -47,9 +47,24 @@ def postgres_url(server: Server) -> Iterator[str]:
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
+@pytest.fixture
+def memory_url() -> str:
+    return f"memory://test-{next(_numbers)}"
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request: pytest.FixtureRequest) -> str:
-    """Every test that asks for this runs on both stores."""
-    names = {"sqlite": "sqlite_url", "postgresql": "postgres_url"}
-    found: str = request.getfixturevalue(names[request.param])
-    return found
+    """Every test that asks for this runs on both SQL stores."""
+    return _url(request)
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgresql"])
+def any_url(request: pytest.FixtureRequest) -> str:
+    """For tests that need neither SQL nor several processes: every store."""
+    return _url(request)
+
+
+def _url(request: pytest.FixtureRequest) -> str:
+    names = {"memory": "memory_url", "sqlite": "sqlite_url", "postgresql": "postgres_url"}
+    value: str = request.getfixturevalue(names[request.param])
+    return value

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from c4b.cli.output import COMPILING
-from c4b.study.results import published
+from c4b.study.results import published_numbers as published
 from support.small_studies import TOML, Call, study_file
 
 COMMANDS = [[], ["reproduce"], ["policies"], ["study"],

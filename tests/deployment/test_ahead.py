@@ -9,23 +9,24 @@ import numpy as np
 import pytest
 
 from c4b import Deployment
-from c4b.deployment import transactor as session
+from c4b.deployment import transactor
 from c4b.errors import ContradictoryOutcome, NoSafeAction, SchemaVersion, StoreUnavailable
-from c4b.journal.journal import Journal
-from c4b.journal.sql_store import Store, Unacknowledged
+from c4b.journal.backend import Unacknowledged
+from c4b.journal.sql_backend import SqlBackend
+from c4b.journal.sql_store import Store
 from support.shop_world import BASELINE, create, in_agreement, outcome, rivals, sql, trade
 
 
 def alone(dep: Deployment, seed: int = 50) -> None:
     """Work until this object computes ahead of the lock."""
-    while dep._session._alone < dep._session._trust:
+    while dep._transactor._alone < dep._transactor._trust:
         trade(dep, 1, seed=seed)
 
 
-def test_being_overtaken(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "DISTRUST", 3)
+def test_being_overtaken(any_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transactor, "DISTRUST", 3)
     rng = np.random.default_rng(0)
-    with create(url, snapshot_every=25) as one, Deployment.open(url, "shop") as two:
+    with create(any_url, snapshot_every=25) as one, Deployment.open(any_url, "shop") as two:
         for n in range(30):
             alone(one)
             candidates = rivals(rng)
@@ -47,13 +48,13 @@ def test_being_overtaken(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
         assert one.audit().clean
 
 
-def test_an_outcome_that_overtakes(url: str) -> None:
-    with create(url) as one, Deployment.open(url, "shop") as two:
+def test_an_outcome_that_overtakes(any_url: str) -> None:
+    with create(any_url) as one, Deployment.open(any_url, "shop") as two:
         made = [one.decide([], BASELINE) for _ in range(4)]
         alone(one)
         two.observe(made[0].id, 0.5)
         one.observe(made[1].id, 0.4)  # computed from a set without the other outcome
-        assert one._session._trust == session.DISTRUST
+        assert one._transactor._trust == transactor.DISTRUST
         two.observe(made[2].id, 0.5)
         with pytest.raises(ContradictoryOutcome):
             one.observe(made[2].id, 0.6)
@@ -62,12 +63,12 @@ def test_an_outcome_that_overtakes(url: str) -> None:
         assert one.audit().clean
 
 
-def test_errors_ahead_of_the_lock_are_confirmed_under_it(url: str) -> None:
-    with create(url, reserve=0.2, baseline_nonnegative=False) as dep:
+def test_errors_ahead_of_the_lock_are_confirmed_under_it(any_url: str) -> None:
+    with create(any_url, reserve=0.2, baseline_nonnegative=False) as dep:
         for _ in range(10):
             dep.decide([], 0.001 * BASELINE)
         before = dep.state()
-        assert dep._session._alone >= dep._session._trust
+        assert dep._transactor._alone >= dep._transactor._trust
         with pytest.raises(NoSafeAction):
             dep.decide([], 100.0 * BASELINE)
         with pytest.raises(NoSafeAction):
@@ -79,7 +80,7 @@ def test_errors_ahead_of_the_lock_are_confirmed_under_it(url: str) -> None:
 def test_one_statement_a_call(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with create(postgres_url) as dep:
         alone(dep)
-        monkeypatch.setattr(Journal, "find", lambda *_, **__: pytest.fail("a second journey"))
+        monkeypatch.setattr(SqlBackend, "writing", lambda *_, **__: pytest.fail("a second message"))
         for n in range(5):
             dep.observe(dep.decide(rivals(np.random.default_rng(n)), BASELINE).id, 0.5)
 

@@ -10,9 +10,9 @@ import pytest
 from c4b import Deployment, LinearModel, policies
 from c4b.deployment.audit.exact import PreciseSet, Sums
 from c4b.deployment.audit.recompute import ConfidenceSet
-from c4b.deployment.transactor import found
 from c4b.evidence import CONFIDENCES
 from c4b.journal.entries import GENESIS, Entry, pack
+from c4b.journal.journal import Journal
 from support.shop_world import BASELINE, MODEL, create, outcome, rivals, sql, trade
 
 POLICIES = ["separate", "contrast", "refresh", "revalue", "revalue-f", "linucb", *policies.names()[6:]]
@@ -52,8 +52,8 @@ def test_a_clean_verdict_for_every_policy(
 
 
 def entries(dep: Deployment) -> list[Entry]:
-    with dep._session.store.reading() as transaction:
-        return list(found(transaction, dep.name).tail(-1, GENESIS))
+    with dep._transactor.backend.reading(dep.name) as transaction:
+        return list(Journal(transaction).tail(-1, GENESIS))
 
 
 def forge(dep: Deployment, url: str, number: int, change: Any) -> None:

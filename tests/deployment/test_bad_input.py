@@ -90,9 +90,9 @@ CALLS: dict[str, tuple[Callable[[Deployment], object], type[C4BError], str]] = {
 
 
 @pytest.mark.parametrize("case", CALLS)
-def test_a_bad_call_writes_nothing(url: str, case: str) -> None:
+def test_a_bad_call_writes_nothing(any_url: str, case: str) -> None:
     call, kind, word = CALLS[case]
-    with create(url, limits=Limits(candidates=64, context_bytes=500, batch=8)) as dep:
+    with create(any_url, limits=Limits(candidates=64, context_bytes=500, batch=8)) as dep:
         trade(dep, 2)
         before = dep.state()
         with pytest.raises(kind, match=word):
@@ -102,8 +102,8 @@ def test_a_bad_call_writes_nothing(url: str, case: str) -> None:
         assert in_agreement(dep)
 
 
-def test_too_much_history(url: str) -> None:
-    with create(url, limits=Limits(payload_bytes=1000)) as dep:
+def test_too_much_history(any_url: str) -> None:
+    with create(any_url, limits=Limits(payload_bytes=1000)) as dep:
         with pytest.raises(PayloadTooLarge, match="split"):
             dep.learn(np.ones((40, 3)), np.ones(40))
         with pytest.raises(PayloadTooLarge):

@@ -17,7 +17,7 @@ import pytest
 from c4b import Deployment
 from c4b.deployment.state import same_bits
 from c4b.errors import StoreUnavailable
-from c4b.journal.journal import Journal
+from c4b.journal.sql_backend import SqlBackend, SqlJournal
 from support.postgres_server import Server
 from support.shop_world import (
     BASELINE,
@@ -29,6 +29,7 @@ from support.shop_world import (
     rivals,
     seen,
     sql,
+    store_of,
     trade,
     waited,
 )
@@ -232,7 +233,7 @@ def limit(pid: int, size: int) -> None:
 
 def backend(dep: Deployment) -> int:
     """The process that writes for this deployment."""
-    store = dep._session.store
+    store = store_of(dep)
     if store._sqlite:
         return os.getpid()
     writer = store._writer
@@ -322,8 +323,8 @@ def test_an_interrupted_call_leaves_a_sound_object(url: str, monkeypatch: pytest
 
         for n in range(5):
             with monkeypatch.context() as patch:
-                patch.setattr(Journal, "append", interrupted)
-                patch.setattr(Journal, "append_from", interrupted)
+                patch.setattr(SqlJournal, "append", interrupted)
+                patch.setattr(SqlBackend, "append_if_head", interrupted)
                 with pytest.raises(KeyboardInterrupt):
                     dep.decide([], BASELINE)
             trade(dep, 2, seed=n)
@@ -336,10 +337,8 @@ def test_a_writer_that_waits_too_long_gives_up(url: str, monkeypatch: pytest.Mon
         trade(one, 2)
         monkeypatch.setattr("c4b.journal.sql_store.WAIT", 1)
         three = Deployment.open(url, "shop")
-        with one._session.store.writing() as transaction:
-            Journal.find(transaction, "shop", lock=True)
-            with pytest.raises(StoreUnavailable):
-                three.decide([], BASELINE)
+        with one._transactor.backend.writing("shop"), pytest.raises(StoreUnavailable):
+            three.decide([], BASELINE)
         three.decide([], BASELINE)
         three.close()
         assert in_agreement(one)

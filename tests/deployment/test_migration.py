@@ -114,9 +114,9 @@ def test_snapshots_that_were_rounded_in_another_way(url: str) -> None:
     """As by ``sum`` since Python 3.12: they would differ from the replayed state for ever."""
     with create(url, snapshot_every=10) as dep:
         trade(dep, 25)
-        course = seen(dep).course
-        assert course is not None
-        course.kept[3] = course.kept[3]._replace(estimate=course.kept[3].estimate + 1e-12)
+        series = seen(dep).series
+        assert series is not None
+        series.kept[3] = series.kept[3]._replace(estimate=series.kept[3].estimate + 1e-12)
         trade(dep, 25)
         assert not dep.audit().clean
     age(url)

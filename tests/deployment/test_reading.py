@@ -1,4 +1,4 @@
-"""What a dashboard reads: pages from either end, the course of decisions, what is pending, and why."""
+"""What a dashboard reads: pages from either end, the series of decisions, what is pending, and why."""
 
 from __future__ import annotations
 
@@ -13,16 +13,25 @@ import pytest
 from sqlalchemy.dialects import sqlite
 
 from c4b import Deployment
-from c4b.deployment import commands as work
-from c4b.deployment import downsampled_series as course
-from c4b.deployment import export, snapshot
-from c4b.deployment.queries import Point
+from c4b.deployment import commands, downsampled_series, export, snapshot
 from c4b.deployment.state import same_bits
-from c4b.deployment.transactor import found
+from c4b.deployment.views import Point
 from c4b.errors import InvalidInput, JournalCorrupt, NoSafeAction, UnknownDecision
-from c4b.journal import journal
+from c4b.journal import journal, sql_backend
 from c4b.journal.entries import GENESIS, pack
-from support.shop_world import BASELINE, create, in_agreement, replayed, rivals, seen, sql, trade
+from c4b.journal.journal import Journal
+from support.shop_world import (
+    BASELINE,
+    create,
+    evidence_of,
+    in_agreement,
+    replayed,
+    rivals,
+    seen,
+    sql,
+    store_of,
+    trade,
+)
 
 # -- pages -------------------------------------------------------------------------------------
 
@@ -31,8 +40,8 @@ def ids(records: Any) -> list[str]:
     return [record.decision.id for record in records]
 
 
-def test_pages_from_the_newest_end(url: str) -> None:
-    with create(url) as dep:
+def test_pages_from_the_newest_end(any_url: str) -> None:
+    with create(any_url) as dep:
         assert dep.decisions(newest=True) == []
         trade(dep, 60)
         everything = dep.decisions()
@@ -74,10 +83,10 @@ def test_postgresql_reads_no_journal_from_end_to_end(postgres_url: str) -> None:
         for analyzed in (False, True):
             if analyzed:
                 sql(postgres_url, "ANALYZE c4b_journal")
-            with dep._session.store.reading() as transaction:
+            with store_of(dep).reading() as transaction:
                 for statement, index in (
-                    (journal._REQUESTED_MANY, "request_id"),
-                    (journal._ABOUT, "about"),
+                    (sql_backend._REQUESTED_MANY, "request_id"),
+                    (sql_backend._ABOUT, "about"),
                 ):
                     for size in (1, 50, 1000):
                         lists = {"seqs": list(range(size)), "requests": [str(n) for n in range(size)]}
@@ -99,13 +108,13 @@ def test_sqlite_reads_no_journal_from_end_to_end(sqlite_url: str) -> None:
     dialect = sqlite.dialect(paramstyle="named")  # type: ignore[no-untyped-call]  # SQLAlchemy's
     one: dict[str, Any] = {"row": 1, "place": 1, "request": "r", "first": 1, "last": 1, "count": 1}
     for statement, index in (
-        (journal._AT, "PRIMARY KEY (rowid=?)"),
-        (journal._AFTER, "PRIMARY KEY (rowid>? AND rowid<?)"),
-        (journal._BEFORE, "PRIMARY KEY (rowid>? AND rowid<?)"),
-        (journal._AMONG, "PRIMARY KEY (rowid=?)"),
-        (journal._REQUESTED, "c4b_journal_request (deployment=? AND request_id=?)"),
-        (journal._REQUESTED_MANY, "c4b_journal_request (deployment=? AND request_id=?)"),
-        (journal._ABOUT, "c4b_journal_about (deployment=? AND about=?)"),
+        (sql_backend._AT, "PRIMARY KEY (rowid=?)"),
+        (sql_backend._FORWARDS, "PRIMARY KEY (rowid>? AND rowid<?)"),
+        (sql_backend._BACKWARDS, "PRIMARY KEY (rowid>? AND rowid<?)"),
+        (sql_backend._AMONG, "PRIMARY KEY (rowid=?)"),
+        (sql_backend._REQUESTED, "c4b_journal_request (deployment=? AND request_id=?)"),
+        (sql_backend._REQUESTED_MANY, "c4b_journal_request (deployment=? AND request_id=?)"),
+        (sql_backend._ABOUT, "c4b_journal_about (deployment=? AND about=?)"),
     ):
         for size in (1, 50, 1000):
             numbers = list(range(size))
@@ -117,8 +126,8 @@ def test_sqlite_reads_no_journal_from_end_to_end(sqlite_url: str) -> None:
             assert not any(step.endswith("(deployment=?)") or "SCAN" in step for step in steps), steps
 
 
-def test_bad_pages(url: str) -> None:
-    with create(url) as dep:
+def test_bad_pages(any_url: str) -> None:
+    with create(any_url) as dep:
         trade(dep, 3)
         for wrong in ("other-1", "shop-01", "shop", True, 1.5):
             for argument in ("after", "before"):
@@ -155,14 +164,14 @@ def test_nothing_can_be_hidden_from_a_page(url: str, damage: str) -> None:
             dep.decisions(newest=True)
 
 
-# -- the course --------------------------------------------------------------------------------
+# -- the series --------------------------------------------------------------------------------
 
 
 def counted(dep: Deployment) -> list[tuple[float, ...]]:
     """(round, bank, fallbacks, pending, certificate, radius, estimate) of every decision, by entry."""
     rows, fallbacks, pending = [], 0, 0
-    with dep._session.store.reading() as transaction:
-        for entry in found(transaction, dep.name).tail(-1, GENESIS):
+    with dep._transactor.backend.reading(dep.name) as transaction:
+        for entry in Journal(transaction).tail(-1, GENESIS):
             pending -= entry.kind in ("observed", "forgotten")
             if entry.kind == "decided":
                 fields, arrays = entry.unpack()
@@ -190,10 +199,10 @@ def told(point: Point) -> tuple[float, ...]:
 
 @pytest.mark.parametrize("kept", [1024, 16])
 def test_the_series_is_what_the_journal_says(
-    url: str, kept: int, monkeypatch: pytest.MonkeyPatch
+    any_url: str, kept: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(course, "KEPT", kept)
-    with create(url, snapshot_every=20, reserve=0.05) as dep:
+    monkeypatch.setattr(downsampled_series, "KEPT", kept)
+    with create(any_url, snapshot_every=20, reserve=0.05) as dep:
         assert dep.series() == []
         for size in (1, 1, 14, 40, 57):
             trade(dep, size, seed=size)
@@ -208,7 +217,7 @@ def test_the_series_is_what_the_journal_says(
             assert [p.at for p in points] == sorted(p.at for p in points)
         assert 0 < points[-1].fallbacks < points[-1].round
         dep.forget(dep.decisions(newest=True, limit=1)[0].decision.id)
-        with Deployment.open(url, "shop") as fresh:
+        with Deployment.open(any_url, "shop") as fresh:
             assert fresh.series() == points
         assert in_agreement(dep)
         assert dep.audit().clean
@@ -219,7 +228,7 @@ def test_the_series_is_what_the_journal_says(
 def test_a_failed_batch_leaves_no_trace_in_the_series(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(course, "KEPT", 8)
+    monkeypatch.setattr(downsampled_series, "KEPT", 8)
     with create(sqlite_url, reserve=0.2, baseline_nonnegative=False) as dep:
         for _ in range(7):
             dep.decide([], 0.01 * BASELINE)
@@ -238,16 +247,16 @@ def test_without_a_gate_banks_are_none(sqlite_url: str) -> None:
         assert dep.audit().clean
 
 
-def test_a_snapshot_without_a_course(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_snapshot_without_a_series(any_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As the first versions wrote them: read all the same, and clean."""
     encode = snapshot.encode
-    with create(url, snapshot_every=10) as dep:
+    with create(any_url, snapshot_every=10) as dep:
         with monkeypatch.context() as early:
-            early.setattr(snapshot, "encode", lambda state: encode(state, course=False))
+            early.setattr(snapshot, "encode", lambda state: encode(state, with_series=False))
             trade(dep, 30)
         points = dep.series()
-    with Deployment.open(url, "shop", snapshot_every=10) as dep:
-        assert seen(dep).course is None
+    with Deployment.open(any_url, "shop", snapshot_every=10) as dep:
+        assert seen(dep).series is None
         trade(dep, 3, seed=2)
         assert dep.audit().clean
         later = dep.series()
@@ -255,21 +264,21 @@ def test_a_snapshot_without_a_course(url: str, monkeypatch: pytest.MonkeyPatch) 
         assert same_bits(seen(dep), replayed(dep))
         trade(dep, 80, seed=3)
         assert dep.audit().clean
-    with Deployment.open(url, "shop") as dep:
-        assert seen(dep).course is not None
+    with Deployment.open(any_url, "shop") as dep:
+        assert seen(dep).series is not None
         assert len(dep.series()) == 113
 
 
-def test_the_course_stays_small_and_even() -> None:
-    made = course.Course()
+def test_the_series_stays_small_and_even() -> None:
+    made = downsampled_series.DownsampledSeries()
     for n in range(1, 5001):
-        made.add(course.Row(n, 0, 0.0, 0, 0, 0.0, 0.0, 0.0))
+        made.add(downsampled_series.Row(n, 0, 0.0, 0, 0, 0.0, 0.0, 0.0))
         rows = made.rows(500)
         assert len(rows) == min(n, 500)
         assert (rows[0].round, rows[-1].round) == (1, n)
-    assert course.KEPT // 2 <= len(made.kept) <= course.KEPT
+    assert downsampled_series.KEPT // 2 <= len(made.kept) <= downsampled_series.KEPT
     assert len({b.round - a.round for a, b in zip(made.kept, made.kept[1:], strict=False)}) == 1
-    again = course.Course.restored(made.array(), made.stride)
+    again = downsampled_series.DownsampledSeries.restored(made.array(), made.stride)
     assert (again.kept, again.last, again.stride) == (made.kept, made.last, made.stride)
 
 
@@ -285,17 +294,17 @@ def test_shares_of_fallbacks() -> None:
 # -- pending -----------------------------------------------------------------------------------
 
 
-def test_pending_decisions_and_their_age(url: str) -> None:
+def test_pending_decisions_and_their_age(any_url: str) -> None:
     now = time.time()
-    with create(url) as dep:
+    with create(any_url) as dep:
         assert dep.pending() == []
         assert dep.state().oldest_pending_age is None
         made = []
         for n in range(5):
-            dep._session.clock = lambda n=n: now + 10 * n
+            dep._transactor.clock = lambda n=n: now + 10 * n
             made.append(dep.decide([], BASELINE, request_id=f"r{n}", context={"n": n}))
         dep.observe(made[1].id, 0.5)
-        dep._session.clock = lambda: now + 100
+        dep._transactor.clock = lambda: now + 100
         found = dep.pending()
         assert [p.id for p in found] == [made[n].id for n in (0, 2, 3, 4)]
         assert [p.age for p in found] == pytest.approx([100.0, 80.0, 70.0, 60.0], abs=0.1)
@@ -309,19 +318,19 @@ def test_pending_decisions_and_their_age(url: str) -> None:
         plain = found[0].to_dict()
         assert set(plain) == {"id", "at", "age", "request_id", "context", "action"}
         json.dumps(plain, allow_nan=False)
-        dep._session.clock = lambda: now - 100  # a clock that is wrong
+        dep._transactor.clock = lambda: now - 100  # a clock that is wrong
         assert dep.pending(limit=1)[0].age == 0.0
         dep.observe_many([(d.id, 0.5) for d in made])
         assert dep.pending() == []
         assert dep.state().pending == dep.state().waiting == 0
 
 
-def test_pending_on_arrival_and_after_reopening(url: str) -> None:
-    with create(url, absorb="on-arrival", snapshot_every=3) as dep:
+def test_pending_on_arrival_and_after_reopening(any_url: str) -> None:
+    with create(any_url, absorb="on-arrival", snapshot_every=3) as dep:
         made = [dep.decide([], BASELINE) for _ in range(6)]
         dep.observe(made[0].id, 0.5)
         dep.forget(made[3].id)
-        with Deployment.open(url, "shop") as other:
+        with Deployment.open(any_url, "shop") as other:
             assert [p.id for p in other.pending()] == [made[n].id for n in (1, 2, 4, 5)]
             assert other.state().oldest_pending == made[1].id
 
@@ -330,11 +339,11 @@ def test_pending_on_arrival_and_after_reopening(url: str) -> None:
 
 
 @pytest.mark.parametrize("policy", ["refresh", "separate", "reserve-c4b+"])
-def test_why_tells_the_whole_interval(url: str, policy: str) -> None:
-    with create(url, policy=policy) as dep:
+def test_why_tells_the_whole_interval(any_url: str, policy: str) -> None:
+    with create(any_url, policy=policy) as dep:
         trade(dep, 15)
         candidates = rivals(np.random.default_rng(5))
-        evidence = seen(dep).gate.evidence
+        evidence = evidence_of(dep)
         rows = candidates - 0.9 * BASELINE
         lower, upper = ([ask(row) for row in rows] for ask in (evidence.lower, evidence.upper))
         separate = [evidence.lower(x) - 0.9 * evidence.upper(BASELINE) for x in candidates]
@@ -361,15 +370,15 @@ def test_why_tells_the_whole_interval(url: str, policy: str) -> None:
         assert dep.audit().clean
 
 
-def test_a_journal_without_intervals(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_journal_without_intervals(any_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As the first versions wrote them: read, replayed and audited all the same."""
 
     def early(fields: Any, arrays: Any) -> bytes:
         return pack(fields, {k: a for k, a in arrays.items() if k not in ("estimate", "upper")})
 
-    with create(url, policy="reserve-c4b+") as dep:
+    with create(any_url, policy="reserve-c4b+") as dep:
         with monkeypatch.context() as patch:
-            patch.setattr(work, "pack", early)
+            patch.setattr(commands, "pack", early)
             trade(dep, 10)
         first = dep.decisions(limit=1)[0]
         assert first.contrasts is None

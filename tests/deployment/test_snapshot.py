@@ -11,7 +11,17 @@ from c4b import Deployment
 from c4b.deployment import snapshot
 from c4b.deployment.state import State, same_bits
 from c4b.journal.entries import Entry, canonical, pack
-from support.shop_world import BASELINE, create, in_agreement, replayed, rivals, seen, sql, trade
+from support.shop_world import (
+    BASELINE,
+    compiled,
+    create,
+    in_agreement,
+    replayed,
+    rivals,
+    seen,
+    sql,
+    trade,
+)
 
 
 @pytest.mark.parametrize("every", [1, 7, 50])
@@ -34,7 +44,7 @@ def test_a_state_survives_the_journey(sqlite_url: str) -> None:
         assert same_bits(snapshot.decode(snapshot.encode(state), dep.configuration), state)
         moved = replayed(dep)
         assert same_bits(moved, state)
-        moved.gate.evidence.flat[-1] += 1.0
+        compiled(moved).evidence.flat[-1] += 1.0
         assert not same_bits(moved, state)
 
 

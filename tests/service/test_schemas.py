@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from c4b import Deployment, LinearModel
+from c4b import Deployment, LinearModel, Round
 from c4b.deployment import PendingDecision, Point, Report, Status, export
 from c4b.errors import InvalidInput
 from c4b.policies.decision import CandidateReport, Decision
@@ -19,7 +19,7 @@ from c4b.service import responses, schemas
 MODEL = {"dim": 2, "noise": 0.1, "norm_bound": 1.0}
 NOT_IN_A_RESPONSE = {"details"}
 """An array over all candidates; ``schemas.Candidate`` has its numbers by name."""
-LEFT_OUT_IF_NONE = {"propensity"}
+LEFT_OUT_IF_NONE = {"propensity", "labels", "baseline_mean"}
 
 
 def names(schema: type[BaseModel]) -> set[str]:
@@ -35,6 +35,8 @@ def of_dataclass(value: type) -> set[str]:
     [
         (schemas.Decided, set(Decision._fields) - NOT_IN_A_RESPONSE),
         (schemas.Candidate, {*CandidateReport._fields, "features"}),
+        (schemas.Round, set(Round._fields) - {"request_id", "argument"}),
+        (schemas.NamedRound, set(Round._fields) - {"argument"}),
         (schemas.State, of_dataclass(Status) | {"health", "reasons"}),
         (schemas.Series, of_dataclass(Point)),
         (schemas.PendingDecision, of_dataclass(PendingDecision) - {"context_json"} | {"context"}),
@@ -64,6 +66,14 @@ def test_an_explanation_has_the_schemas_fields(dep: Deployment) -> None:
     assert {key for each in explained["candidates"] for key in each} == names(schemas.Candidate)
     sent = schemas.ExplainedDecision.model_validate(explained).model_dump(mode="json")
     assert {**sent, "at": explained["at"]} == explained
+
+
+def test_what_a_round_carries_comes_back(dep: Deployment) -> None:
+    body = {"candidates": [[1.0, 0.1]], "baseline": [1.0, 0.0], "labels": ["red"], "context": {"user": 1}}
+    decision = dep.decide(schemas.Round.model_validate(body).to_round("r-1"))
+    sent = schemas.ExplainedDecision.model_validate(dep.record(decision.id).to_dict()).model_dump()
+    assert (sent["labels"], sent["context"], sent["request_id"]) == (["red"], {"user": 1}, "r-1")
+    assert "baseline_mean" not in sent
 
 
 def test_a_row_says_what_the_explanation_says(dep: Deployment) -> None:

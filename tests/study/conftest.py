@@ -3,7 +3,7 @@
 import pytest
 
 from c4b.study.engine.run import run
-from c4b.study.report import artefacts
+from c4b.study.report.write_report import write_report
 from c4b.study.results.results import Results
 from c4b.study.spec import study_file as files
 
@@ -12,5 +12,5 @@ from c4b.study.spec import study_file as files
 def paper(tmp_path_factory: pytest.TempPathFactory) -> Results:
     study = files.load("paper").with_(episodes=64)
     found = run(study, tmp_path_factory.mktemp("paper"), command="c4b reproduce --episodes 64")
-    artefacts.write(found)
+    write_report(found)
     return found

@@ -3,7 +3,7 @@
 import importlib.util
 from pathlib import Path
 
-from c4b.study.results.statistics import binomial_upper
+from c4b.study.results.intervals import binomial_upper
 
 _SCRIPT = Path(__file__).parents[2] / "benchmarks" / "coverage.py"
 

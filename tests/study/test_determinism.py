@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 
 from c4b.study.engine.chunk import Chunk, simulate
-from c4b.study.engine.episode import METRICS
+from c4b.study.engine.episode_metrics import Metric
 from c4b.study.engine.run import run
-from c4b.study.results.results import ROW_GROUP, chunk_frame, write_results
+from c4b.study.results.parquet_files import ROW_GROUP, chunk_frame, write_results
 from c4b.study.spec import study_file as files
 from support.small_studies import small_study
 
@@ -64,9 +64,9 @@ def test_half_written_chunks_do_not_count(tmp_path: Path, expected: tuple[bytes,
 
     with pytest.raises(Enough):
         run(STUDY, tmp_path, jobs=1, chunk=2, progress=stop)
-    place = next((tmp_path / "chunks").glob("*/"))
-    next(place.glob("*.npz")).unlink()  # rows without sums
-    (place / "000000008-000000010.part").write_bytes(b"half")
+    chunks = next((tmp_path / "chunks").glob("*/"))
+    next(chunks.glob("*.npz")).unlink()  # rows without sums
+    (chunks / "000000008-000000010.part").write_bytes(b"half")
     run(STUDY, tmp_path, chunk=2)
     assert content(tmp_path) == expected
 
@@ -103,7 +103,7 @@ def test_methods_and_settings_share_their_draws() -> None:
         settings=tuple(s.__class__(**{**_fields(s), "reserve": 2.0}) for s in study.settings)
     )
     first, second = simulate(study, 0, 4).metrics, simulate(more, 0, 4).metrics
-    ratio = METRICS.index("reward_ratio")
+    ratio = Metric.REWARD_RATIO
     assert np.array_equal(first[..., ratio], second[..., ratio])
 
 
@@ -123,7 +123,7 @@ def _fields(setting: object) -> dict[str, object]:
 def test_row_groups_do_not_depend_on_chunks(tmp_path: Path) -> None:
     """More rows than one row group holds, cut in three ways."""
     study = small_study(("refresh",), episodes=ROW_GROUP)  # two settings: two row groups
-    metrics = np.random.default_rng(1).random((study.episodes, 2, 1, len(METRICS)))
+    metrics = np.random.default_rng(1).random((study.episodes, 2, 1, len(Metric)))
     files = []
     for size in (5_000, 30_000, study.episodes):
         paths = []

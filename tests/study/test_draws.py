@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from c4b.study.spec.plan import Setting
+from c4b.study.spec.setting import Setting
 from c4b.study.world import candidates, draws
 
 N = 200_000

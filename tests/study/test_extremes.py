@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from c4b.study.engine.episode_metrics import Metric
 from c4b.study.engine.run import run
-from c4b.study.report import artefacts
 from c4b.study.report.figures import MOST_LINES
-from c4b.study.spec.plan import Method, Setting, Study
+from c4b.study.report.write_report import write_report
+from c4b.study.spec.plan import Method, Study
+from c4b.study.spec.setting import Setting
 from support.small_studies import small_study
 
 
@@ -22,8 +24,8 @@ def test_one_of_everything(tmp_path: Path, history: str, generator: str) -> None
     )  # fmt: skip
     methods = tuple(Method(name, name) for name in ("refresh", "linucb"))
     found = run(Study("one", "one", methods, (setting,), (), 2, 0), tmp_path)
-    assert found.values(0, "linucb", "reward_ratio").tolist() == [1.0, 1.0]
-    assert artefacts.write(found).is_file()
+    assert found.values(0, "linucb", Metric.REWARD_RATIO).tolist() == [1.0, 1.0]
+    assert write_report(found).is_file()
 
 
 def test_more_settings_than_a_picture_holds(tmp_path: Path) -> None:
@@ -31,14 +33,14 @@ def test_more_settings_than_a_picture_holds(tmp_path: Path) -> None:
     count = MOST_LINES + 1
     settings = tuple(replace(base, sigma=0.1 + 0.001 * n) for n in range(count))
     study = Study("wide", "wide", (Method("linucb", "linucb"),), settings, ("sigma",), 2, 0)
-    page = artefacts.write(run(study, tmp_path)).read_text()
+    page = write_report(run(study, tmp_path)).read_text()
     assert page.count("<td>sigma=") == count
 
 
 def test_more_methods_than_line_styles(tmp_path: Path) -> None:
     methods = tuple(Method(f"method number {n}", "refresh") for n in range(11))
     study = small_study(("linucb",), episodes=2).with_(methods=methods)
-    page = artefacts.write(run(study, tmp_path)).read_text()
+    page = write_report(run(study, tmp_path)).read_text()
     assert "method number 10" in page
 
 
@@ -48,7 +50,7 @@ def test_settings_of_different_length(tmp_path: Path) -> None:
     study = Study("t", "t", (Method("refresh", "refresh"),), settings, ("rounds",), 3, 0)
     found = run(study, tmp_path)
     assert found.trajectories["round"].to_list() == [*range(1, 5), *range(1, 10)]
-    assert artefacts.write(found).is_file()
+    assert write_report(found).is_file()
     grown = run(study.with_(episodes=5), tmp_path)
     whole = run(study.with_(episodes=5), tmp_path / "whole")
     assert grown.trajectories.equals(whole.trajectories)

@@ -7,11 +7,12 @@ import matplotlib.lines
 import numpy as np
 import pytest
 
+from c4b.study.engine.episode_metrics import Metric
 from c4b.study.engine.run import run
 from c4b.study.report import figures
-from c4b.study.report.style import brief, styles
+from c4b.study.report.figure_style import short_name, styles
+from c4b.study.results.intervals import student
 from c4b.study.results.results import Results
-from c4b.study.results.statistics import student
 from c4b.study.spec import study_file as files
 from c4b.study.spec.plan import Method
 from support.small_studies import small_study
@@ -58,7 +59,7 @@ def test_reward_ratio_has_intervals_and_hides_no_mark(found: Results) -> None:
         assert mark is not None
         heights.append(np.asarray(mark.get_ydata()))
         for s, segment in enumerate(lines.get_segments()):
-            known = student(found.values(s, str(bar.get_label()), "reward_ratio"))
+            known = student(found.values(s, str(bar.get_label()), Metric.REWARD_RATIO))
             assert segment[:, 0] == pytest.approx([known.low, known.high])
     for s, row in enumerate(np.transpose(heights)):
         assert len(set(row)) == len(bars)
@@ -76,9 +77,9 @@ def test_the_legend_shows_line_and_marker(found: Results) -> None:
 
 
 def test_labels_are_short(paper: Results, found: Results) -> None:
-    assert brief(paper, 1) == r"diverse, $\rho$ 0.15, $\sigma$ 0.1, $R_0$ 0.5"
-    assert brief(paper, 1, without="reserve") == r"diverse, $\rho$ 0.15, $\sigma$ 0.1"
-    assert brief(found, 1) == "baseline"
+    assert short_name(paper, 1) == r"diverse, $\rho$ 0.15, $\sigma$ 0.1, $R_0$ 0.5"
+    assert short_name(paper, 1, without="reserve") == r"diverse, $\rho$ 0.15, $\sigma$ 0.1"
+    assert short_name(found, 1) == "baseline"
     settings = tuple(replace(s, source="$a$.csv", generator="file") for s in found.study.settings)
     study = found.study.with_(settings=(found.study.settings[0], settings[1]), swept=("source", "rho"))
-    assert brief(replace(found, study=study), 1) == r"source \$a\$.csv"  # rho is one and the same
+    assert short_name(replace(found, study=study), 1) == r"source \$a\$.csv"  # rho is one and the same

@@ -6,8 +6,9 @@ import pytest
 import c4b
 from c4b.errors import InvalidInput
 from c4b.study.engine.chunk import simulate
-from c4b.study.engine.episode import METRICS
-from c4b.study.spec.plan import Method, Setting, Study
+from c4b.study.engine.episode_metrics import Metric
+from c4b.study.spec.plan import Method, Study
+from c4b.study.spec.setting import Setting
 from support.oracle_comparison import ALL_CONFIDENCES, ALL_GATED
 
 
@@ -38,15 +39,15 @@ def test_a_baseline_of_another_scale() -> None:
 
 
 @pytest.mark.parametrize(
-    "told",
+    "fields",
     [
         {"history": "diverse"},
         {"generator": "gaussian"},
         {"baseline": (1.0, 0.1, 0.0, 0.0, 0.0)},
     ],
 )
-def test_nothing_is_claimed_where_the_argument_does_not_hold(told: dict[str, object]) -> None:
-    assert Setting(**{"history": "baseline", "rho": 0.8, **told}).forced_rounds == 0
+def test_nothing_is_claimed_where_the_argument_does_not_hold(fields: dict[str, object]) -> None:
+    assert Setting(**{"history": "baseline", "rho": 0.8, **fields}).forced_rounds == 0
 
 
 @pytest.mark.parametrize("reserve", [0.0, 0.3])
@@ -69,7 +70,7 @@ def test_no_gate_plays_a_candidate_before(rho: float, reserve: float) -> None:
     paths = 0
     for episode in range(12):
         found = simulate(study, episode, episode + 1)
-        covered = found.metrics[0, ..., METRICS.index("covered")] == 1.0
+        covered = found.metrics[0, ..., Metric.COVERED] == 1.0
         paths += int(covered.sum())
         if forced:
             assert np.all(found.fallback_sum[covered][:, forced - 1] == forced)

@@ -4,7 +4,9 @@ import math
 
 import numpy as np
 
-from c4b.study.results import published, safety
+from c4b.study.engine.episode_metrics import Metric
+from c4b.study.results import published_numbers as published
+from c4b.study.results import safety_summary as safety
 from c4b.study.results.results import Results
 from support.oracle_comparison import GATED
 
@@ -40,8 +42,8 @@ def test_the_ledger_methods_never_certify_more_than_the_truth(paper: Results) ->
     """Theorem 1 on covered paths: D_t >= B_t >= 0, to rounding, and a bank that is never negative."""
     for s in range(36):
         for name in ("separate", "contrast", "refresh"):
-            assert paper.values(s, name, "min_slack").min() >= -1e-12
-            assert paper.values(s, name, "final_bank").min() >= 0.0
+            assert paper.values(s, name, Metric.MIN_SLACK).min() >= -1e-12
+            assert paper.values(s, name, Metric.FINAL_BANK).min() >= 0.0
 
 
 def test_without_a_gate_the_guarantee_is_broken(paper: Results) -> None:
@@ -50,8 +52,8 @@ def test_without_a_gate_the_guarantee_is_broken(paper: Results) -> None:
     assert row.violations > 0
     assert not row.gated
     assert row.min_slack is None
-    setting = published.central(paper, "baseline")
-    assert math.isnan(paper.values(setting, "linucb", "rmin_joint")[0])
+    setting = published.central_setting(paper, "baseline")
+    assert math.isnan(paper.values(setting, "linucb", Metric.RMIN_JOINT)[0])
 
 
 def test_proposition_2_holds_in_every_episode(paper: Results) -> None:
@@ -66,7 +68,9 @@ def test_a_larger_reserve_never_lowers_the_reward_of_a_frozen_bank(paper: Result
     """Means over shared draws; strict in the settings where the gate binds."""
     means = {
         reserve: paper.values(
-            paper.find(history="baseline", rho=0.4, sigma=0.3, reserve=reserve), "refresh", "reward_ratio"
+            paper.find(history="baseline", rho=0.4, sigma=0.3, reserve=reserve),
+            "refresh",
+            Metric.REWARD_RATIO,
         ).mean()
         for reserve in (0.0, 0.5, 2.0)
     }

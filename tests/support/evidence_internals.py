@@ -8,5 +8,5 @@ from c4b.evidence import ellipsoids as statistics
 
 def inside(evidence: c4b.Evidence) -> SimpleNamespace:
     """inverse (G, d, d), estimate (G, d), radius, ridges (G,), gram (d, d), moment (d,), tally (3,)."""
-    *parts, _terms = statistics.views(evidence.flat)
-    return SimpleNamespace(**{name: view for part in parts for name, view in part._asdict().items()})
+    region, data, _terms = statistics.views(evidence.flat)
+    return SimpleNamespace(**region._asdict(), **data._asdict())

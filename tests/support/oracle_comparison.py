@@ -46,6 +46,7 @@ class Duel:
             self.name, m, self.alpha, self.reserve, self.baseline_nonnegative, self.absorb
         )
         m = m.resolved(self.policy.composition.confidence)
+        assert m.confidence is not None
         oracle_set = OracleSet(
             m.dim, m.noise, m.norm_bound, m.ridges[0], m.delta, m.confidence, m.ridges.tolist()
         )

@@ -139,7 +139,10 @@ class OracleSet:
         if self._stack is None:
             used = self.ridges[1:] if self.confidence == "unbiased" else self.ridges
             ellipsoids = [self.ellipsoid(a) for a in used]
-            self._stack = [(np.linalg.inv(V), centre, square) for V, centre, square in ellipsoids]
+            self._stack = [
+                (np.asarray(np.linalg.inv(V), dtype=np.float64), centre, square)
+                for V, centre, square in ellipsoids
+            ]
         return self._stack
 
     def _grid_lower(self, v: Array) -> float:

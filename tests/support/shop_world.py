@@ -13,8 +13,13 @@ from sqlalchemy import create_engine, text
 
 from c4b import Deployment, LinearModel
 from c4b.deployment.state import State, same_bits
-from c4b.deployment.transactor import found
+from c4b.evidence import Evidence
 from c4b.journal.entries import GENESIS
+from c4b.journal.journal import Journal
+from c4b.journal.memory_backend import MemoryBackend
+from c4b.journal.sql_backend import SqlBackend
+from c4b.journal.sql_store import Store
+from c4b.policies.compiled_gate import CompiledGate
 
 Array = NDArray[np.float64]
 
@@ -52,22 +57,48 @@ def trade(dep: Deployment, rounds: int, seed: int = 0, ids: str = "") -> None:
 def replayed(dep: Deployment) -> State:
     """The state from the first entry on, without any snapshot."""
     state = State(dep.configuration)
-    with dep._session.store.reading() as transaction:
-        state.replay(found(transaction, dep.name).tail(-1, GENESIS))
+    with dep._transactor.backend.reading(dep.name) as transaction:
+        state.replay(Journal(transaction).tail(-1, GENESIS))
     return state
 
 
 def seen(dep: Deployment) -> State:
     """The state that this object holds, brought up to date."""
     dep.state()
-    state = dep._session._state
+    state = dep._transactor._state
     assert state is not None
     return state
 
 
+def compiled(state: State) -> CompiledGate:
+    """The gate of a state whose policy is of the compiled family."""
+    assert isinstance(state.gate, CompiledGate)
+    return state.gate
+
+
+def evidence_of(dep: Deployment) -> Evidence:
+    """The confidence set that this object holds, brought up to date."""
+    return compiled(seen(dep)).evidence
+
+
+def url_of(dep: Deployment) -> str:
+    """The URL that the object was opened with."""
+    backend = dep._transactor.backend
+    if isinstance(backend, MemoryBackend):
+        return backend.url
+    return store_of(dep).url.render_as_string(hide_password=False)
+
+
+def store_of(dep: Deployment) -> Store:
+    """The SQL store of a deployment that is in one."""
+    backend = dep._transactor.backend
+    assert isinstance(backend, SqlBackend)
+    return backend.store
+
+
 def in_agreement(dep: Deployment) -> bool:
     """This object's state, that of a fresh opening and full replay: the same bits."""
-    with Deployment.open(dep._session.store.url.render_as_string(False), dep.name) as other:
+    with Deployment.open(url_of(dep), dep.name) as other:
         full = replayed(dep)
         return same_bits(seen(dep), full) and same_bits(seen(other), full)
 

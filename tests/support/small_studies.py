@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from c4b.cli.main import main
-from c4b.study.spec.plan import Method, Setting, Study
+from c4b.study.spec.plan import Method, Study
+from c4b.study.spec.setting import Setting
 from support.oracle_comparison import METHODS
 
 C4B = [sys.executable, "-c", "from c4b.cli.main import main; main()"]

@@ -14,7 +14,7 @@ from c4b.deployment import Deployment, export
 from c4b.errors import InvalidInput
 from c4b.evidence.model import CONFIDENCES, LinearModel
 from c4b.journal import sql_migration
-from c4b.policies import DEFAULT_POLICY
+from c4b.policies import DEFAULT_POLICY, Round
 
 app = typer.Typer(no_args_is_help=True, help="Create, drive, audit and export durable deployments.")
 
@@ -38,8 +38,8 @@ def _parsed(text: str) -> dict[str, Any]:
     return request
 
 
-def _values(text: str, required: tuple[str, ...], optional: tuple[str, ...]) -> list[Any]:
-    """Return the values of a request in the order of the keys. Missing and unknown keys are errors."""
+def _with_keys(text: str, required: tuple[str, ...], optional: tuple[str, ...]) -> dict[str, Any]:
+    """Parse a request in which missing and unknown keys are errors."""
     request = _parsed(text)
     for key in required:
         if key not in request:
@@ -47,7 +47,7 @@ def _values(text: str, required: tuple[str, ...], optional: tuple[str, ...]) -> 
     for key in request:
         if key not in required + optional:
             raise InvalidInput("request", request, f"{key!r} is none of {', '.join(required + optional)}")
-    return [request.get(key) for key in required + optional]
+    return request
 
 
 @app.command()
@@ -125,18 +125,22 @@ def status(url: Url, name: Name) -> None:
 @app.command()
 def learn(url: Url, name: Name, request: Request) -> None:
     """Give history: {"features": [[...]], "rewards": [...], "request_id": "..."}."""
-    values = _values(request, ("features", "rewards"), ("request_id",))
+    history = _with_keys(request, ("features", "rewards"), ("request_id",))
     with Deployment.open(url, name) as dep:
-        dep.learn(*values)
+        dep.learn(**history)
         _print_json(dep.state().to_dict())
 
 
 @app.command()
 def decide(url: Url, name: Name, request: Request) -> None:
-    """Decide: {"candidates": [[...]], "baseline": [...], "request_id": "...", "context": ...}."""
-    values = _values(request, ("candidates", "baseline"), ("request_id", "context"))
+    """Decide: {"candidates": [[...]], "baseline": [...], "request_id": "...", "context": ...}.
+
+    Further keys: "labels", names of the candidates; "baseline_mean", for policies that need it.
+    """
+    optional = ("request_id", "context", "labels", "baseline_mean")
+    round_ = Round(**_with_keys(request, ("candidates", "baseline"), optional))
     with Deployment.open(url, name) as dep:
-        _print_json(dep.explain(dep.decide(*values).id).to_dict())
+        _print_json(dep.explain(dep.decide(round_).id).to_dict())
 
 
 @app.command()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import shlex
 import sys
-from importlib import resources
 from pathlib import Path
 from typing import Annotated
 
@@ -14,12 +13,14 @@ import typer
 from c4b.cli.output import episodes_progress, print_line, print_paragraph, print_table
 from c4b.errors import InvalidInput
 from c4b.study.engine import run
-from c4b.study.report import artefacts
-from c4b.study.report import page as report
-from c4b.study.results import compare, price, results
-from c4b.study.results import results_folder as store
-from c4b.study.results.published import is_papers_study
-from c4b.study.results.statistics import Estimate, student
+from c4b.study.engine.episode_metrics import Metric
+from c4b.study.report.html_page import central_rows, verdict
+from c4b.study.report.write_report import write_report
+from c4b.study.results import price_of_safety, results
+from c4b.study.results.compare_results import describe_comparison, differences
+from c4b.study.results.intervals import Estimate, student
+from c4b.study.results.published_numbers import is_papers_study
+from c4b.study.results.results_folder import is_complete, unusable_rows
 from c4b.study.spec import study_file as files
 from c4b.study.spec.plan import Study
 
@@ -49,7 +50,7 @@ def reproduce(
     Writes results.parquet, trajectories.parquet, tables/, figures/, comparison.json and report.html.
     """
     measured = _run(files.load("paper"), out, episodes, seed, jobs, cluster)
-    heading, rows = report.central_rows(measured)
+    heading, rows = central_rows(measured)
     print_table(
         "Measured (published) at rho 0.15, sigma 0.3, no reserve",
         heading,
@@ -81,7 +82,7 @@ def init(
     """Write a commented example of a study file."""
     if path.exists():
         raise InvalidInput("path", str(path), "exists already; choose another name")
-    path.write_text((resources.files("c4b.study") / "example.toml").read_text())
+    path.write_text(files.example())
     print_line(f"Wrote {path}. Edit it, then: c4b study run {shlex.quote(str(path))}")
 
 
@@ -91,7 +92,7 @@ def rebuild(
 ) -> None:
     """Rebuild tables, figures and page from saved results; nothing is simulated."""
     measured = results.read(folder)
-    artefacts.write(measured)
+    write_report(measured)
     _print_verdict(measured)
 
 
@@ -104,11 +105,11 @@ def compare_folders(
     one, other = results.read(first), results.read(second)
     rows = [
         [d.setting, d.method, _interval(d.reward_ratio, 4), _interval(d.fallback, 1)]
-        for d in compare.differences(one, other)
+        for d in differences(one, other)
     ]
     heading = ["setting", "method", "reward ratio", "fallback (percentage points)"]
     print_table(f"{first} - {second}: difference [95 % interval]", heading, rows, left=2)
-    for line in compare.about(one, other):
+    for line in describe_comparison(one, other):
         print_paragraph(line)
 
 
@@ -128,11 +129,14 @@ def _run(
     run.threads(jobs)  # checks the number, also where nothing is left to simulate
     changes = {"episodes": episodes, "seed": seed}
     study = study.with_(**{key: value for key, value in changes.items() if value is not None})
-    if store.is_complete(study, out):
+    if is_complete(study, out):
         unused = "" if cluster is None else f" (so {cluster} was not asked)"
         print_line(f"{out} holds this study already; nothing to simulate{unused}.")
         measured = results.read(out)
     else:
+        notice = unusable_rows(study, out)
+        if notice is not None:
+            print_line(notice)
         command = shlex.join(["c4b", *sys.argv[1:]])
         logging.getLogger("distributed").setLevel(
             logging.CRITICAL
@@ -146,7 +150,7 @@ def _run(
         except KeyboardInterrupt as interrupt:
             typer.echo("c4b: interrupted; the same command goes on from here", err=True)
             raise typer.Exit(130) from interrupt
-    artefacts.write(measured)
+    write_report(measured)
     return measured
 
 
@@ -156,8 +160,8 @@ def _print_overview(measured: results.Results) -> None:
     for s in range(len(measured.study.settings)):
         cells = [measured.describe(s)]
         for label in labels:
-            ratio = student(measured.values(s, label, "reward_ratio")).mean
-            share = 100.0 * student(measured.values(s, label, "fallback")).mean
+            ratio = student(measured.values(s, label, Metric.REWARD_RATIO)).mean
+            share = 100.0 * student(measured.values(s, label, Metric.FALLBACK)).mean
             cells.append(f"{ratio:.4f} / {share:.1f}")
         rows.append(cells)
     print_table("Mean reward ratio / fallback %", ["setting", *labels], rows)
@@ -165,24 +169,24 @@ def _print_overview(measured: results.Results) -> None:
 
 def _print_price(measured: results.Results) -> None:
     """Print the last gated method setting by setting, then one line for each method."""
-    tallies = price.tallies(measured)
+    tallies = price_of_safety.tallies(measured)
     label = tallies[-1].method
-    heading, rows = price.told(measured, (label,))
+    heading, rows = price_of_safety.compact_table(measured, (label,))
     shown = [[row[0], *row[2:]] for row in rows]
     print_table(
         f"{label} beside its yardsticks: mean ± half a 95 % interval, paired",
         [heading[0], *heading[2:]],
         shown,
     )
-    print_paragraph(price.legend(measured))
+    print_paragraph(price_of_safety.legend(measured))
     for tally in tallies:
-        print_paragraph(price.line(tally))
+        print_paragraph(price_of_safety.sentence(tally))
 
 
 def _print_verdict(measured: results.Results) -> None:
-    if price.is_priced(measured):
+    if price_of_safety.is_priced(measured):
         _print_price(measured)
-    good, line = report.verdict(measured)
+    good, line = verdict(measured)
     print_line(f"Report: {measured.folder / 'report.html'}")
     print_paragraph(line, style="bold green" if good else "bold red")
     if is_papers_study(measured) and not good:

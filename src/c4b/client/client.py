@@ -16,6 +16,8 @@ import numpy as np
 from c4b import errors
 from c4b.client.retrying_http import RetryingHttp
 from c4b.evidence.model import LinearModel
+from c4b.policies import Round
+from c4b.policies.policy import as_rounds
 from c4b.service import schemas
 
 
@@ -70,34 +72,42 @@ class Client:
         self,
         name: str,
         candidates: object,
-        baseline: object,
+        baseline: object = None,
         request_id: str | None = None,
         context: object = None,
     ) -> schemas.Decided:
-        """Choose among ``candidates`` (K, d) against ``baseline`` (d,); durable and charged on return."""
-        body = {"candidates": _as_lists(candidates), "baseline": _as_lists(baseline), "context": context}
+        """Choose among ``candidates`` (K, d) against ``baseline`` (d,); durable and charged on return.
+
+        Or give a :class:`c4b.Round`, which may carry more.
+        """
+        round_ = candidates
+        if not isinstance(round_, Round):
+            round_ = Round(candidates, baseline, request_id=request_id, context=context)
         return self._http.call(
             schemas.Decided,
             "POST",
             _path(name, "decisions"),
-            json=body,
-            headers=_idempotency_key(request_id),
+            json=_round_body(round_),
+            headers=_idempotency_key(round_.request_id),
         )
 
     def decide_many(
         self,
         name: str,
-        rounds: Iterable[tuple[object, object]],
+        rounds: Iterable[Round | tuple[object, object]],
         request_ids: Sequence[str] | None = None,
         contexts: Sequence[object] | None = None,
     ) -> list[schemas.Decided]:
-        """Decide several rounds, pairs (candidates, baseline), in one commit."""
-        pairs = list(rounds)
-        ids = request_ids or [uuid.uuid4().hex for _ in pairs]
-        contexts = contexts or [None] * len(pairs)
+        """Decide several rounds, ``Round`` or pairs (candidates, baseline), in one commit."""
+        given = as_rounds(rounds)
+        if request_ids:
+            pairs = zip(given, request_ids, strict=True)
+            given = [round_._replace(request_id=id_) for round_, id_ in pairs]
+        if contexts:
+            given = [r._replace(context=context) for r, context in zip(given, contexts, strict=True)]
         body = [
-            {"candidates": _as_lists(x), "baseline": _as_lists(b), "request_id": id_, "context": context}
-            for (x, b), id_, context in zip(pairs, ids, contexts, strict=True)
+            {**_round_body(round_), "request_id": round_.request_id or uuid.uuid4().hex}
+            for round_ in given
         ]
         path = _path(name, "decisions", "batch")
         return self._http.call(schemas.Decisions, "POST", path, json={"rounds": body}).decisions
@@ -193,6 +203,20 @@ def _quoted(part: str) -> str:
 
 def _idempotency_key(request_id: str | None) -> dict[str, str]:
     return {"Idempotency-Key": uuid.uuid4().hex if request_id is None else request_id}
+
+
+def _round_body(round_: Round) -> dict[str, Any]:
+    """The request body of a round, without its request id."""
+    optional = {
+        "baseline_mean": round_.baseline_mean,
+        "labels": round_.labels,
+        "context": round_.context,
+    }
+    return {
+        "candidates": _as_lists(round_.candidates),
+        "baseline": _as_lists(round_.baseline),
+        **{key: value for key, value in optional.items() if value is not None},
+    }
 
 
 def _as_lists(values: object) -> Any:

@@ -1,13 +1,26 @@
-"""What one transaction does: change the state, write the entries that say so."""
+"""What one transaction does: change the state, and make the entries that say so.
+
+``Commands`` calls ``State`` and reads the journal. It does not know how transactions begin or end:
+``Transactor`` appends what is in ``entries``, or takes the change back.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from c4b._validate import Array
+from c4b.deployment.decision_entry import (
+    BankNumbers,
+    contents,
+    decision_id,
+    entry_number,
+    recorded_decision,
+    recorded_round,
+    same_round,
+)
 from c4b.deployment.state import Mark, State
 from c4b.errors import (
     C4BError,
@@ -21,44 +34,39 @@ from c4b.errors import (
 from c4b.journal import entries as kinds
 from c4b.journal.entries import Entry, pack
 from c4b.journal.journal import Journal
-from c4b.policies.decision import Decision, DecisionNumbers
+from c4b.policies.decision import Decision
 from c4b.policies.round import Round
 
 CALLER, TIMEOUT = "caller", "timeout"
 EXPIRED_AT_ONCE = 1000
-"""Outcome windows closed in one transaction."""
+"""Outcomes closed in one transaction for being overdue."""
 NEGATIVE_BANK = "the bank is negative: what was executed instead is not covered by it"
 
 
-class Request(NamedTuple):
-    """One checked call of ``decide``."""
-
-    candidates: Array  # (K, d)
-    baseline: Array  # (d,)
-    request_id: str | None
-    context: str | None
-    place: str  # of the arguments, for messages
-
-
-class Unread(C4BError):
+class JournalNeeded(C4BError):
     """The answer is in the journal, which was not opened."""
 
 
-class Work:
-    """One transaction's work on a state that is up to date. A failed call has changed nothing."""
+class Commands:
+    """The commands of one transaction on a state that is up to date.
+
+    A command that raises has changed nothing, unless ``changed`` says otherwise.
+    """
 
     def __init__(self, state: State, journal: Journal | None, now: int) -> None:
-        """Without a journal, what has to be looked up there raises ``Unread``, nothing being changed."""
+        """Without a journal, a command that must look something up raises ``JournalNeeded``."""
         self.state = state
-        self._journal = journal
         self.at = max(now, state.at)
         self.entries: list[Entry] = []
+        self.changed = False
+        """Whether the state was changed so that ``take_back`` cannot restore it."""
+        self._journal = journal
         self._mark: Mark | None = None
 
     @property
     def journal(self) -> Journal:
         if self._journal is None:
-            raise Unread
+            raise JournalNeeded
         return self._journal
 
     def _append(
@@ -76,13 +84,14 @@ class Work:
         self.entries.append(entry)
         return entry
 
-    def _set_now(self) -> dict[str, Any]:
+    def _knowledge(self) -> dict[str, Any]:
         return {"set": self.state.fingerprint(), "observations": self.state.observations}
 
     # -- history and decisions -----------------------------------------------------------------
 
     def learn(self, features: Array, rewards: Array, request_id: str | None) -> None:
-        if request_id is not None and (earlier := self.journal.requested(request_id)) is not None:
+        """History (n, d) with rewards (n,), before the first decision."""
+        if request_id is not None and (earlier := self.journal.requested([request_id]).get(request_id)):
             arrays = earlier.unpack()[1]
             if earlier.kind != kinds.LEARNED or not (
                 np.array_equal(arrays["features"], features)
@@ -97,156 +106,152 @@ class Work:
             )
         if not len(rewards):
             return
+        self.changed = True
         self.state.learn(features, rewards)
         arrays = {"features": features, "rewards": rewards}
-        self._append(kinds.LEARNED, self._set_now(), arrays, request_id=request_id)
-        self._watch()
+        self._append(kinds.LEARNED, self._knowledge(), arrays, request_id=request_id)
+        self._record_model_alarm()
 
-    def decide(self, requests: Sequence[Request], look: bool = True) -> list[Decision]:
-        """All or none; a request id that the journal knows gets the decision it got then.
+    def decide(self, rounds: Sequence[Round], look_up: bool = True) -> list[Decision]:
+        """Decide all checked rounds or none; a request id that the journal knows gets its decision again.
 
-        Not to ``look`` saves a journey to the server; the append then fails with ``KnownRequest`` if
-        the journal knows an id after all.
+        Without ``look_up`` the journal is not asked for request ids. The append then fails with
+        ``KnownRequest`` if the journal knows one.
         """
-        asked = [r.request_id for r in requests if r.request_id is not None] if look else []
-        known = self.journal.requested_many(asked) if asked else {}
+        ids = [r.request_id for r in rounds if r.request_id is not None] if look_up else []
+        known = self.journal.requested(ids) if ids else {}
         self._mark = self.state.mark()
-        set_now = self._set_now()  # decisions do not change it
+        knowledge = self._knowledge()  # decisions do not change it
         try:
             decisions = []
-            for request in requests:
-                earlier = None if request.request_id is None else known.get(request.request_id)
+            for round_ in rounds:
+                earlier = None if round_.request_id is None else known.get(round_.request_id)
                 if earlier is not None:
-                    decisions.append(self._repeated(request, earlier))
+                    decisions.append(self._repeated(round_, earlier))
                     continue
-                decision, entry = self._decide(request, set_now)
+                decision, entry = self._decide(round_, knowledge)
                 decisions.append(decision)
-                if request.request_id is not None:
-                    known[request.request_id] = entry
+                if round_.request_id is not None:
+                    known[round_.request_id] = entry
         except C4BError:
             self.take_back()
             raise
         return decisions
 
     def take_back(self) -> bool:
-        """Undo ``decide``; False if this was something else."""
+        """Undo ``decide``; False if another command was run, which cannot be undone."""
         if self._mark is None:
             return False
         self.state.undo(self._mark)
         self.entries.clear()
         return True
 
-    def _decide(self, request: Request, set_now: dict[str, Any]) -> tuple[Decision, Entry]:
-        state = self.state
-        round_ = Round(request.candidates, request.baseline, argument=request.place)
+    def _decide(self, round_: Round, knowledge: dict[str, Any]) -> tuple[Decision, Entry]:
+        state, seq = self.state, self.state.seq + 1
         explanation = state.gate.explanation(round_)
-        made = state.run.decide(round_, decision_id(state, state.seq + 1))
-        fallback = made.action is None
-        state.enter(state.seq + 1, self.at, fallback, made.bank, made.certificate, made.radius)
-        fields = {"action": made.action, "context": request.context, "alarm": made.alarm, **set_now}
-        if made.propensity is not None:
-            fields["propensity"] = made.propensity
-        arrays = {
-            "candidates": request.candidates,
-            "baseline": request.baseline,
-            "details": made.details,
-            "numbers": np.array(made.numbers),
-            **explanation,
-        }
-        entry = self._append(kinds.DECIDED, fields, arrays, request_id=request.request_id)
-        return made, entry
+        made = state.run.decide(round_, decision_id(state.configuration.name, seq))
+        state.enter(seq, self.at, made.action is None, made.numbers)
+        fields, arrays = contents(round_, made, knowledge, explanation)
+        return made, self._append(kinds.DECIDED, fields, arrays, request_id=round_.request_id)
 
-    def _repeated(self, request: Request, earlier: Entry) -> Decision:
+    def _repeated(self, round_: Round, earlier: Entry) -> Decision:
         if earlier.kind == kinds.DECIDED:
             fields, arrays = earlier.unpack()
-            if np.array_equal(arrays["candidates"], request.candidates) and np.array_equal(
-                arrays["baseline"], request.baseline
-            ):
-                return decision(self.state, earlier, fields, arrays)
-        raise _other_request(f"{request.place}request_id", request.request_id, earlier)
+            if same_round(round_, recorded_round(fields, arrays)):
+                configuration = self.state.configuration
+                id_ = decision_id(configuration.name, earlier.seq)
+                return recorded_decision(id_, configuration.spec.name, fields, arrays)
+        raise _other_request(f"{round_.argument}request_id", round_.request_id, earlier)
 
     # -- outcomes ------------------------------------------------------------------------------
 
     def observe(self, outcomes: Sequence[tuple[str, str, float]]) -> None:
-        """Triples (place in the call, id, reward); all are taken or none."""
+        """Triples (prefix of the argument's name, id, reward); all are taken or none."""
         news: dict[int, float] = {}
-        for place, told, reward in outcomes:
-            seq = self.number(told, f"{place}decision_id")
+        for argument, id_, reward in outcomes:
+            seq = self._number(id_, f"{argument}decision_id")
             if news.get(seq, reward) != reward:
-                remedy = f"the same batch also reports {news[seq]!r} for {told}"
-                raise ContradictoryOutcome(f"{place}reward", reward, remedy)
-            if self._is_news(seq, place, told, reward):
+                remedy = f"the same batch also reports {news[seq]!r} for {id_}"
+                raise ContradictoryOutcome(f"{argument}reward", reward, remedy)
+            if self._is_news(seq, argument, id_, reward):
                 news[seq] = reward
         for seq, reward in news.items():
             self._observed(seq, reward, CALLER)
 
     def _observed(self, seq: int, reward: float, by: str) -> None:
+        self.changed = True
         self.state.absorb(seq, reward)
-        self._append(kinds.OBSERVED, {"by": by, **self._set_now()}, {"numbers": np.array([reward])}, seq)
-        self._watch()
+        fields = {"by": by, **self._knowledge()}
+        self._append(kinds.OBSERVED, fields, {"numbers": np.array([reward])}, seq)
+        self._record_model_alarm()
 
-    def _is_news(self, seq: int, place: str, told: str, reward: float) -> bool:
+    def _is_news(self, seq: int, argument: str, id_: str, reward: float) -> bool:
         """False for a harmless repetition; raises for anything that contradicts the past."""
         pending = self.state.pending(seq)
         if pending is not None and not pending.known:
             return True
-        entry = self.outcome(seq)
+        entry = self._outcome(seq)
         fields, arrays = entry.unpack()
         if entry.kind == kinds.FORGOTTEN:
             remedy = "was declared lost; its reward can no longer be used"
-            raise OutcomeClosed(f"{place}decision_id", told, remedy)
+            raise OutcomeClosed(f"{argument}decision_id", id_, remedy)
         previous = float(arrays["numbers"][0])
         if previous == reward:
             return False
         if fields["by"] == TIMEOUT:
             remedy = f"its window had closed and the declared default {previous!r} was recorded"
-            raise OutcomeClosed(f"{place}decision_id", told, remedy)
-        remedy = f"decision {told} has reward {previous!r} already"
-        raise ContradictoryOutcome(f"{place}reward", reward, remedy)
+            raise OutcomeClosed(f"{argument}decision_id", id_, remedy)
+        remedy = f"decision {id_} has reward {previous!r} already"
+        raise ContradictoryOutcome(f"{argument}reward", reward, remedy)
 
-    def outcome(self, seq: int) -> Entry:
+    def _outcome(self, seq: int) -> Entry:
         """The entry that closed a decision's outcome."""
         for entry in self.journal.about([seq]):
             if entry.kind in (kinds.OBSERVED, kinds.FORGOTTEN):
                 return entry
         raise JournalCorrupt(f"the outcome of entry {seq} is missing; restore it from a backup")
 
-    def forget(self, told: str) -> None:
-        seq = self.number(told, "decision_id")
+    def forget(self, id_: str) -> None:
+        """Declare an outcome lost; repeating it is harmless."""
+        seq = self._number(id_, "decision_id")
         pending = self.state.pending(seq)
         if pending is None or pending.known:
-            if self.outcome(seq).kind == kinds.FORGOTTEN:
+            if self._outcome(seq).kind == kinds.FORGOTTEN:
                 return
-            raise ContradictoryOutcome("decision_id", told, "has an outcome already")
+            raise ContradictoryOutcome("decision_id", id_, "has an outcome already")
         self._forgotten(seq, CALLER)
 
     def _forgotten(self, seq: int, by: str) -> None:
+        self.changed = True
         self.state.absorb(seq, None)
-        self._append(kinds.FORGOTTEN, {"by": by, **self._set_now()}, {}, seq)
-        self._watch()
+        self._append(kinds.FORGOTTEN, {"by": by, **self._knowledge()}, {}, seq)
+        self._record_model_alarm()
 
-    def executed(self, told: str, features: Array | None) -> None:
-        seq = self.number(told, "decision_id")
+    def executed(self, id_: str, features: Array | None) -> None:
+        """Charge what was executed instead; None for the baseline."""
+        seq = self._number(id_, "decision_id")
         pending = self.state.pending(seq)
         if pending is None or pending.known:
             remedy = "has its outcome already; report executed() before it"
-            raise OutcomeClosed("decision_id", told, remedy)
+            raise OutcomeClosed("decision_id", id_, remedy)
         features = self.state.run.named(self.state.open[seq].round, features)
         wanted = pending.baseline if features is None else features
         if pending.is_baseline == (features is None) and np.array_equal(pending.executed, wanted):
             return
-        fields = {"baseline": features is None, **self._set_now()}
+        fields = {"baseline": features is None, **self._knowledge()}
         before = self.state.bank
+        self.changed = True
         self.state.amend(seq, features)
-        arrays = {"features": wanted, "numbers": np.array([before, self.state.bank])}
+        numbers = BankNumbers(before, self.state.bank)
+        arrays = {"features": wanted, "numbers": np.array(numbers)}
         self._append(kinds.EXECUTED, fields, arrays, seq)
-        if before >= 0.0 > self.state.bank:
-            self._alarm(NEGATIVE_BANK, "ledger")
+        if numbers.before >= 0.0 > numbers.after:
+            self._record_alarm(NEGATIVE_BANK, "ledger")
 
-    # -- by itself -----------------------------------------------------------------------------
+    # -- what no caller asked for --------------------------------------------------------------
 
     def expire(self) -> int:
-        """Close windows that are due, oldest first, as was declared at creation; returns how many."""
+        """Close overdue outcomes, oldest first, as was declared at creation; returns how many."""
         reward = self.state.configuration.timeout_reward
         for closed in range(EXPIRED_AT_ONCE):
             if not overdue(self.state, self.at):
@@ -258,69 +263,38 @@ class Work:
                 self._observed(seq, reward, TIMEOUT)
         return EXPIRED_AT_ONCE
 
-    def _watch(self) -> None:
-        """Record what has come to speak against the model; see ``Policy.alarm``."""
+    def _record_model_alarm(self) -> None:
+        """Record what has come to speak against the model; see ``Gate.alarm``."""
         alarm = self.state.gate.alarm
         if alarm is not None and alarm != self.state.model_alarm:
             self.state.model_alarm = alarm
-            self._alarm(alarm, "model")
+            self._record_alarm(alarm, "model")
 
-    def _alarm(self, reason: str, source: str) -> None:
+    def _record_alarm(self, reason: str, source: str) -> None:
         self.state.alarm = reason
         self.state.counts["alarm"] += 1
         self._append(kinds.ALARM, {"reason": reason, "source": source}, {})
 
     # -- ids -----------------------------------------------------------------------------------
 
-    def number(self, told: object, argument: str) -> int:
-        """The journal's number of a decision."""
-        seq = parsed(told, self.state.configuration.name)
+    def _number(self, id_: object, argument: str) -> int:
+        """The number of a decision's entry."""
+        seq = entry_number(id_, self.state.configuration.name)
         if seq is not None and seq in self.state.open:
             return seq
         if seq is not None and seq <= self.state.seq:
             entry = self.journal.at(seq)
             if entry is not None and entry.kind == kinds.DECIDED:
                 return seq
-        raise UnknownDecision(argument, told, "is no decision of this deployment")
+        raise UnknownDecision(argument, id_, "is no decision of this deployment")
 
 
 def overdue(state: State, now: int) -> bool:
-    """Whether the oldest open decision has waited for its outcome long enough."""
-    window = state.configuration.outcome_timeout
-    if window is None or not state.open:
+    """Whether the oldest open decision has waited for its outcome longer than was declared."""
+    timeout = state.configuration.outcome_timeout
+    if timeout is None or not state.open:
         return False
-    return now - next(iter(state.open.values())).at > window * 1e6
-
-
-def decision_id(state: State, seq: int) -> str:
-    return f"{state.configuration.name}-{seq}"
-
-
-def parsed(told: object, name: str) -> int | None:
-    """The number in an id of deployment ``name``, if it is one, as it was given out."""
-    if isinstance(told, str):
-        prefix, _, digits = told.rpartition("-")
-        if prefix == name and digits.isdecimal() and len(digits) < 19 and str(int(digits)) == digits:
-            return int(digits)
-    return None
-
-
-def decision(state: State, entry: Entry, fields: dict[str, Any], arrays: dict[str, Array]) -> Decision:
-    """The decision as it was returned when it was made."""
-    numbers = DecisionNumbers(*arrays["numbers"].tolist())
-    return Decision(
-        decision_id(state, entry.seq),
-        fields["action"],
-        numbers.bank,
-        numbers.certificate,
-        numbers.ucb,
-        numbers.radius,
-        numbers.bank_before,
-        state.configuration.spec.name,
-        fields["alarm"],
-        arrays["details"],
-        fields.get("propensity"),
-    )
+    return now - next(iter(state.open.values())).at > timeout * 1e6
 
 
 def _other_request(argument: str, request_id: str | None, earlier: Entry) -> ContradictoryRequest:

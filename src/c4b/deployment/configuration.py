@@ -10,7 +10,7 @@ import numpy as np
 from c4b import _validate
 from c4b._validate import Array
 from c4b.errors import InvalidInput, SchemaVersion, UnknownName
-from c4b.evidence import ellipsoids as statistics
+from c4b.evidence import ellipsoids
 from c4b.evidence.model import LinearModel
 from c4b.policies import registry, state_file
 from c4b.policies.compiled_round import CUSHION
@@ -18,7 +18,7 @@ from c4b.policies.composition import Composition
 from c4b.policies.gate import GateTerms
 from c4b.policies.gate_run import GateRun
 from c4b.policies.policy import Policy
-from c4b.policies.registry import PolicySpec
+from c4b.policies.registry import GateFactory, PolicySpec
 
 FORMAT = 1
 SNAPSHOT_EVERY = 1000
@@ -43,16 +43,19 @@ class Configuration:
     def of(
         cls, name: str, policy: Policy, outcome_timeout: object, timeout_reward: object
     ) -> Configuration:
-        """Check the reward window and take the rest from a policy, which checked it already."""
-        window, reward = None, None
+        """Check what is the deployment's own; a policy has checked the rest already."""
+        timeout, reward = None, None
         if outcome_timeout is not None:
             remedy = "must be a positive number of seconds, or None to wait for ever"
-            window = _validate.positive("outcome_timeout", outcome_timeout, remedy)
+            timeout = _validate.positive("outcome_timeout", outcome_timeout, remedy)
         if timeout_reward is not None:
-            if window is None:
+            if timeout is None:
                 remedy = "needs outcome_timeout, the seconds after which silence means that"
                 raise InvalidInput("timeout_reward", timeout_reward, remedy)
             reward = _validate.reward("timeout_reward", timeout_reward)
+        if isinstance(policy.spec, GateFactory) and policy.spec.name not in registry.names():
+            remedy = "must be registered: a deployment is opened again by the name of its policy"
+            raise InvalidInput("policy", policy.spec.name, remedy)
         return cls(
             name,
             policy.spec,
@@ -61,7 +64,7 @@ class Configuration:
             policy.reserve,
             policy.baseline_nonnegative,
             policy.absorb,
-            window,
+            timeout,
             reward,
         )
 
@@ -78,7 +81,7 @@ class Configuration:
         return {
             "ridges": self.model.ridges,
             "rule": np.array(rule, dtype=np.float64),
-            "alarms": np.array([statistics.ALARM_LEVEL, *(s for s, _ in statistics.BETS)]),
+            "alarms": np.array([ellipsoids.ALARM_LEVEL, *(s for s, _ in ellipsoids.BETS)]),
         }
 
     def fields(self) -> dict[str, Any]:
@@ -90,15 +93,15 @@ class Configuration:
     @classmethod
     def recorded(cls, fields: dict[str, Any], arrays: dict[str, Array]) -> Configuration:
         """The configuration in a journal's first entry."""
-        told = dict(fields)
-        if told.pop("format", None) != FORMAT:
+        if fields.get("format") != FORMAT:
             raise SchemaVersion(
                 f"the journal has format {fields.get('format')}, this package reads {FORMAT}"
             )
+        own = {k: v for k, v in fields.items() if k not in ("format", "composition", "gate", "model")}
         try:
-            spec, model = registry.from_record(told), LinearModel(**told.pop("model"))
-            told.pop("gate" if "gate" in told else "composition")
-            found = cls(spec=spec, model=model, **told)
+            configuration = cls(
+                spec=registry.from_record(fields), model=LinearModel(**fields["model"]), **own
+            )
         except UnknownName as error:
             raise SchemaVersion(
                 f"the deployment's policy is not installed here ({error}); install the package that "
@@ -108,9 +111,10 @@ class Configuration:
             raise SchemaVersion(
                 f"the deployment's configuration is not of this version of reserve-c4b ({error})"
             ) from error
-        if any(not np.array_equal(arrays[key], value) for key, value in found.constants().items()):
+        constants = configuration.constants()
+        if any(not np.array_equal(arrays[key], value) for key, value in constants.items()):
             raise SchemaVersion(
-                f"{found.name!r} was created by a version of reserve-c4b in which "
-                f"{found.spec.name!r} has other constants; open it with that version"
+                f"{configuration.name!r} was created by a version of reserve-c4b in which "
+                f"{configuration.spec.name!r} has other constants; open it with that version"
             )
-        return found
+        return configuration

@@ -7,34 +7,33 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, TypeVar
 
-from sqlalchemy import select
-
 from c4b import _validate
 from c4b.deployment import limits as checks
-from c4b.deployment import queries as records
+from c4b.deployment import queries
 from c4b.deployment.audit import audit as audits
 from c4b.deployment.audit.audit_report import Report
-from c4b.deployment.commands import Request
 from c4b.deployment.configuration import SNAPSHOT_EVERY, Configuration
 from c4b.deployment.limits import Limits
-from c4b.deployment.queries import PendingDecision, Point, Record, Status
-from c4b.deployment.transactor import Session, found, unknown
-from c4b.errors import C4BError, DeploymentError, InvalidInput, NameTaken, NoSafeAction
+from c4b.deployment.transactor import Transactor
+from c4b.deployment.views import PendingDecision, Point, Record, Status
+from c4b.errors import C4BError, DeploymentError, InvalidInput, NoSafeAction
 from c4b.evidence.model import LinearModel
-from c4b.journal import sql_schema as schema
+from c4b.journal.backend import JournalBackend, KnownRequest
+from c4b.journal.backend_registry import open_backend
 from c4b.journal.entries import CREATED, GENESIS, Entry, pack
-from c4b.journal.journal import columns
-from c4b.journal.sql_store import KnownRequest, Store
+from c4b.journal.journal import Journal
+from c4b.policies import registry
 from c4b.policies.decision import Decision, Explanation
-from c4b.policies.policy import Policy
+from c4b.policies.policy import Policy, as_rounds
 from c4b.policies.registry import DEFAULT_POLICY, PolicySpec
+from c4b.policies.round import Round, checked_round
 
 C = TypeVar("C")
 T = TypeVar("T")
 
 
 class Deployment:
-    """A policy whose decisions, outcomes and budget live in a journal (see ``c4b.journal.journal``).
+    """A policy whose decisions, outcomes and budget live in a journal (see ``c4b.journal.backend``).
 
     Any number of processes may open the same deployment; they share one budget, and every call is one
     transaction. What a call did is on disk before it returns; a call that raised did nothing. One object
@@ -51,10 +50,12 @@ class Deployment:
     (1, 'homepage-1')
     """
 
-    def __init__(self, session: Session, limits: Limits) -> None:
+    def __init__(self, transactor: Transactor, limits: Limits) -> None:
         """Use ``create`` or ``open``."""
-        self._session = session
+        self._transactor = transactor
         self._limits = limits
+        self._dim = transactor.configuration.model.dim
+        self._needs = registry.needs(transactor.configuration.spec)
 
     # -- existence -----------------------------------------------------------------------------
 
@@ -81,27 +82,19 @@ class Deployment:
 
         outcome_timeout: seconds after which an outcome that did not come counts as ``timeout_reward``
         (declare what silence means, say 0 for "no click"), or, with None, as lost: see ``forget``.
-        Windows are closed by the next call that writes. limits and snapshot_every belong to this
+        The next call that writes closes what is overdue. limits and snapshot_every belong to this
         object, not to the deployment.
         """
         checks.deployment_name(name)
         chosen = Policy(policy, model, alpha, reserve, baseline_nonnegative, absorb)
         configuration = Configuration.of(name, chosen, outcome_timeout, timeout_reward)
-        store = Store(url, create=True)
-        with _closed_on_error(store):
-            made = cls(Session(store, configuration, _interval(snapshot_every)), _limits(limits))
+        allowed, every = _limits(limits), _interval(snapshot_every)
+        backend = open_backend(url, create=True)
+        with _closed_on_error(backend):
+            transactor = Transactor(backend, configuration, every)
             payload = pack(configuration.fields(), configuration.constants())
-            first = Entry(0, CREATED, None, None, made._session.now(), payload, GENESIS)
-            row = {"name": name, "head": 0, "head_hash": first.hash(), "snapshot": -1}
-            with store.administering() as connection:
-                schema.prepare(connection)
-                taken = select(schema.deployments.c.id).where(schema.deployments.c.name == name)
-                if connection.execute(taken).first() is not None:
-                    raise NameTaken(f"{name!r} exists already; open() it, or choose another name")
-                connection.execute(schema.deployments.insert(), row)
-                number = connection.execute(taken).scalar_one()
-                connection.execute(schema.journal.insert(), columns(number, first))
-        return made
+            backend.create(name, Entry(0, CREATED, None, None, transactor.now(), payload, GENESIS))
+        return cls(transactor, allowed)
 
     @classmethod
     def open(
@@ -111,39 +104,31 @@ class Deployment:
         limits: Limits | None = None,
         snapshot_every: int = SNAPSHOT_EVERY,
     ) -> Deployment:
-        """A deployment that exists, where any process left it."""
+        """A deployment that exists, in the state that every process has left it in."""
         checks.deployment_name(name)
         allowed, every = _limits(limits), _interval(snapshot_every)
-        store = Store(url)
-        with _closed_on_error(store):
-            with store.administering(write=False) as connection:
-                if not schema.exists(connection):
-                    raise unknown(name)
-                schema.check(connection)
-            with store.reading() as transaction:
-                entry = found(transaction, name).at(0)
+        backend = open_backend(url)
+        with _closed_on_error(backend):
+            with backend.reading(name) as transaction:
+                entry = Journal(transaction).at(0)
                 assert entry is not None
-                session = Session(store, Configuration.recorded(*entry.unpack()), every)
-            session.read(lambda journal, state: None)
-        return cls(session, allowed)
+                configuration = Configuration.recorded(*entry.unpack())
+            transactor = Transactor(backend, configuration, every)
+            transactor.read(lambda journal, state: None)
+        return cls(transactor, allowed)
 
     @staticmethod
     def names(url: str) -> list[str]:
         """The deployments in a store."""
-        store = Store(url)
+        backend = open_backend(url)
         try:
-            with store.administering(write=False) as connection:
-                if not schema.exists(connection):
-                    return []
-                schema.check(connection)
-                column = schema.deployments.c.name
-                return list(connection.execute(select(column).order_by(column)).scalars())
+            return backend.names()
         finally:
-            store.close()
+            backend.close()
 
     def close(self) -> None:
         """Give the connections back. Nothing is lost without it."""
-        self._session.close()
+        self._transactor.close()
 
     # -- the protocol --------------------------------------------------------------------------
 
@@ -152,74 +137,85 @@ class Deployment:
 
         With a ``request_id`` repeating the call is harmless.
         """
-        dim = self.model.dim
-        x = _validate.table("features", features, dim)
+        x = _validate.table("features", features, self._dim)
         y = _validate.series("rewards", rewards, len(x))
-        self._limits.history("features", len(x), dim)
-        asked = checks.request_id("request_id", request_id)
-        self._session.write(lambda work: work.learn(x, y, asked))
+        self._limits.history("features", len(x), self._dim)
+        id_ = checks.request_id("request_id", request_id)
+        self._transactor.write(lambda commands: commands.learn(x, y, id_))
 
     def decide(
         self,
         candidates: object,
-        baseline: object,
+        baseline: object = None,
         request_id: str | None = None,
         context: object = None,
     ) -> Decision:
         """Choose among ``candidates`` (K, d) against ``baseline`` (d,); charged and durable on return.
 
-        The same ``request_id`` returns the same decision, from any process, for ever; with other
-        candidates it is an error. ``context`` is JSON, kept for whoever asks why.
+        Or give a :class:`c4b.Round`, which may carry more. The same ``request_id`` returns the same
+        decision, from any process, for ever; with other candidates it is an error. ``context`` is JSON,
+        kept for whoever asks why.
         """
-        request = self._request(candidates, baseline, request_id, context, "")
-        return self._decided([request])[0]
+        return self._decide([self.request(candidates, baseline, request_id, context)])[0]
 
     def decide_many(
         self,
-        rounds: Iterable[tuple[object, object]],
+        rounds: Iterable[Round | tuple[object, object]],
         request_ids: Sequence[str | None] | None = None,
         contexts: Sequence[object] | None = None,
     ) -> list[Decision]:
-        """Several rounds, pairs (candidates, baseline), in one commit; all are decided or none."""
-        pairs = _validate.pairs("rounds", rounds, "must be a sequence of pairs (candidates, baseline)")
-        self._limits.several("rounds", len(pairs))
-        asked = _as_many("request_ids", request_ids, len(pairs))
-        told = _as_many("contexts", contexts, len(pairs))
-        requests = [
-            self._request(*pair, asked[n], told[n], f"rounds[{n}].") for n, pair in enumerate(pairs)
-        ]
-        return self._decided(requests) if requests else []
+        """Several rounds, ``Round`` or pairs (candidates, baseline), in one commit; all are decided or
+        none."""
+        given = as_rounds(rounds)
+        self._limits.several("rounds", len(given))
+        if request_ids is not None:
+            ids = _as_many("request_ids", request_ids, len(given))
+            given = [round_._replace(request_id=id_) for round_, id_ in zip(given, ids, strict=True)]
+        if contexts is not None:
+            said = _as_many("contexts", contexts, len(given))
+            given = [round_._replace(context=text) for round_, text in zip(given, said, strict=True)]
+        return self._decide([self._checked(round_) for round_ in given]) if given else []
 
-    def _decided(self, requests: Sequence[Request]) -> list[Decision]:
+    def _decide(self, rounds: Sequence[Round]) -> list[Decision]:
         """Retries are rare: the journal is asked for request ids only when it refuses one, or when what
         was safe then is not now."""
         try:
-            return self._session.write(lambda work: work.decide(requests, look=False))
+            return self._transactor.write(lambda commands: commands.decide(rounds, look_up=False))
         except (KnownRequest, NoSafeAction):
-            if all(request.request_id is None for request in requests):
+            if all(round_.request_id is None for round_ in rounds):
                 raise
-            return self._session.write(lambda work: work.decide(requests))
+            return self._transactor.write(lambda commands: commands.decide(rounds))
 
     def request(
         self,
         candidates: object,
-        baseline: object,
+        baseline: object = None,
         request_id: str | None = None,
         context: object = None,
-    ) -> Request:
-        """The arguments of ``decide``, checked, for ``decide_each``."""
-        return self._request(candidates, baseline, request_id, context, "")
+    ) -> Round:
+        """The arguments of ``decide``, checked, for ``decide_each``; their context is JSON text."""
+        if isinstance(candidates, Round):
+            return self._checked(candidates)
+        return self._checked(Round(candidates, baseline, request_id=request_id, context=context))
 
-    def decide_each(self, requests: Sequence[Request]) -> list[Decision | C4BError]:
-        """Requests of several callers in one commit; one that cannot be decided does not hinder the rest.
+    def _checked(self, given: Round) -> Round:
+        round_, argument = checked_round(given, self._dim, self._needs), given.argument
+        context, size = self._limits.context(f"{argument}context", given.context), len(round_.candidates)
+        self._limits.pool(f"{argument}candidates", size, self._dim, context, round_.labels)
+        id_ = checks.request_id(f"{argument}request_id", given.request_id)
+        return round_._replace(request_id=id_, context=context)
+
+    def decide_each(self, rounds: Sequence[Round]) -> list[Decision | C4BError]:
+        """Rounds of several callers, each from ``request``, in one commit; one that cannot be decided
+        does not hinder the rest.
 
         Each gets its decision or the error that ``decide`` would have raised.
         """
 
-        def together(some: Sequence[Request]) -> list[Decision | C4BError]:
-            return list(self._decided(some))
+        def together(some: Sequence[Round]) -> list[Decision | C4BError]:
+            return list(self._decide(some))
 
-        return _each(requests, together, lambda one: self._decided([one])[0])
+        return _each(rounds, together, lambda one: self._decide([one])[0])
 
     def observe_each(self, outcomes: Sequence[tuple[str, float]]) -> list[C4BError | None]:
         """Reports (id, reward) of several callers in one commit; each gets None or its error."""
@@ -233,7 +229,7 @@ class Deployment:
     def observe(self, decision_id: str, reward: float) -> None:
         """A decision's reward, in any order, after any delay; repeating the same report is harmless."""
         value = _validate.reward("reward", reward)
-        self._session.write(lambda work: work.observe([("", decision_id, value)]))
+        self._transactor.write(lambda commands: commands.observe([("", decision_id, value)]))
 
     def observe_many(self, outcomes: Mapping[str, float] | Iterable[tuple[str, float]]) -> None:
         """Several (id, reward) pairs, or a mapping, in one commit; all are taken or none."""
@@ -241,43 +237,47 @@ class Deployment:
         pairs = _validate.pairs("outcomes", listed, "must be a mapping, or pairs (id, reward)")
         self._limits.several("outcomes", len(pairs))
         checked = [
-            (f"outcomes[{n}].", told, _validate.reward(f"outcomes[{n}].reward", reward))
-            for n, (told, reward) in enumerate(pairs)
+            (f"outcomes[{n}].", id_, _validate.reward(f"outcomes[{n}].reward", reward))
+            for n, (id_, reward) in enumerate(pairs)
         ]
         if checked:
-            self._session.write(lambda work: work.observe(checked))
+            self._transactor.write(lambda commands: commands.observe(checked))
 
     def forget(self, decision_id: str) -> None:
         """Declare an outcome lost, which *asserts that the loss is independent of the reward*."""
-        self._session.write(lambda work: work.forget(decision_id))
+        self._transactor.write(lambda commands: commands.forget(decision_id))
 
     def executed(self, decision_id: str, features: object = None) -> None:
-        """Another action was executed: charge that one. Features (d,), or None for the baseline."""
-        really = None if features is None else _validate.vector("features", features, self.model.dim)
-        self._session.write(lambda work: work.executed(decision_id, really))
+        """Another action was executed: charge that one. Features (d,), or None for the baseline.
+
+        Features that are the round's baseline bit for bit mean the baseline, unless the model declares
+        misspecification.
+        """
+        checked = None if features is None else _validate.vector("features", features, self._dim)
+        self._transactor.write(lambda commands: commands.executed(decision_id, checked))
 
     def expire(self) -> int:
-        """Close outcome windows that are due now instead of at the next call; returns how many."""
-        return self._session.expire()
+        """Close outcomes that are overdue now instead of at the next call; returns how many."""
+        return self._transactor.expire()
 
     # -- questions -----------------------------------------------------------------------------
 
     @property
     def name(self) -> str:
-        return self._session.configuration.name
+        return self._transactor.configuration.name
 
     @property
     def model(self) -> LinearModel:
-        return self._session.configuration.model
+        return self._transactor.configuration.model
 
     @property
     def configuration(self) -> Configuration:
-        return self._session.configuration
+        return self._transactor.configuration
 
     def state(self) -> Status:
-        """Where the deployment stands, with what every process has committed."""
-        now = self._session.now
-        return self._session.read(lambda journal, state: records.status(state, now()))
+        """The state of the deployment, with what every process has committed."""
+        now = self._transactor.now
+        return self._transactor.read(lambda journal, state: queries.status(state, now()))
 
     def decisions(
         self,
@@ -294,8 +294,8 @@ class Deployment:
         """
         count = _limit(limit)
         last = _validate.boolean("newest", newest)
-        return self._session.read(
-            lambda journal, state: records.decisions(journal, state, after, before, count, last)
+        return self._transactor.read(
+            lambda journal, state: queries.decisions(journal, state, after, before, count, last)
         )
 
     def series(self, points: int = 500) -> list[Point]:
@@ -305,12 +305,12 @@ class Deployment:
         costs the same for a hundred decisions as for a million.
         """
         count = _validate.count("points", points, 2, "must be a whole number of at least 2")
-        return self._session.read(lambda journal, state: records.series(journal, state, count))
+        return self._transactor.read(lambda journal, state: queries.series(journal, state, count))
 
     def pending(self, limit: int = 100) -> list[PendingDecision]:
         """Decisions whose outcome is not known, oldest first, with their age in seconds."""
-        count, now = _limit(limit), self._session.now
-        return self._session.read(lambda journal, state: records.pending(journal, state, count, now()))
+        count, now = _limit(limit), self._transactor.now
+        return self._transactor.read(lambda journal, state: queries.pending(journal, state, count, now()))
 
     def explain(self, decision_id: str) -> Explanation:
         """Why: every candidate's bounds, margin and admissibility, as recorded at the decision."""
@@ -318,27 +318,13 @@ class Deployment:
 
     def record(self, decision_id: str) -> Record:
         """One decision with its context and its outcome."""
-        return self._session.read(lambda journal, state: records.record(journal, state, decision_id))
+        return self._transactor.read(lambda journal, state: queries.record(journal, state, decision_id))
 
     def audit(self, sample: int = 16, progress: Callable[[int, int], None] | None = None) -> Report:
         """Recompute everything with independent code; see :mod:`c4b.deployment.audit.audit`."""
-        self._session.ready()
-        with self._session.store.reading() as transaction:  # not in turn: it may take long
-            return audits.run(found(transaction, self.name), sample, progress)
-
-    def _request(
-        self, candidates: object, baseline: object, asked: object, context: object, place: str
-    ) -> Request:
-        dim = self._session.configuration.model.dim
-        pool = _validate.pool(f"{place}candidates", candidates, dim)
-        self._limits.pool(f"{place}candidates", len(pool), dim)
-        return Request(
-            pool,
-            _validate.point(f"{place}baseline", baseline, dim),
-            checks.request_id(f"{place}request_id", asked),
-            self._limits.context(f"{place}context", context),
-            place,
-        )
+        self._transactor.check_usable()
+        with self._transactor.backend.reading(self.name) as transaction:  # not in turn: it may take long
+            return audits.run(Journal(transaction), sample, progress)
 
     def __enter__(self) -> Deployment:
         return self
@@ -353,15 +339,15 @@ class Deployment:
 
     def __repr__(self) -> str:
         policy = self.configuration.spec.name
-        return f"Deployment({self.name!r}, {policy!r}, {self._session.store!r})"
+        return f"Deployment({self.name!r}, {policy!r}, {self._transactor.backend!r})"
 
 
 @contextmanager
-def _closed_on_error(store: Store) -> Iterator[None]:
+def _closed_on_error(backend: JournalBackend) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        store.close()
+        backend.close()
         raise
 
 

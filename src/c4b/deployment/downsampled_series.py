@@ -1,7 +1,7 @@
-"""The course of all decisions, thinned out as it grows: a picture of any journal at once.
+"""All decisions as a series of bounded length: a plot of any journal at once.
 
 Every ``stride``-th decision is kept; when there are too many, every second one is dropped and the stride
-doubles. So what is kept depends on the journal alone, and lies in snapshots with the rest of the state.
+doubles. So what is kept depends on the journal alone, and snapshots hold it with the rest of the state.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import numpy as np
 from c4b._validate import Array
 
 KEPT = 1024
-"""Decisions kept at most, besides the last; after thinning out it is half as many."""
+"""Decisions kept at most, besides the last; half as many right after every second one was dropped."""
 
 
 class Row(NamedTuple):
-    """One decision, and what there was after it."""
+    """One decision, with the deployment's counts right after it."""
 
     round: float
     """1 for the first decision."""
@@ -30,8 +30,8 @@ class Row(NamedTuple):
     radius: float
 
 
-class Place(NamedTuple):
-    """Where to go back to."""
+class Mark(NamedTuple):
+    """What ``undo`` goes back to."""
 
     kept: list[Row]
     size: int
@@ -39,7 +39,7 @@ class Place(NamedTuple):
     last: Row | None
 
 
-class Course:
+class DownsampledSeries:
     """Evenly spaced decisions from the first on, and the last one. Belongs to one state."""
 
     def __init__(self) -> None:
@@ -52,41 +52,42 @@ class Course:
         self.last = row
         if (row.round - 1) % self.stride == 0:
             if len(self.kept) == KEPT:
-                self.kept = self.kept[::2]  # a new list: places in the old one stay valid
+                self.kept = self.kept[::2]  # a new list: marks keep the old one
                 self.stride *= 2
             if (row.round - 1) % self.stride == 0:
                 self.kept.append(row)
 
     def rows(self, points: int) -> list[Row]:
-        """About ``points`` >= 2 of them, evenly spaced, the first and the last always."""
-        found = self._all()
-        if len(found) <= points:
-            return found
-        step = (len(found) - 1) / (points - 1)
-        return [found[round(n * step)] for n in range(points)]
+        """About ``points`` >= 2 of them, evenly spaced, always with the first and the last."""
+        rows = self._all()
+        if len(rows) <= points:
+            return rows
+        step = (len(rows) - 1) / (points - 1)
+        return [rows[round(n * step)] for n in range(points)]
 
     def _all(self) -> list[Row]:
         if self.last is None or self.last is self.kept[-1]:
             return list(self.kept)
         return [*self.kept, self.last]
 
-    def place(self) -> Place:
-        return Place(self.kept, len(self.kept), self.stride, self.last)
+    def mark(self) -> Mark:
+        return Mark(self.kept, len(self.kept), self.stride, self.last)
 
-    def back(self, place: Place) -> None:
-        """Forget what was added since."""
-        self.kept, size, self.stride, self.last = place
+    def undo(self, mark: Mark) -> None:
+        """Drop what was added since ``mark``."""
+        self.kept, size, self.stride, self.last = mark
         del self.kept[size:]
 
     def array(self) -> Array:
-        """(n, 8), whole numbers of microseconds fit into a float64 until the year 2255."""
+        """(n, 8); whole numbers of microseconds fit into a float64 until the year 2255."""
         return np.array(self._all(), dtype=np.float64).reshape(-1, len(Row._fields))
 
     @classmethod
-    def restored(cls, array: Array, stride: int) -> Course:
-        made = cls()
+    def restored(cls, array: Array, stride: int) -> DownsampledSeries:
+        """The series that ``array`` and ``stride`` were taken from."""
+        series = cls()
         rows = [Row(*values) for values in array.tolist()]
-        made.stride = stride
-        made.last = rows[-1] if rows else None
-        made.kept = [row for row in rows if (row.round - 1) % stride == 0]
-        return made
+        series.stride = stride
+        series.last = rows[-1] if rows else None
+        series.kept = [row for row in rows if (row.round - 1) % stride == 0]
+        return series

@@ -1,4 +1,4 @@
-"""A deployment's decisions as a table (Parquet) and as a picture. Needs the extra ``study``."""
+"""A deployment's decisions as a table (Parquet) and as a figure. Needs the extra ``study``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from c4b.deployment.deployment import Deployment
-from c4b.deployment.queries import Point, Record
+from c4b.deployment.views import Point, Record
 from c4b.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 PAGE = 1000
 PICTURES = (".png", ".pdf", ".svg")
 FEW = 60
-"""Decisions that are drawn as points, too: a line through one is nothing."""
+"""Up to so many decisions are drawn as points, too: a line through one point is invisible."""
 
 
 def records(deployment: Deployment) -> Iterator[Record]:
@@ -86,14 +86,14 @@ def write(deployment: Deployment, path: str | os.PathLike[str]) -> int:
     return frame.height
 
 
-def shares(points: Sequence[Point], window: int = 100) -> list[float]:
-    """Share of fallbacks in about the last ``window`` decisions at each point."""
+def shares(points: Sequence[Point], last: int = 100) -> list[float]:
+    """Share of fallbacks in about the ``last`` decisions at each point."""
     rounds, fallbacks = [0, *(p.round for p in points)], [0, *(p.fallbacks for p in points)]
-    found = []
+    result = []
     for n in range(1, len(rounds)):
-        start = max(bisect_right(rounds, max(rounds[n] - window, 0)) - 1, 0)
-        found.append((fallbacks[n] - fallbacks[start]) / (rounds[n] - rounds[start]))
-    return found
+        start = max(bisect_right(rounds, max(rounds[n] - last, 0)) - 1, 0)
+        result.append((fallbacks[n] - fallbacks[start]) / (rounds[n] - rounds[start]))
+    return result
 
 
 def plot(deployment: Deployment, path: str | os.PathLike[str]) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import cast
 
 from c4b import _validate
 from c4b.errors import InvalidInput, PayloadTooLarge
 from c4b.journal.entries import canonical
+from c4b.policies.candidate_fields import CandidateField
+from c4b.policies.decision import DecisionNumbers
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _DEPTH = 100
@@ -18,6 +21,8 @@ _LEAVES = (str, int, float, bool, type(None))
 _dump = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 REQUEST_ID = 200
 """Longest request id, in characters: as wide as its column."""
+HISTORY_HEADER, DECISION_HEADER = 256, 512
+"""Most bytes of an entry that are neither numbers nor the caller's text: names, shapes, an alarm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,20 +49,33 @@ class Limits:
 
     def history(self, argument: str, rows: int, dim: int) -> None:
         """Refuse more rows than one entry holds."""
-        self._at_most(
-            argument, 8 * rows * (dim + 1), self.payload_bytes, "bytes in one learn(); split it"
-        )
+        size = 8 * rows * (dim + 1) + HISTORY_HEADER
+        self._at_most(argument, size, self.payload_bytes, "bytes in one learn(); split it")
 
-    def pool(self, argument: str, size: int, dim: int) -> None:
-        """Refuse ``size`` candidates of ``dim`` features before anything is computed."""
+    def pool(
+        self,
+        argument: str,
+        size: int,
+        dim: int,
+        context: str | None = None,
+        labels: Sequence[str] | None = None,
+    ) -> None:
+        """Refuse ``size`` candidates of ``dim`` features before anything is computed.
+
+        For each candidate an entry holds its features, its details and the upper bound of its contrast;
+        besides these the baseline, the estimate, the decision's numbers and some text.
+        """
         self._at_most(argument, size, self.candidates, "candidates")
-        self._at_most(argument, 8 * size * (dim + 4), self.payload_bytes, "bytes in one entry")
+        numbers = size * (dim + len(CandidateField) + 1) + 2 * dim + len(DecisionNumbers._fields)
+        text = DECISION_HEADER + (0 if context is None else len(_dump(context)))
+        text += 0 if labels is None else len(_dump(labels))
+        self._at_most(argument, 8 * numbers + text, self.payload_bytes, "bytes in one entry")
 
     def several(self, argument: str, size: int) -> None:
         self._at_most(argument, size, self.batch, "in one call; split it")
 
     def context(self, argument: str, value: object) -> str | None:
-        """``value`` as JSON text, if it is plain JSON that survives the journey, of acceptable size."""
+        """``value`` as JSON text, if it is plain JSON that comes back unchanged, of acceptable size."""
         if value is None:
             return None
         remedy = (

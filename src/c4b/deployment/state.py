@@ -1,7 +1,8 @@
 """What follows from a journal's entries, bit for bit.
 
-Decisions are not decided again: the gate takes over the bank and the features that were recorded.
-Outcomes are absorbed as they were absorbed then.
+A state changes in two ways with the same result: ``Commands`` makes an entry and changes the state, or
+``apply`` takes an entry that was recorded. Recorded decisions are not decided again: the gate takes over
+the bank and the features that were recorded. Outcomes are absorbed as they were absorbed then.
 """
 
 from __future__ import annotations
@@ -12,21 +13,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from c4b._validate import Array
-from c4b.deployment import contrast_intervals as contrasts
+from c4b.deployment import contrast_intervals, downsampled_series
 from c4b.deployment.configuration import Configuration
-from c4b.deployment.downsampled_series import Course, Place, Row
+from c4b.deployment.decision_entry import BankNumbers, Fields, recorded_numbers, recorded_play
+from c4b.deployment.downsampled_series import DownsampledSeries, Row
 from c4b.journal import entries as kinds
 from c4b.journal.entries import GENESIS, Entry
+from c4b.policies import gate_run
 from c4b.policies.decision import DecisionNumbers
-from c4b.policies.gate import Arrays, Gate, Played
-from c4b.policies.gate_run import Mark as RunMark
+from c4b.policies.gate import Arrays, Gate
 from c4b.policies.pending import PendingOutcome
 
 REMEMBERED_REPORTS = ("outcomes.recent_round", "outcomes.recent_reward")
+"""Arrays by which a policy without a journal recognises repeated reports."""
 COUNTS = ("learned", "decided", "fallback", "observed", "forgotten", "executed", "alarm")
 
 
-class Open(NamedTuple):
+class OpenDecision(NamedTuple):
     """A decision whose outcome is not absorbed yet."""
 
     round: int
@@ -34,14 +37,14 @@ class Open(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """What decisions change besides the pending ones."""
+    """What ``undo`` goes back to."""
 
-    run: RunMark
+    run: gate_run.Mark
     seq: int
     hash: bytes
     at: int
     counts: dict[str, int]
-    place: Place | None
+    series: downsampled_series.Mark | None
 
 
 class State:
@@ -53,13 +56,13 @@ class State:
         self.seq = -1
         self.hash = GENESIS
         self.at = 0
-        self.open: dict[int, Open] = {}  # by number of the decision's entry, oldest first
-        self.seq_of: dict[int, int] = {}  # round -> that number, for open rounds
+        self.open: dict[int, OpenDecision] = {}  # by number of the decision's entry, oldest first
+        self.seq_of: dict[int, int] = {}  # number of the entry of each open round
         self.counts = dict.fromkeys(COUNTS, 0)
-        self.course: Course | None = Course()  # None: not known, of a snapshot without one
+        self.series: DownsampledSeries | None = DownsampledSeries()  # None: an early snapshot had none
         self.alarm: str | None = None  # the last one
         self.model_alarm: str | None = None
-        self._fingerprint: str | None = None  # until the set changes
+        self._fingerprint: str | None = None  # until an outcome is absorbed
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -83,8 +86,8 @@ class State:
 
     def pending(self, seq: int) -> PendingOutcome | None:
         """What is known of an open decision; None when it is closed or no decision."""
-        found = self.open.get(seq)
-        return None if found is None else self.run.outcomes.open[found.round]
+        open_ = self.open.get(seq)
+        return None if open_ is None else self.run.outcomes.open[open_.round]
 
     @property
     def unknown(self) -> int:
@@ -109,30 +112,36 @@ class State:
             self.apply(entry)
 
     def learn(self, features: Array, rewards: Array) -> None:
-        """History; raises, having changed nothing, when it cannot be absorbed."""
+        """History (n, d) with rewards (n,)."""
         self.run.gate.learn(features, rewards)
         self._fingerprint = None
         self.counts["learned"] += len(rewards)
 
-    def enter(
-        self, seq: int, at: int, fallback: bool, bank: float, certificate: float, radius: float
-    ) -> None:
-        """A decision was made: the policy's last round is the journal's entry ``seq``."""
+    def enter(self, seq: int, at: int, fallback: bool, numbers: DecisionNumbers) -> None:
+        """A decision was made: the last round of ``run`` is the journal's entry ``seq``."""
         round_ = self.run.rounds - 1
-        self.open[seq] = Open(round_, at)
+        self.open[seq] = OpenDecision(round_, at)
         self.seq_of[round_] = seq
         self.counts["decided"] += 1
         self.counts["fallback"] += fallback
-        if self.course is not None:
-            fallbacks = self.counts["fallback"]
+        if self.series is not None:
             made = self.run.outcomes.open[round_]
-            alpha = self.configuration.alpha
-            estimate = contrasts.estimate(self.gate.estimate, made.executed, made.baseline, alpha)
-            row = Row(round_ + 1, at, bank, fallbacks, self.unknown, certificate, estimate, radius)
-            self.course.add(row)
+            alpha, centre = self.configuration.alpha, self.run.gate.estimate
+            self.series.add(
+                Row(
+                    round_ + 1,
+                    at,
+                    numbers.bank,
+                    self.counts["fallback"],
+                    self.unknown,
+                    numbers.certificate,
+                    contrast_intervals.estimate(centre, made.executed, made.baseline, alpha),
+                    numbers.radius,
+                )
+            )
 
     def absorb(self, seq: int, reward: float | None) -> None:
-        """An open decision's outcome, None for lost; absorbs what its arrival allows to absorb."""
+        """An open decision's outcome, None for lost; absorbs what can be absorbed now."""
         for closed in self.run.report(self.open[seq].round, reward):
             del self.open[self.seq_of.pop(closed)]
         self._fingerprint = None
@@ -144,14 +153,14 @@ class State:
         self.counts["executed"] += 1
 
     def mark(self) -> Mark:
-        """Where to go back to when a later decision of the same call fails."""
+        """What ``undo`` needs when a later decision of the same call fails."""
         return Mark(
             self.run.mark(),
             self.seq,
             self.hash,
             self.at,
             dict(self.counts),
-            None if self.course is None else self.course.place(),
+            None if self.series is None else self.series.mark(),
         )
 
     def undo(self, mark: Mark) -> None:
@@ -161,40 +170,39 @@ class State:
                 del self.open[self.seq_of.pop(round_)]
         self.run.undo(mark.run)
         self.seq, self.hash, self.at, self.counts = mark.seq, mark.hash, mark.at, mark.counts
-        if self.course is not None and mark.place is not None:
-            self.course.back(mark.place)
+        if self.series is not None and mark.series is not None:
+            self.series.undo(mark.series)
 
 
-def _created(state: State, entry: Entry, fields: dict[str, Any], arrays: dict[str, Array]) -> None:
+def _created(state: State, entry: Entry, fields: Fields, arrays: dict[str, Array]) -> None:
     """The configuration made this state already."""
 
 
-def _learned(state: State, entry: Entry, fields: dict[str, Any], arrays: dict[str, Array]) -> None:
+def _learned(state: State, entry: Entry, fields: Fields, arrays: dict[str, Array]) -> None:
     state.learn(arrays["features"], arrays["rewards"])
 
 
-def _decided(state: State, entry: Entry, fields: dict[str, Any], arrays: dict[str, Array]) -> None:
-    action, baseline = fields["action"], arrays["baseline"]
-    executed = baseline.copy() if action is None else arrays["candidates"][action].copy()
-    numbers = DecisionNumbers(*arrays["numbers"].tolist())
-    state.run.recharge(numbers.bank, Played(executed, baseline, action is None))
-    state.enter(entry.seq, entry.at, action is None, numbers.bank, numbers.certificate, numbers.radius)
+def _decided(state: State, entry: Entry, fields: Fields, arrays: dict[str, Array]) -> None:
+    played, numbers = recorded_play(fields, arrays), recorded_numbers(arrays)
+    state.run.recharge(numbers.bank, played)
+    state.enter(entry.seq, entry.at, played.is_baseline, numbers)
 
 
-def _observed(state: State, entry: Entry, fields: dict[str, Any], arrays: dict[str, Array]) -> None:
+def _observed(state: State, entry: Entry, fields: Fields, arrays: dict[str, Array]) -> None:
     state.absorb(_about(entry), float(arrays["numbers"][0]))
 
 
-def _forgotten(state: State, entry: Entry, fields: dict[str, Any], arrays: dict[str, Array]) -> None:
+def _forgotten(state: State, entry: Entry, fields: Fields, arrays: dict[str, Array]) -> None:
     state.absorb(_about(entry), None)
 
 
-def _executed(state: State, entry: Entry, fields: dict[str, Any], arrays: dict[str, Array]) -> None:
-    _, bank = arrays["numbers"].tolist()
-    state.amend(_about(entry), None if fields["baseline"] else arrays["features"], bank)
+def _executed(state: State, entry: Entry, fields: Fields, arrays: dict[str, Array]) -> None:
+    numbers = BankNumbers(*arrays["numbers"].tolist())
+    features = None if fields["baseline"] else arrays["features"]
+    state.amend(_about(entry), features, numbers.after)  # the journal is the authority
 
 
-def _alarm(state: State, entry: Entry, fields: dict[str, Any], arrays: dict[str, Array]) -> None:
+def _alarm(state: State, entry: Entry, fields: Fields, arrays: dict[str, Array]) -> None:
     state.alarm = fields["reason"]
     if fields["source"] == "model":
         state.model_alarm = state.alarm
@@ -206,7 +214,7 @@ def _about(entry: Entry) -> int:
     return entry.about
 
 
-_APPLY: dict[str, Callable[[State, Entry, dict[str, Any], dict[str, Array]], None]] = {
+_APPLY: dict[str, Callable[[State, Entry, Fields, dict[str, Array]], None]] = {
     kinds.CREATED: _created,
     kinds.LEARNED: _learned,
     kinds.DECIDED: _decided,
@@ -228,15 +236,14 @@ def same_bits(one: State, other: State) -> bool:
 
 
 def durable_arrays(state: State) -> Arrays:
-    """The arrays of a state, without what a policy alone keeps to recognise repeated reports: the journal
-    remembers those."""
+    """The arrays of a state without ``REMEMBERED_REPORTS``: the journal remembers every report."""
     return {name: a for name, a in state.run.arrays().items() if name not in REMEMBERED_REPORTS}
 
 
 def _plain(state: State) -> tuple[Any, ...]:
     counts = state.counts, state.alarm, state.model_alarm, state.run.rounds
-    course = None if state.course is None else (state.course.stride, state.course.array().tobytes())
-    return state.seq, state.hash, state.at, state.open, course, *counts
+    series = None if state.series is None else (state.series.stride, state.series.array().tobytes())
+    return state.seq, state.hash, state.at, state.open, series, *counts
 
 
 def _bits(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

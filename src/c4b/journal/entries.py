@@ -1,4 +1,29 @@
-"""Journal entries: kinds, canonical bytes, hashes. The format is in the contract of ``journal``."""
+"""Journal entries: kinds, canonical bytes, hashes.
+
+Format 1
+--------
+hash = sha256(seq, about or -1, at: int64 each | length of kind: uint32 | kind | length of r: uint32 | r |
+previous hash | payload); r = "=" + request id, or empty without one. payload = length of header: uint32 |
+header | arrays. The header is JSON {"arrays": [[name, shape], ...], "fields": {...}}, keys sorted, no
+spaces; the arrays follow in that order, float64, row by row. Everything is little-endian. ``at`` is in
+microseconds since 1970 and never decreases.
+
+    created    fields: the configuration; ridges (G,) of the stacked ellipsoids;
+               rule: propose, boldness, thrift, latches, checkpoints, cushion;
+               alarms: level, bets
+    learned    features (n, d), rewards (n,)
+    decided    candidates (K, d), baseline (d,), details (5, K): UCB, margin, joint and separate
+               bound, score; numbers: bank before and after, certificate, UCB of what is executed, radius;
+               estimate (d,): the set's centre; upper (K,): upper bounds of the contrasts, in sets of
+               several ellipsoids. The last two explain only; the first journals are without them
+    observed   numbers: reward. about: the decision; by: "caller" or "timeout"
+    forgotten  about, by
+    executed   features (d,) of what was executed instead; numbers: bank before, bank after
+    alarm      reason, source: "model" or "ledger"
+
+``set`` fingerprints the confidence set: in ``decided`` and ``executed`` the one that was used, elsewhere
+the one that resulted; ``observations`` counts what it had absorbed.
+"""
 
 from __future__ import annotations
 

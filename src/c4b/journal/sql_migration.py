@@ -12,9 +12,9 @@ from c4b.journal.sql_store import Store
 def migrate(url: str) -> tuple[int, int]:
     """Bring a store up to date; returns its schema version before and after.
 
-    Stop what uses the store and back it up first. Processes of the earlier version that run on are
-    refused from then on. Entries keep every byte that is hashed; who first opens a deployment afterwards
-    reads its whole journal. If anything goes wrong, nothing changed.
+    Stop what uses the store and back it up first. Processes of the earlier version that still run are
+    refused from then on. Entries keep every byte that is hashed. The first opening of a deployment
+    afterwards reads its whole journal. If anything goes wrong, nothing changed.
     """
     store = Store(url)
     try:
@@ -22,7 +22,7 @@ def migrate(url: str) -> tuple[int, int]:
             if not schema.exists(connection):
                 raise StoreUnavailable("the store has no tables of reserve-c4b; nothing to migrate")
             schema.exclusive(connection)
-            before = schema.found(connection)
+            before = schema.recorded_version(connection)
             if before == schema.VERSION:
                 return before, before
             if not schema.OLDEST <= before < schema.VERSION:
@@ -35,7 +35,7 @@ def migrate(url: str) -> tuple[int, int]:
 
 
 def _to_2(connection: Connection) -> None:
-    """The journal's key becomes one number; see ``schema.journal``.
+    """The journal's key becomes one number; see ``sql_schema.journal``.
 
     Snapshots are dropped: those written under Python 3.12 or later hold sums rounded in another way.
     """

@@ -23,11 +23,13 @@ from sqlalchemy import (
 from c4b.errors import SchemaVersion
 
 OLDEST, VERSION = 1, 2
-"""What ``migration`` can read, and what this package works with. Raise the latter with every change of a
-table or of an entry's bytes, and add the step to ``migration``."""
+"""What ``sql_migration`` can read, and what this package works with.
+
+Raise the latter with every change of a table or of an entry's bytes, and add the step to
+``sql_migration``."""
 
 DEPLOYMENT = 2**40
-"""Places of the journal that each deployment has: its entry ``seq`` is at deployment * 2**40 + seq."""
+"""Keys that each deployment has: its entry ``seq`` has the key deployment * 2**40 + seq."""
 
 metadata = MetaData()
 
@@ -105,7 +107,7 @@ def prepare(connection: Connection) -> None:
 
 
 def exclusive(connection: Connection) -> None:
-    """Wait for every transaction under way, and let none begin. On SQLite a writer is alone anyhow."""
+    """Wait for every transaction under way, and let none begin. SQLite has one writer anyhow."""
     if connection.dialect.name == "postgresql":
         connection.execute(text(f"LOCK TABLE {version.name}, {deployments.name}, {journal.name}"))
 
@@ -114,32 +116,32 @@ def exists(connection: Connection) -> bool:
     return inspect(connection).has_table(version.name)
 
 
-def found(connection: Connection) -> int:
-    """The version of the store's tables; 0 if it does not say."""
-    told = connection.execute(select(version.c.version)).scalars().all()
-    return told[0] if len(told) == 1 and isinstance(told[0], int) else 0
+def recorded_version(connection: Connection) -> int:
+    """The version of the store's tables; 0 if none is recorded."""
+    recorded = connection.execute(select(version.c.version)).scalars().all()
+    return recorded[0] if len(recorded) == 1 and isinstance(recorded[0], int) else 0
 
 
 def check(connection: Connection) -> None:
     """Refuse every version but this one."""
-    told = found(connection)
-    if told != VERSION:
-        refuse(told)
+    recorded = recorded_version(connection)
+    if recorded != VERSION:
+        refuse(recorded)
 
 
-def refuse(told: object) -> NoReturn:
-    if not isinstance(told, int):
-        raise SchemaVersion(f"the store's schema version is {told!r}; restore it from a backup")
-    if told > VERSION:
+def refuse(recorded: object) -> NoReturn:
+    if not isinstance(recorded, int):
+        raise SchemaVersion(f"the store's schema version is {recorded!r}; restore it from a backup")
+    if recorded > VERSION:
         raise SchemaVersion(
-            f"the store has schema version {told}, this package reads {VERSION}; upgrade reserve-c4b"
+            f"the store has schema version {recorded}, this package reads {VERSION}; upgrade reserve-c4b"
         )
-    if told >= OLDEST:
+    if recorded >= OLDEST:
         raise SchemaVersion(
-            f"the store has schema version {told}, this package works with {VERSION}; stop what uses the "
-            "store, back it up, and migrate it: c4b deploy migrate URL"
+            f"the store has schema version {recorded}, this package works with {VERSION}; stop what uses "
+            "the store, back it up, and migrate it: c4b deploy migrate URL"
         )
     raise SchemaVersion(
-        f"the store has schema version {told}, this package reads {VERSION} and knows no migration "
+        f"the store has schema version {recorded}, this package reads {VERSION} and knows no migration "
         "from there; open it with the version of reserve-c4b that wrote it"
     )

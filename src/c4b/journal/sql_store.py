@@ -1,6 +1,8 @@
-"""One code path to SQLite and PostgreSQL; what differs between them is in the two ``_prepare`` hooks.
+"""Transactions on SQLite and PostgreSQL.
 
-Whatever a driver raises leaves here as ``StoreUnavailable`` or ``JournalCorrupt``.
+The two differ in how a connection is prepared and how a transaction begins (here), in whether one
+statement can write to two tables (``Store.one_statement``), and in how tables are made and locked
+(``sql_schema``). Whatever a driver raises leaves here as ``StoreUnavailable`` or ``JournalCorrupt``.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from c4b.errors import InvalidInput, JournalCorrupt, StoreUnavailable
+from c4b.journal.backend import KnownRequest, LostBeforeCommit, Unacknowledged
 
 WAIT = 30
 """Seconds to wait for another writer before giving up."""
@@ -38,28 +41,19 @@ Compiled = tuple[str, dict[str, Any]]
 """A statement's text and the values that are fixed in it."""
 
 
-class LostBeforeCommit(StoreUnavailable):
-    """The connection was found dead before anything was committed: trying again is safe."""
-
-
-class Unacknowledged(StoreUnavailable):
-    """A commit was sent, its answer did not come: it was recorded, or will be, or never."""
-
-
-class KnownRequest(StoreUnavailable):
-    """The journal has an entry for this request id: nothing was written, look it up."""
-
-
 class Transaction:
-    """Statements inside one transaction. They are SQLAlchemy Core, compiled once for the store's dialect
-    and handed to the driver: Core's own way there costs several times what SQLite does."""
+    """Statements inside one transaction.
+
+    They are SQLAlchemy Core, compiled once for the store's dialect and given to the driver directly,
+    because Core's own execution costs several times what SQLite's does.
+    """
 
     def __init__(self, cursor: Any, dialect: Dialect, compiled: dict[Any, Compiled]) -> None:
         self._cursor = cursor
         self.dialect = dialect
         self._compiled = compiled
 
-    def say(self, command: str) -> None:
+    def control(self, command: str) -> None:
         """BEGIN, COMMIT or ROLLBACK."""
         self._cursor.execute(command)
 
@@ -97,12 +91,12 @@ class Transaction:
     def _compile(self, statement: Any) -> Compiled:
         made = statement.compile(dialect=self.dialect)
         constants = {key: value for key, value in made.params.items() if value is not None}
-        found = self._compiled[statement] = str(made), constants
-        return found
+        self._compiled[statement] = str(made), constants
+        return self._compiled[statement]
 
 
 class Store:
-    """Transactions on one database. After a fork, call ``forked``."""
+    """Transactions on one database. After a fork, call ``after_fork``."""
 
     def __init__(self, url: str, create: bool = False) -> None:
         self.url = _checked(url)
@@ -122,14 +116,14 @@ class Store:
 
     @contextmanager
     def administering(self, write: bool = True) -> Iterator[Connection]:
-        """A transaction in SQLAlchemy's own terms: to make tables, and to look which there are."""
+        """A transaction in SQLAlchemy's own terms: to make tables, and to see which there are."""
         try:
             with self._engine.connect() as connection:
                 connection.execution_options(**{_WRITES: write}).begin()
                 yield connection
                 connection.commit()
         except self._errors as error:
-            raise self._meaning(error, None, committing=False) from error
+            raise self._translated(error, None, committing=False) from error
 
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
@@ -142,11 +136,11 @@ class Store:
                 cursor.execute("BEGIN")
             yield self._transaction(cursor)
         except self._errors as error:
-            meaning = self._meaning(error, connection, committing=False)
-            _hang_up(connection, broken=True)
-            raise meaning from error
+            typed = self._translated(error, connection, committing=False)
+            _give_back(connection, broken=True)
+            raise typed from error
         finally:
-            _hang_up(connection, broken=False)
+            _give_back(connection, broken=False)
 
     @contextmanager
     def writing(self) -> Iterator[Transaction]:
@@ -157,39 +151,41 @@ class Store:
         committing = False
         try:
             transaction = self._connected()
-            transaction.say(self._begin)
+            transaction.control(self._begin)
             yield transaction
             committing = True
-            transaction.say("COMMIT")
+            transaction.control("COMMIT")
         except self._errors as error:
-            meaning = self._meaning(error, self._writer, committing)
+            typed = self._translated(error, self._writer, committing)
             self._release(broken=True)
-            raise meaning from error
+            raise typed from error
         except BaseException:
             self._release(broken=False)
             raise
 
     def at_once(self, statement: Any, values: dict[str, Any], then: Any = None) -> bool:
-        """A transaction that is known beforehand, durable on return; False if ``statement`` found nothing
-        to write. ``then`` is executed only after it did; without it the statement goes alone, and is a
-        transaction by itself."""
+        """A transaction that is known beforehand, durable on return; False if nothing was written.
+
+        ``then`` is executed only after ``statement`` wrote something. Without it the statement is a
+        transaction by itself.
+        """
         sent = False
         try:
             transaction = self._connected()
             if then is None:
                 sent = True
                 return transaction.count(statement, values) > 0
-            transaction.say(self._begin)
+            transaction.control(self._begin)
             if transaction.count(statement, values) == 0:
-                transaction.say("ROLLBACK")
+                transaction.control("ROLLBACK")
                 return False
             transaction.run(then, values)
             sent = True
-            transaction.say("COMMIT")
+            transaction.control("COMMIT")
         except self._errors as error:
-            meaning = self._meaning(error, self._writer, committing=sent)
+            typed = self._translated(error, self._writer, committing=sent)
             self._release(broken=True)
-            raise meaning from error
+            raise typed from error
         except BaseException:
             self._release(broken=True)  # an answer may be on its way
             raise
@@ -209,9 +205,9 @@ class Store:
 
     def _release(self, broken: bool) -> None:
         writer, self._writer, self._writes = self._writer, None, None
-        _hang_up(writer, broken, ends_autocommit=not self._sqlite)
+        _give_back(writer, broken, ends_autocommit=not self._sqlite)
 
-    def _meaning(
+    def _translated(
         self, error: BaseException, connection: PoolProxiedConnection | None, committing: bool
     ) -> Exception:
         cause: Any = getattr(error, "orig", None) or error
@@ -219,9 +215,9 @@ class Store:
         lost = driver is not None and self._engine.dialect.is_disconnect(cause, driver, None)
         if lost:
             self._engine.dispose()  # what killed one connection killed the idle ones, too
-        return _meaning(cause, lost, committing)
+        return _translated(cause, lost, committing)
 
-    def forked(self) -> None:
+    def after_fork(self) -> None:
         """Leave the parent's connections to the parent."""
         self._writer = self._writes = None
         self._engine.dispose(close=False)
@@ -234,7 +230,7 @@ class Store:
         return f"Store({self.url.render_as_string(hide_password=True)!r})"
 
 
-def _hang_up(
+def _give_back(
     connection: PoolProxiedConnection | None, broken: bool, ends_autocommit: bool = False
 ) -> None:
     """Give a connection back to the pool, which rolls back; drop one that is of no more use."""
@@ -322,31 +318,31 @@ def _prepare_postgresql(connection: Any, _: object) -> None:
     connection.autocommit = before
 
 
-def _meaning(cause: BaseException, lost: bool, committing: bool) -> Exception:
-    said = " ".join(str(cause).split()) or type(cause).__name__
+def _translated(cause: BaseException, lost: bool, committing: bool) -> Exception:
+    message = " ".join(str(cause).split()) or type(cause).__name__
     code = getattr(cause, "sqlite_errorcode", None)
     state = getattr(cause, "sqlstate", None) or ""
     damaged = code is not None and code & 0xFF in _DAMAGED
     if (code or 0) & 0xFF == sqlite3.SQLITE_NOTADB:
         return JournalCorrupt(
-            f"{said}, or its first page is damaged; check the path, or restore the file from a backup"
+            f"{message}, or its first page is damaged; check the path, or restore the file from a backup"
         )
     if (
         damaged
         or state in ("XX001", "XX002")
-        or "decode to UTF-8" in said
+        or "decode to UTF-8" in message
         or isinstance(cause, UnicodeError)
     ):
-        return JournalCorrupt(f"the store is damaged ({said}); restore it from a backup")
+        return JournalCorrupt(f"the store is damaged ({message}); restore it from a backup")
     if (code or 0) & 0xFF == sqlite3.SQLITE_CONSTRAINT or state.startswith("23"):
-        if "request" in said:  # the only unique thing of that name
-            return KnownRequest(said)
-        return JournalCorrupt(f"the store contradicts its journal ({said}); run an audit")
+        if "request" in message:  # the only unique thing of that name
+            return KnownRequest(message)
+        return JournalCorrupt(f"the store contradicts its journal ({message}); run an audit")
     if committing and (not state or state.startswith(_UNSURE)):
         return Unacknowledged(
-            f"{said}; the commit was not acknowledged: it was recorded or it was not, never half. "
+            f"{message}; the commit was not acknowledged: it was recorded or it was not, never half. "
             "Repeat the call with the same request_id to learn which"
         )
     if lost:
-        return LostBeforeCommit(f"{said}; nothing was written, try again")
-    return StoreUnavailable(f"{said}; nothing was written")
+        return LostBeforeCommit(f"{message}; nothing was written, try again")
+    return StoreUnavailable(f"{message}; nothing was written")

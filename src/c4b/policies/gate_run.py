@@ -77,10 +77,14 @@ class GateRun:
             entry.lost = True
         else:
             entry.reward = reward
-        first = self.outcomes.next if self.outcomes.in_order else number
-        for features, value in self.outcomes.ready(number):
-            self.gate.absorb(features, value)
-        return range(first, self.outcomes.next if self.outcomes.in_order else number + 1)
+        outcomes = self.outcomes
+        first = outcomes.next if outcomes.in_order else number
+        closed = outcomes.close(number)
+        while closed is not None:
+            if closed.reward is not None:
+                self.gate.absorb(closed.executed, closed.reward)
+            closed = outcomes.close(number)
+        return range(first, outcomes.next if outcomes.in_order else number + 1)
 
     def mark(self) -> Mark:
         """Where ``undo`` goes back to."""

@@ -8,7 +8,6 @@ absorption is sound only if the order of arrival is independent of the noise.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -52,22 +51,24 @@ class OutcomeQueue:
         self.recent_round = np.full(REMEMBERED, -1, dtype=np.int64)
         self.recent_reward = np.full(REMEMBERED, np.nan)  # NaN: declared lost
 
-    def ready(self, round_: int) -> Iterator[tuple[Array, float]]:
-        """Close what can be closed now that ``round_`` has its outcome; yield what to absorb."""
-        if self.in_order:
-            while (head := self.open.get(self.next)) is not None and head.known:
-                self.next += 1  # before anything can interrupt: an outcome is never absorbed twice
-                yield from self._close(self.next - 1)
-        else:
-            yield from self._close(round_)
+    def close(self, number: int) -> PendingOutcome | None:
+        """Close the next round that can be closed now that ``number`` has its outcome; None: none can.
 
-    def _close(self, round_: int) -> Iterator[tuple[Array, float]]:
-        entry = self.open.pop(round_)
-        reward = math.nan if entry.reward is None else entry.reward
-        self.recent_round[round_ % REMEMBERED] = round_
-        self.recent_reward[round_ % REMEMBERED] = reward
-        if not entry.lost:
-            yield entry.executed, reward
+        Call it until it returns None, and absorb what it returns.
+        """
+        if self.in_order:
+            head = self.open.get(self.next)
+            if head is None or not (head.lost or head.reward is not None):
+                return None
+            number = self.next
+            self.next += 1  # before anything can interrupt: an outcome is never absorbed twice
+        elif number not in self.open:
+            return None
+        entry = self.open.pop(number)
+        slot = number % REMEMBERED
+        self.recent_round[slot] = number
+        self.recent_reward[slot] = math.nan if entry.reward is None else entry.reward
+        return entry
 
     def remembered(self, round_: int) -> float | None:
         """Reward of a closed round (NaN: lost), or None when it closed too long ago."""

@@ -25,7 +25,7 @@ from c4b.policies.compiled_gate import CompiledGate
 from c4b.policies.composition import Composition
 from c4b.policies.decision import Decision
 from c4b.policies.gate import Arrays, Gate, GateTerms
-from c4b.policies.gate_run import GateRun
+from c4b.policies.gate_run import GateRun, Mark
 from c4b.policies.pending import ABSORB, PendingOutcome
 from c4b.policies.registry import DEFAULT_POLICY, PolicySpec
 from c4b.policies.round import Round, checked_round
@@ -113,8 +113,11 @@ class Policy:
         are observed: bank and prefix never use a reward. Raises ``NoSafeAction`` (nothing changed) when
         ``baseline_nonnegative=False`` and nothing is certified.
         """
-        given = candidates if isinstance(candidates, Round) else Round(candidates, baseline)
-        return self._decide(checked_round(given, self._dim, self._needs))
+        if isinstance(candidates, Round) or self._needs:
+            given = candidates if isinstance(candidates, Round) else Round(candidates, baseline)
+            return self._decide(checked_round(given, self._dim, self._needs))
+        pool = _validate.pool("candidates", candidates, self._dim)
+        return self._decide(Round(pool, _validate.point("baseline", baseline, self._dim)))
 
     def decide_many(self, rounds: Iterable[Round | tuple[object, object]]) -> list[Decision]:
         """Several rounds at once, pairs (candidates, baseline) or ``Round``; all are decided or none."""
@@ -129,11 +132,11 @@ class Policy:
     def _decide(self, round_: Round) -> Decision:
         """One round. Whatever interrupts it, even a signal, leaves no charge without a round."""
         run = self._run
-        mark = run.mark()
+        before, number = self._gate.mark(), run.rounds
         try:
-            return run.decide(round_, f"{self._token}-{mark.rounds}")
+            return run.decide(round_, f"{self._token}-{number}")
         except BaseException:
-            run.undo(mark)
+            run.undo(Mark(before, number))
             raise
 
     def executed(self, decision_id: str, features: object = None) -> None:

@@ -48,13 +48,14 @@ def checked_round(given: Round, dim: int, needs: Collection[str] = ()) -> Round:
     prefix = given.argument
     candidates = _validate.pool(f"{prefix}candidates", given.candidates, dim)
     baseline = _validate.point(f"{prefix}baseline", given.baseline, dim)
-    if given.baseline_mean is None and given.labels is None and not needs:
-        return given._replace(candidates=candidates, baseline=baseline)
-    return given._replace(
-        candidates=candidates,
-        baseline=baseline,
-        baseline_mean=_checked_mean(prefix, given.baseline_mean, needs),
-        labels=_checked_labels(prefix, given.labels, len(candidates)),
+    return Round(
+        candidates,
+        baseline,
+        _checked_mean(prefix, given.baseline_mean, needs),
+        _checked_labels(prefix, given.labels, len(candidates)),
+        given.request_id,
+        given.context,
+        prefix,
     )
 
 

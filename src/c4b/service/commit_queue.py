@@ -8,9 +8,8 @@ from concurrent.futures import Executor
 from typing import Generic, TypeVar
 
 from c4b.deployment import Deployment
-from c4b.deployment.commands import Request
 from c4b.errors import C4BError
-from c4b.policies.decision import Decision
+from c4b.policies import Decision, Round
 
 C = TypeVar("C")
 T = TypeVar("T")
@@ -73,17 +72,14 @@ class QueuedDeployment:
 
     def __init__(self, deployment: Deployment, executor: Executor) -> None:
         self.deployment = deployment
-        self._decisions: CommitQueue[Request, Decision] = CommitQueue(deployment.decide_each, executor)
+        self._decisions: CommitQueue[Round, Decision] = CommitQueue(deployment.decide_each, executor)
         self._outcomes: CommitQueue[tuple[str, float], None] = CommitQueue(
             deployment.observe_each, executor
         )
 
-    async def decide(
-        self, candidates: object, baseline: object, request_id: str | None, context: object
-    ) -> Decision:
-        """As ``Deployment.decide``. Invalid arguments are refused before they enter the queue."""
-        checked = self.deployment.request(candidates, baseline, request_id, context)
-        return await self._decisions.submit(checked)
+    async def decide(self, round_: Round) -> Decision:
+        """As ``Deployment.decide``. An invalid round is refused before it enters the queue."""
+        return await self._decisions.submit(self.deployment.request(round_))
 
     async def observe(self, decision_id: str, reward: float) -> None:
         """As ``Deployment.observe``."""

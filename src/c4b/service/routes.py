@@ -169,7 +169,7 @@ async def decide(
 ) -> schemas.Decided:
     """Choose among the candidates, or the baseline. On disk and charged when the answer is sent."""
     queued = await _queued(request, name)
-    return responses.decided(await queued.decide(body.candidates, body.baseline, key, body.context))
+    return responses.decided(await queued.decide(body.to_round(key)))
 
 
 @_decide_routes.post(
@@ -178,10 +178,8 @@ async def decide(
 async def decide_many(request: Request, name: Name, body: schemas.Rounds) -> schemas.Decisions:
     """In one commit; all are decided or none. Each round has its own request id."""
     dep = await _deployment(request, name)
-    rounds = [(each.candidates, each.baseline) for each in body.rounds]
-    ids = [each.request_id for each in body.rounds]
-    contexts = [each.context for each in body.rounds]
-    decisions = await run_in_threadpool(dep.decide_many, rounds, ids, contexts)
+    rounds = [each.to_round(each.request_id) for each in body.rounds]
+    decisions = await run_in_threadpool(dep.decide_many, rounds)
     return schemas.Decisions(decisions=[responses.decided(each) for each in decisions])
 
 

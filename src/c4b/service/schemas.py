@@ -9,10 +9,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
-from c4b.policies import DEFAULT_POLICY
+from c4b import policies
 
 Vector = list[float]
 Matrix = list[list[float]]
+
+
+def _is_none(value: Any) -> bool:
+    return value is None
 
 
 def _finite_or_none(value: Any) -> Any:
@@ -57,7 +61,9 @@ class Creation(RequestBody):
     """A new deployment."""
 
     model: Model
-    policy: str = Field(DEFAULT_POLICY, examples=[DEFAULT_POLICY], description="See `c4b policies`.")
+    policy: str = Field(
+        policies.DEFAULT_POLICY, examples=[policies.DEFAULT_POLICY], description="See `c4b policies`."
+    )
     alpha: float = Field(
         0.05, gt=0, lt=1, description="Fraction of the incumbent's reward that may be given up."
     )
@@ -138,11 +144,21 @@ class Round(RequestBody):
 
     candidates: Matrix = Field(description="K rows of d features.", examples=[_CANDIDATES])
     baseline: Vector = Field(description="d features of the incumbent's action.", examples=[_BASELINE])
+    baseline_mean: float | None = Field(
+        None, description="The known mean reward of the baseline, for policies that need it."
+    )
+    labels: list[str] | None = Field(None, description="Names of the candidates, for people.")
     context: JsonValue = Field(
         None,
         description="Stored with the decision and shown when it is explained.",
         examples=[{"user": "u-1"}],
     )
+
+    def to_round(self, request_id: str | None) -> policies.Round:
+        """The library's value for this body."""
+        return policies.Round(
+            self.candidates, self.baseline, self.baseline_mean, self.labels, request_id, self.context
+        )
 
 
 class NamedRound(Round):
@@ -175,7 +191,7 @@ class Decided(ResponseBody):
     )
     propensity: float | None = Field(
         None,
-        exclude_if=lambda value: value is None,
+        exclude_if=_is_none,
         description="Probability of the action, from policies that randomise; left out by others.",
     )
 
@@ -273,6 +289,8 @@ class ExplainedDecision(RecordedDecision):
     summary: str = Field(description="One sentence.")
     candidates: list[Candidate]
     baseline: Vector
+    baseline_mean: float | None = Field(None, exclude_if=_is_none, description="If the round had it.")
+    labels: list[str] | None = Field(None, exclude_if=_is_none, description="If the round had them.")
     context: JsonValue
 
 
@@ -281,6 +299,7 @@ class Audited(ResponseBody):
 
     clean: bool
     name: str
+    level: str = Field(description="recomputed by independent arithmetic, or replayed (a Python gate).")
     entries: int
     decisions: int
     fallbacks: int

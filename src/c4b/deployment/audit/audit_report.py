@@ -6,11 +6,22 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 
+class Finding(Exception):
+    """What does not hold, of the entry at hand or of the given one."""
+
+    def __init__(self, finding: str, entry: int | None = None) -> None:
+        super().__init__(finding)
+        self.entry = entry
+
+
 @dataclass(slots=True)
 class Report:
     """An audit's verdict: ``print`` it, or ask ``clean``."""
 
     name: str
+    level: str = "recomputed"
+    """``"recomputed"``: every decision follows from the raw data by independent arithmetic.
+    ``"replayed"``: a gate in plain Python, which decided every round again, bit for bit."""
     entries: int = 0
     decisions: int = 0
     fallbacks: int = 0
@@ -43,6 +54,6 @@ class Report:
         if self.finding is not None:
             return f"{self.name}: NOT CLEAN. Entry {self.entry} {self.finding}. Before it: {counts}."
         return (
-            f"{self.name}: clean. {counts}; largest difference {self.largest_error:.1e}; "
+            f"{self.name}: clean, {self.level}. {counts}; largest difference {self.largest_error:.1e}; "
             f"last hash {self.hash[:16]}."
         )

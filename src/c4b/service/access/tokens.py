@@ -32,7 +32,7 @@ from sqlalchemy import (
 )
 
 from c4b.deployment import limits as checks
-from c4b.deployment.queries import moment
+from c4b.deployment.views import moment
 from c4b.errors import InvalidInput, UnknownName
 from c4b.journal.sql_store import Store
 

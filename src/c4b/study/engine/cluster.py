@@ -1,7 +1,7 @@
 """Chunks on a Dask distributed cluster, through the standard executor interface.
 
-A chunk is a pure function of the study and its span, so a chunk lost with its worker is simply run
-again by the scheduler.
+A chunk depends on nothing but the study and its episodes, so the scheduler runs a chunk again if it was
+lost with its worker.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ from typing import Any, cast
 
 from c4b.errors import C4BError, InvalidInput
 from c4b.study.spec import identity
+from c4b.study.spec.plan import PythonGate, Study
 
 
 class ClusterLost(C4BError):
     """The scheduler went away, or its workers keep dying."""
 
 
-def connect(address: str) -> Executor:
-    """An executor on the scheduler at ``address``; closing it closes the connection."""
+def connect(address: str, study: Study) -> Executor:
+    """An executor for the study on the scheduler at ``address``; closing it closes the connection."""
     try:
         import distributed  # noqa: PLC0415 (an optional extra)
     except ImportError as error:
@@ -31,22 +32,29 @@ def connect(address: str) -> Executor:
     except (OSError, ValueError, TypeError) as error:
         raise InvalidInput("cluster", address, f"no Dask scheduler answers there ({error})") from error
     try:
-        _check_workers(client, address)
+        _check_workers(client, address, study)
     except BaseException:
         client.close()
         raise
     return cast(Executor, _ClosingExecutor(client))
 
 
-def _check_workers(client: Any, address: str) -> None:
-    """Other code on a worker would give other rows, or none."""
+def _check_workers(client: Any, address: str, study: Study) -> None:
+    """Raise ``InvalidInput`` if a worker has other code: it would make other rows, or none."""
     remedy = "install this very version of reserve-c4b and of NumPy on every worker"
+    _check(client, address, remedy, identity.code)
+    if any(isinstance(method.parts, PythonGate) for method in study.methods):
+        remedy = "install the package that offers the gate (entry point c4b.gates) on every worker"
+        _check(client, address, remedy, identity.gates, study)
+
+
+def _check(client: Any, address: str, remedy: str, digest: Any, *arguments: Any) -> None:
     try:
-        codes = client.run(identity.code)
+        digests = client.run(digest, *arguments)
     except Exception as error:  # whatever a worker without the package raises
         raise InvalidInput("cluster", address, f"{remedy} ({type(error).__name__}: {error})") from error
-    for worker, code in codes.items():
-        if code != identity.code():
+    for worker, found in digests.items():
+        if found != digest(*arguments):
             raise InvalidInput("cluster", address, f"worker {worker} runs other code; {remedy}")
 
 

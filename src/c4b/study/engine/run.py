@@ -1,4 +1,4 @@
-"""Running a study: chunks of episodes on all cores or on a cluster, kept as they finish."""
+"""Running a study: chunks of episodes on all cores or on a cluster, saved as they finish."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from importlib import metadata
 from pathlib import Path
 
 from c4b import _jit, _validate
-from c4b.study.engine.chunk import Chunk, _part, simulate
+from c4b.study.engine.chunk import Chunk, simulate
+from c4b.study.engine.prepared_setting import is_compiled, prepare
 from c4b.study.results import results
-from c4b.study.results.results_folder import Store
+from c4b.study.results.results_folder import ResultsFolder
 from c4b.study.spec.plan import Study
 
 EPISODE_RUNS = 4096
 """Episodes x settings x methods in a chunk, about a third of a second of work."""
+PYTHON_RUNS = 64
+"""Compiled episodes that take about as long as one in plain Python."""
 
 Progress = Callable[[int, int], None]
 """Called with (episodes done, episodes in all)."""
@@ -36,13 +39,13 @@ def run(
     """Simulate what is missing and write the three result files into ``out``."""
     workers = threads(jobs)
     size = _chunk_size(study) if chunk is None else _validate.count("chunk", chunk, 1, "at least 1")
-    store = Store(study, Path(out))
-    with store.alone():
-        started, resumed = time.perf_counter(), store.episodes_done
+    folder = ResultsFolder(study, Path(out))
+    with folder.locked():
+        started, resumed = time.perf_counter(), folder.episodes_done
         progress(resumed, study.episodes)
-        with _executor(workers, cluster) as executor:
-            _work(executor, study, store, size, 2 * workers if cluster is None else 64, progress)
-        store.finish(
+        with _executor(study, workers, cluster) as executor:
+            _run_missing(executor, study, folder, size, 2 * workers if cluster is None else 64, progress)
+        folder.finish(
             {
                 "command": command,
                 "seconds_simulating": round(time.perf_counter() - started, 3),
@@ -57,13 +60,14 @@ def run(
 
 
 def threads(jobs: int | None) -> int:
-    """As many as asked for, by default one a core; an impossible number is an error."""
+    """``jobs``, or one for each core if it is None; raises ``InvalidInput`` for less than 1."""
     return available_cores() if jobs is None else _validate.count("jobs", jobs, 1, "at least 1")
 
 
 def must_compile(study: Study) -> bool:
-    """Whether the first episode waits for the compiler; later processes find its work on disk."""
-    return not all(_jit.is_compiled(_part(s, study.methods).run) for s in study.settings)
+    """Whether the first episode has to wait for the compiler. Later processes use the cache on disk."""
+    prepared = (prepare(setting, study.methods).compiled for setting in study.settings)
+    return not all(_jit.is_compiled(compiled.run) for compiled in prepared if compiled is not None)
 
 
 _PACKAGES = ("reserve-c4b", "numpy", "scipy", "numba", "polars")
@@ -74,37 +78,39 @@ def available_cores() -> int:
 
 
 def _chunk_size(study: Study) -> int:
-    return max(1, min(4096, EPISODE_RUNS // (len(study.settings) * len(study.methods))))
+    python = sum(not is_compiled(method) for method in study.methods)
+    runs = len(study.settings) * (len(study.methods) + (PYTHON_RUNS - 1) * python)
+    return max(1, min(4096, EPISODE_RUNS // runs))
 
 
-def _executor(workers: int, cluster: str | None) -> Executor:
-    """Threads here (kernels hold no lock), or a Dask cluster through the standard interface."""
+def _executor(study: Study, workers: int, cluster: str | None) -> Executor:
+    """Threads of this process (kernels release the GIL), or a Dask cluster."""
     if cluster is None:
         return ThreadPoolExecutor(workers)
     from c4b.study.engine.cluster import connect  # noqa: PLC0415 (an optional extra)
 
-    return connect(cluster)
+    return connect(cluster, study)
 
 
-def _work(
-    executor: Executor, study: Study, store: Store, size: int, ahead: int, progress: Progress
+def _run_missing(
+    executor: Executor, study: Study, folder: ResultsFolder, size: int, ahead: int, progress: Progress
 ) -> None:
-    """Keep at most ``ahead`` chunks under way, so that memory does not grow with episodes."""
-    todo = iter(store.missing(size))
-    under_way: set[Future[Chunk]] = set()
+    """Run what is missing. At most ``ahead`` chunks are submitted at a time: memory stays bounded."""
+    spans = iter(folder.missing(size))
+    running: set[Future[Chunk]] = set()
     try:
         while True:
-            for start, stop in todo:
-                under_way.add(executor.submit(simulate, study, start, stop))
-                if len(under_way) >= ahead:
+            for start, stop in spans:
+                running.add(executor.submit(simulate, study, start, stop))
+                if len(running) >= ahead:
                     break
-            if not under_way:
+            if not running:
                 return
-            finished, under_way = wait(under_way, return_when=FIRST_COMPLETED)
+            finished, running = wait(running, return_when=FIRST_COMPLETED)
             for future in finished:
-                store.add(future.result())
-            progress(store.episodes_done, study.episodes)
+                folder.add(future.result())
+            progress(folder.episodes_done, study.episodes)
     except BaseException:
-        for future in under_way:
+        for future in running:
             future.cancel()
         raise

@@ -1,4 +1,4 @@
-"""Pictures of a study, as PDF and PNG. Line style and marker tell methods apart without colour."""
+"""Figures of a study, as PDF and PNG. Line style and marker tell methods apart without colour."""
 
 from __future__ import annotations
 
@@ -12,32 +12,34 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from c4b.study.report.style import Style, brief, styles
-from c4b.study.results.price import UNGATED, is_priced, prices
+from c4b.study.engine.episode_metrics import Metric
+from c4b.study.report.figure_style import Style, short_name, styles
+from c4b.study.results.intervals import student
+from c4b.study.results.price_of_safety import UNGATED, is_priced, prices
 from c4b.study.results.results import Results
-from c4b.study.results.statistics import student
-from c4b.study.spec.plan import Setting
+from c4b.study.spec.setting import Setting
 
 MOST_PANELS = 24
+"""Settings in ``price_of_safety``."""
 MOST_LINES = 150
-"""Settings in one picture; the report's table holds them all."""
+"""Settings in ``reward_ratio``; the report's table holds them all."""
 TALLEST = 60.0
-"""Inches of a picture's axes."""
+"""Height of a figure's axes in inches, at most."""
 
 
 def draw(results: Results, folder: Path) -> list[Path]:
-    """All figures that the study's own shape allows; returns the PNG files."""
+    """Draw the figures that fit the study; returns the PNG files."""
     folder.mkdir(parents=True, exist_ok=True)
     made = []
     for name, figure in _figures(results):
         for kind in ("pdf", "png"):
             # no time stamp: the same results give the same file
-            figure.savefig(folder / f"{name}.{kind}", dpi=160, metadata=_plain(kind))
+            figure.savefig(folder / f"{name}.{kind}", dpi=160, metadata=_metadata(kind))
         made.append(folder / f"{name}.png")
     return made
 
 
-def _plain(kind: str) -> dict[str, str | None]:
+def _metadata(kind: str) -> dict[str, str | None]:
     return (
         {"CreationDate": None} if kind == "pdf" else {"Software": f"matplotlib {matplotlib.__version__}"}
     )
@@ -64,7 +66,7 @@ def _first(settings: tuple[Setting, ...], **wanted: object) -> int:
 
 
 def _size(marker: str) -> float:
-    return 6.5 if marker in "*x" else 4.5  # thin ones need more room
+    return 6.5 if marker in "*x" else 4.5  # thin markers must be larger to be seen
 
 
 def _errorbar(axes: Axes, style: Style, **given: Any) -> None:
@@ -81,25 +83,25 @@ def _errorbar(axes: Axes, style: Style, **given: Any) -> None:
     axes.errorbar(**{**drawn, **given})
 
 
-def _new(width: float = 5.2, height: float = 3.4) -> Figure:
+def _new_figure(width: float = 5.2, height: float = 3.4) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
 def cumulative_fallback(results: Results, setting: int) -> Figure:
     """Share of rounds so far in which the baseline was played, with intervals at some rounds."""
-    figure = _new()
+    figure = _new_figure()
     axes = figure.subplots()
     rounds = results.study.settings[setting].rounds
     marks = np.unique(np.linspace(max(1, rounds // 10), rounds, 8).astype(int)) - 1
     rows = results.trajectories.filter(pl.col("setting") == setting)
-    looks = styles(results.study.methods)
+    style_of = styles(results.study.methods)
     for method in results.study.methods:
         mine = rows.filter(pl.col("method") == method.label)
         share = 100.0 * mine["fallback_share"].to_numpy()
         half = 100.0 * mine["half_width_95"].to_numpy()
-        at, style = mine["round"].to_numpy(), looks[method.label]
-        axes.plot(at, share, color=style[0], linestyle=style[1], linewidth=1.4)
-        _errorbar(axes, style, x=at[marks], y=share[marks], yerr=half[marks], linestyle="none")
+        played, style = mine["round"].to_numpy(), style_of[method.label]
+        axes.plot(played, share, color=style[0], linestyle=style[1], linewidth=1.4)
+        _errorbar(axes, style, x=played[marks], y=share[marks], yerr=half[marks], linestyle="none")
         colour, line, marker = style  # for the legend: line and marker in one
         axes.plot(
             [],
@@ -111,7 +113,7 @@ def cumulative_fallback(results: Results, setting: int) -> Figure:
             label=method.label,
         )
     axes.set(xlabel="deployment round", ylabel="fallback so far (% of rounds)", ylim=(-3, 103))
-    axes.set_title(brief(results, setting), fontsize=9)
+    axes.set_title(short_name(results, setting), fontsize=9)
     axes.grid(alpha=0.25)
     axes.legend(fontsize=8, ncols=2, handlelength=3.5)
     return figure
@@ -119,7 +121,7 @@ def cumulative_fallback(results: Results, setting: int) -> Figure:
 
 def reserve_sensitivity(results: Results, like: int) -> Figure:
     """Reward ratio against reserve, all else as in setting ``like``."""
-    figure = _new()
+    figure = _new_figure()
     axes = figure.subplots()
     model = results.study.settings[like]
     others = [f for f in results.study.swept if f != "reserve"]
@@ -129,14 +131,14 @@ def reserve_sensitivity(results: Results, like: int) -> Figure:
         if all(getattr(setting, f) == getattr(model, f) for f in others)
     ]
     reserves = np.array([reserve for reserve, _ in sorted(same)])
-    looks = styles(results.study.methods)
+    style_of = styles(results.study.methods)
     for method in results.study.methods:
-        found = [student(results.values(s, method.label, "reward_ratio")) for _, s in sorted(same)]
-        means = np.array([f.mean for f in found])
-        half = np.array([f.high - f.mean for f in found])
-        _errorbar(axes, looks[method.label], x=reserves, y=means, yerr=half, label=method.label)
+        rewards = [student(results.values(s, method.label, Metric.REWARD_RATIO)) for _, s in sorted(same)]
+        means = np.array([r.mean for r in rewards])
+        half = np.array([r.high - r.mean for r in rewards])
+        _errorbar(axes, style_of[method.label], x=reserves, y=means, yerr=half, label=method.label)
     axes.set(xlabel="reserve $R_0$ (reward units)", ylabel="mean reward / baseline mean")
-    axes.set_title(brief(results, like, without="reserve"), fontsize=9)
+    axes.set_title(short_name(results, like, without="reserve"), fontsize=9)
     axes.set_xticks(reserves)
     axes.grid(alpha=0.25)
     axes.legend(fontsize=8, ncols=2, handlelength=3.5)
@@ -144,29 +146,29 @@ def reserve_sensitivity(results: Results, like: int) -> Figure:
 
 
 def price_of_safety(results: Results) -> Figure:
-    """LinUCB - method, paired, with its interval: a panel a setting, each on its own scale."""
-    found = [price for price in prices(results) if price.method != UNGATED]
+    """LinUCB - method, paired, with its interval; each setting is a panel with its own scale."""
+    shown = [price for price in prices(results) if price.method != UNGATED]
     labels = [method.label for method in results.study.methods if method.label != UNGATED]
-    looks = styles(results.study.methods)
+    style_of = styles(results.study.methods)
     count = min(len(results.study.settings), MOST_PANELS)
     last = len({getattr(s, f) for f in results.study.swept[-1:] for s in results.study.settings})
     columns = last if 2 <= last <= 4 else min(3, count)
     height = (0.16 * len(labels) + 0.42) * -(-count // columns) + 0.5
-    figure = _new(1.4 + 2.7 * columns, height)
+    figure = _new_figure(1.4 + 2.7 * columns, height)
     panels = figure.subplots(-(-count // columns), columns, sharey=True, squeeze=False).ravel()
     for s, axes in enumerate(panels):
         if s >= count:
             axes.set_axis_off()
             continue
         for at, label in enumerate(labels):
-            gain = next(p.gain for p in found if p.setting == s and p.method == label)
+            gain = next(p.gain for p in shown if p.setting == s and p.method == label)
             half = gain.high - gain.mean
-            _errorbar(axes, looks[label], x=[-gain.mean], y=[at], xerr=[half], linestyle="none")
+            _errorbar(axes, style_of[label], x=[-gain.mean], y=[at], xerr=[half], linestyle="none")
         low, high = axes.get_xlim()
         axes.set_xlim(min(low, -0.1 * (high - low)), max(high, 0.1 * (high - low)))
         axes.axvspan(axes.get_xlim()[0], 0.0, color="black", alpha=0.06, linewidth=0)
         axes.axvline(0.0, color="black", linewidth=0.9)
-        axes.set_title(brief(results, s), fontsize=7.5)
+        axes.set_title(short_name(results, s), fontsize=7.5)
         axes.tick_params(labelsize=7)
         axes.set_yticks(range(len(labels)), labels, fontsize=7.5)
         axes.locator_params(axis="x", nbins=5)
@@ -177,23 +179,23 @@ def price_of_safety(results: Results) -> Figure:
 
 
 def reward_ratio(results: Results) -> Figure:
-    """Every setting a band, every method a mark with its interval: the whole study at a glance."""
+    """Mean reward and its interval: a band for each setting, a mark for each method."""
     settings = range(min(len(results.study.settings), MOST_LINES))
     methods = results.study.methods
     band = 0.085 * len(methods) + 0.06  # inches
     height = min(max(1.2, band * len(settings)), TALLEST)
-    figure = _new(6.4, height + 0.8 + 0.18 * -(-len(methods) // 3))
+    figure = _new_figure(6.4, height + 0.8 + 0.18 * -(-len(methods) // 3))
     axes = figure.subplots()
-    looks = styles(methods)
+    style_of = styles(methods)
     for n, method in enumerate(methods):
-        found = [student(results.values(s, method.label, "reward_ratio")) for s in settings]
+        rewards = [student(results.values(s, method.label, Metric.REWARD_RATIO)) for s in settings]
         shift = 0.84 * ((n + 0.5) / len(methods) - 0.5)  # beside each other, not on top
         _errorbar(
             axes,
-            looks[method.label],
-            x=[f.mean for f in found],
+            style_of[method.label],
+            x=[r.mean for r in rewards],
             y=[s + shift for s in settings],
-            xerr=[f.high - f.mean for f in found],
+            xerr=[r.high - r.mean for r in rewards],
             linestyle="none",
             capsize=1.5,
             label=method.label,
@@ -201,7 +203,7 @@ def reward_ratio(results: Results) -> Figure:
     for s in settings[1::2]:
         axes.axhspan(s - 0.5, s + 0.5, color="black", alpha=0.05, linewidth=0)
     axes.axvline(1.0, color="black", linewidth=0.8)
-    axes.set_yticks(list(settings), [brief(results, s) for s in settings], fontsize=7.5)
+    axes.set_yticks(list(settings), [short_name(results, s) for s in settings], fontsize=7.5)
     axes.set_ylim(len(settings) - 0.5, -0.5)
     if len(settings) < len(results.study.settings):
         axes.set_title(f"the first {MOST_LINES} of {len(results.study.settings)} settings", fontsize=9)

@@ -1,40 +1,76 @@
-"""What results are results *of*: the plan, the files it reads and the code that ran it.
+"""Names what a study's rows depend on: the plan, the files it reads and the code that runs it.
 
-Rows may be reused for a later call only if all three are the same.
+Rows may be reused by a later call only if all three are the same.
 """
 
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
-from functools import cache
+import secrets
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from c4b import _sources as sources
-from c4b.study.spec.plan import Study
-from c4b.study.world import candidates
+from c4b.study.spec.plan import PythonGate, Study
+from c4b.study.world import candidate_sources
 
 
-def plan(told: dict[str, Any]) -> dict[str, Any]:
-    """A study as plain data, without what leaves its rows alone: names and the number of episodes."""
-    plain: dict[str, Any] = json.loads(json.dumps(told))
+def plan(study: Study) -> dict[str, Any]:
+    """A study as plain data, without what its rows do not depend on: names and the number of episodes."""
+    plain: dict[str, Any] = json.loads(json.dumps(study.to_dict()))
     return {key: value for key, value in plain.items() if key not in ("name", "title", "episodes")}
 
 
 @cache
 def code() -> str:
-    """Names the source of everything that takes part in an episode, and NumPy's streams."""
+    """Digest of the source that runs an episode and of NumPy's version: it makes the random streams."""
     engine = sources.PACKAGE / "study" / "engine" / "chunk.py"
     digest = hashlib.sha256(np.__version__.encode())
     digest.update(sources.digest(sources.closure([engine])).encode())
     return digest.hexdigest()[:16]
 
 
+def gates(study: Study) -> str:
+    """Digest of the files that define the study's gates in Python.
+
+    Other modules that such a file imports are not included: an edit there is not noticed.
+    """
+    digest = hashlib.sha256()
+    for method in study.methods:
+        if isinstance(method.parts, PythonGate):
+            digest.update(_source(method.parts.factory().make))
+    return digest.hexdigest()
+
+
+def _source(make: Callable[..., object]) -> bytes:
+    """The file that defines a class or a function; where there is none, its own source.
+
+    If neither can be read, a number that no other process has: such rows are never reused.
+    """
+    function = make.func if isinstance(make, partial) else make
+    try:
+        file = inspect.getsourcefile(function)
+        if file is not None and Path(file).is_file():
+            return Path(file).read_bytes()
+        return inspect.getsource(function).encode()
+    except (OSError, TypeError):
+        return _NO_SOURCE
+
+
+_NO_SOURCE = secrets.token_bytes(16)
+
+
 def identity(study: Study) -> str:
+    """Two calls with the same identity give the same rows."""
     digest = hashlib.sha256(code().encode())
-    digest.update(json.dumps(plan(study.to_dict()), sort_keys=True).encode())
+    digest.update(gates(study).encode())
+    digest.update(json.dumps(plan(study), sort_keys=True).encode())
     for generator, source in sorted({(s.generator, s.source or "") for s in study.settings}):
-        digest.update(candidates.content(generator, source))
+        digest.update(candidate_sources.content_digest(generator, source))
     return digest.hexdigest()[:16]

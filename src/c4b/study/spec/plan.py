@@ -1,131 +1,37 @@
-"""A study as data: the grid of settings, the methods, the episodes. Nothing here runs anything."""
+"""A study as data: its settings, its methods, the number of episodes and the seed."""
 
 from __future__ import annotations
 
 import dataclasses
-import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from c4b import _validate
-from c4b._validate import Array
 from c4b.errors import InvalidInput
-from c4b.evidence.model import CONFIDENCES, DEFAULT_CONFIDENCE, LinearModel
+from c4b.evidence.model import CONFIDENCES, DEFAULT_CONFIDENCE
 from c4b.policies import registry
 from c4b.policies.composition import Composition
-from c4b.study.world.draws import NOISES
-
-HISTORIES = ("diverse", "baseline", "candidates")
-"""``diverse``: features (1, u), u uniform on the sphere; ``baseline``: the incumbent's only;
-``candidates``: drawn like the first candidate of a round."""
-GENERATORS = ("sphere", "gaussian", "file", "python")
-"""``sphere``: (1, rho u); ``gaussian``: (1, rho g / sqrt(d-1)); ``file``: rows of a table;
-``python``: a function named ``module:function``."""
+from c4b.policies.registry import GateFactory
+from c4b.study.spec.setting import Setting
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
-    """One point of the grid; every field may be swept in a study file."""
+class PythonGate:
+    """A gate in plain Python, by the name under which it is registered; see ``c4b.register_gate``.
 
-    history: str = "diverse"
-    history_size: int = 20
-    rho: float = 0.15
-    sigma: float = 0.3
-    reserve: float = 0.0
-    alpha: float = 0.05
-    delta: float = 0.05
-    ridge: float = 0.1
-    norm_bound: float = 1.5
-    confidence: str | None = None
-    assumed_sigma: float | None = None
-    misspecification: float = 0.0
-    noise: str = "gaussian"
-    generator: str = "sphere"
-    source: str | None = None
-    count: int = 32
-    rounds: int = 200
-    theta: tuple[float, ...] = (1.0, 0.6, 0.0, 0.0, 0.0)
-    baseline: tuple[float, ...] = (1.0, 0.0, 0.0, 0.0, 0.0)
+    Every process that runs the study must know the name; reading its results needs no gate.
+    """
 
-    def __post_init__(self) -> None:
-        _validate.name("history", self.history, HISTORIES)
-        _validate.name("noise", self.noise, NOISES)
-        _validate.name("generator", self.generator, GENERATORS)
-        if self.confidence is not None:
-            _validate.name("confidence", self.confidence, CONFIDENCES)
-        least_zero = "must be a whole number of at least 0"
-        _validate.count("history_size", self.history_size, 0, least_zero)
-        _validate.count("count", self.count, 1, "must be a whole number of at least 1")
-        _validate.count("rounds", self.rounds, 1, "must be a whole number of at least 1")
-        _validate.nonnegative("rho", self.rho, "must be a number >= 0")
-        _validate.positive("sigma", self.sigma, "must be a positive number")
-        if self.assumed_sigma is not None:
-            _validate.positive("assumed_sigma", self.assumed_sigma, "must be a positive number")
-        _validate.nonnegative("reserve", self.reserve, "must be a number >= 0")
-        _validate.fraction("alpha", self.alpha, "must lie strictly between 0 and 1")
-        needs_source = self.generator in ("file", "python")
-        if needs_source and not self.source:
-            what = "a CSV, Parquet or NPY file" if self.generator == "file" else "'module:function'"
-            raise InvalidInput("source", self.source, f"generator {self.generator!r} needs {what}")
-        if not needs_source and self.source is not None:
-            raise InvalidInput("source", self.source, f"generator {self.generator!r} takes none")
-        _validate.series("theta", self.theta)
-        _validate.vector("baseline", self.baseline, len(self.theta))
-        self.model(self.confidence or DEFAULT_CONFIDENCE)
-        norm = float(np.linalg.norm(self.theta))
-        if norm > self.norm_bound * (1.0 + 1e-12):
-            raise InvalidInput(
-                "norm_bound", self.norm_bound, f"must be at least the norm of theta, {norm:.6g}"
-            )
-        if not self.baseline_mean > 0.0:
-            raise InvalidInput(
-                "baseline",
-                self.baseline,
-                f"its mean reward baseline @ theta = {self.baseline_mean:.6g} must be positive: the "
-                "guarantee assumes a nonnegative incumbent and the reward ratio divides by it",
-            )
+    gate: str
+    gated: bool = True
+    """Whether it certifies what it plays."""
 
-    @property
-    def dim(self) -> int:
-        return len(self.theta)
-
-    @property
-    def baseline_mean(self) -> float:
-        return float(np.dot(self.baseline, self.theta))
-
-    @property
-    def forced_rounds(self) -> int:
-        """Rounds that any gate certified over the whole set must give to the baseline.
-
-        Baseline-only data say nothing about directions orthogonal to x(b) = (s, 0, ..., 0). Until reserve
-        and baseline credit cover a theta opposite to u, candidate (1, rho u) cannot be certified, even
-        with the baseline's mean m known: R0 + n alpha m + (1/s - c) m >= rho sqrt(S^2 - (m/s)^2). 0 where
-        history, generator or baseline say more than that.
-        """
-        rest = self.baseline[1:]
-        if self.history != "baseline" or self.generator != "sphere" or any(rest):
-            return 0
-        mean, first = self.baseline_mean, self.theta[0]
-        worst = self.rho * math.sqrt(max(self.norm_bound**2 - first**2, 0.0))
-        gain = first - (1.0 - self.alpha) * mean  # what a candidate with u orthogonal to theta adds
-        return max(0, math.ceil((worst - self.reserve - gain) / (self.alpha * mean) - 1e-12))
-
-    def model(self, confidence: str) -> LinearModel:
-        """What the learner assumes."""
-        return LinearModel(
-            dim=self.dim,
-            noise=self.sigma if self.assumed_sigma is None else self.assumed_sigma,
-            norm_bound=self.norm_bound,
-            ridge=self.ridge,
-            delta=self.delta,
-            confidence=confidence,
-            misspecification=self.misspecification,
-        )
-
-    def vectors(self) -> tuple[Array, Array]:
-        return np.array(self.theta), np.array(self.baseline)
+    def factory(self) -> GateFactory:
+        """What makes the gate; ``InvalidInput`` if no such gate is registered or installed."""
+        spec = registry.get(self.gate)
+        if not isinstance(spec, GateFactory):
+            raise InvalidInput("policy", self.gate, "was a gate in Python and is a composition here")
+        return spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,25 +43,34 @@ class Method:
     confidence: str | None = None
     after_forced_phase: bool = False
     """Play the baseline for as long as any set-certified gate must; see ``Setting.forced_rounds``."""
-    parts: Composition | None = None
-    """The policy itself; None looks ``policy`` up among those registered *here*, for good: the other
-    processes that take part may not know it."""
+    parts: Composition | PythonGate | None = None
+    """The policy itself. None looks ``policy`` up at once, among those registered in this process: other
+    processes that take part may not know the name."""
 
     def __post_init__(self) -> None:
         if self.parts is None:
-            object.__setattr__(self, "parts", registry.get(self.policy))
+            spec = registry.get(self.policy)
+            parts = spec if isinstance(spec, Composition) else PythonGate(spec.name, spec.gated)
+            object.__setattr__(self, "parts", parts)
         if self.confidence is not None:
             _validate.name("confidence", self.confidence, CONFIDENCES)
 
     @property
-    def composition(self) -> Composition:
+    def gated(self) -> bool:
+        """Whether the method certifies what it plays."""
         assert self.parts is not None
-        return self.parts
+        return self.parts.gated
 
-    def confidence_in(self, setting: Setting) -> str:
-        """The method's own choice, else the setting's, else the policy's."""
+    def confidence_in(self, setting: Setting) -> str | None:
+        """The method's own choice, else the setting's, else the policy's; None leaves it to the gate."""
         own = self.confidence or setting.confidence
-        return own or self.composition.confidence or DEFAULT_CONFIDENCE
+        if own is None and isinstance(self.parts, Composition):
+            return self.parts.confidence or DEFAULT_CONFIDENCE
+        return own
+
+    def forced_rounds_in(self, setting: Setting) -> int:
+        """Rounds at the start in which the baseline is played."""
+        return setting.forced_rounds if self.after_forced_phase else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,12 +116,10 @@ class Study:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Study:
         settings = [
-            Setting(**{**told, "theta": tuple(told["theta"]), "baseline": tuple(told["baseline"])})
-            for told in data["settings"]
+            Setting(**{**fields, "theta": tuple(fields["theta"]), "baseline": tuple(fields["baseline"])})
+            for fields in data["settings"]
         ]
-        methods = [
-            Method(**{**method, "parts": Composition(**method["parts"])}) for method in data["methods"]
-        ]
+        methods = [Method(**{**fields, "parts": _parts(fields["parts"])}) for fields in data["methods"]]
         return cls(
             data["name"],
             data["title"],
@@ -216,3 +129,7 @@ class Study:
             data["episodes"],
             data["seed"],
         )
+
+
+def _parts(fields: dict[str, Any]) -> Composition | PythonGate:
+    return PythonGate(**fields) if "gate" in fields else Composition(**fields)

@@ -1,4 +1,4 @@
-"""Study files: TOML in, a ``Study`` out. Every error names file, key and remedy."""
+"""Reads a study from a TOML file. Every error names the file, the key and the remedy."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from typing import Any
 from c4b import _validate
 from c4b.errors import InvalidInput
 from c4b.policies.composition import Composition
-from c4b.study.spec.plan import Method, Setting, Study
-from c4b.study.world import candidates
+from c4b.study.spec.plan import Method, Study
+from c4b.study.spec.setting import Setting
+from c4b.study.world import candidate_sources
 
+_DATA = resources.files("c4b.study.spec")
 SECTIONS: dict[str, dict[str, str]] = {
     "truth": {"theta": "theta", "baseline": "baseline", "sigma": "sigma", "noise": "noise"},
     "history": {"kind": "history", "size": "history_size"},
@@ -31,12 +33,12 @@ SECTIONS: dict[str, dict[str, str]] = {
     },
     "deployment": {"rounds": "rounds"},
 }
-"""Section -> key in the file -> field of ``Setting``."""
-TOP = ("name", "title", "episodes", "seed", "methods")
-WHOLE = ("count", "rounds", "history_size")
+"""Sections of a study file: each key and the field of ``Setting`` that it sets."""
+TOP_LEVEL = ("name", "title", "episodes", "seed", "methods")
+WHOLE_NUMBERS = ("count", "rounds", "history_size")
 VECTORS = ("theta", "baseline")
-PART_KEYS = ("certificate", "ledger", "selection", "score", "latches")
-METHOD_KEYS = ("label", "policy", "confidence", "after_forced_phase", *PART_KEYS)
+COMPOSITION_KEYS = ("certificate", "ledger", "selection", "score", "latches")
+METHOD_KEYS = ("label", "policy", "confidence", "after_forced_phase", *COMPOSITION_KEYS)
 
 
 class StudyFileError(InvalidInput):
@@ -45,14 +47,19 @@ class StudyFileError(InvalidInput):
 
 def shipped() -> list[str]:
     """Names of the studies inside the package."""
-    folder = resources.files("c4b.study") / "studies"
-    return sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".toml"))
+    entries = (_DATA / "studies").iterdir()
+    return sorted(entry.name[:-5] for entry in entries if entry.name.endswith(".toml"))
+
+
+def example() -> str:
+    """A commented study file to start from."""
+    return (_DATA / "example_study.toml").read_text(encoding="utf-8")
 
 
 def load(path: str | Path) -> Study:
     """Read a study from a file, or one inside the package by its name (for example ``paper``)."""
     if str(path) in shipped():
-        text = (resources.files("c4b.study") / "studies" / f"{path}.toml").read_text()
+        text = (_DATA / "studies" / f"{path}.toml").read_text(encoding="utf-8")
         return parse(text, str(path), Path.cwd())
     file = Path(path)
     if not file.is_file():
@@ -66,12 +73,12 @@ def load(path: str | Path) -> Study:
 
 
 def parse(text: str, where: str, folder: Path) -> Study:
-    """``where`` names the file in errors; ``folder`` is where its relative paths start."""
+    """Read a study from TOML; ``where`` names the file in errors, relative paths start at ``folder``."""
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise StudyFileError(where, "not TOML", f"mend the syntax: {error}") from error
-    _known(where, "", document, (*TOP, *SECTIONS))
+    _check_keys(where, "", document, (*TOP_LEVEL, *SECTIONS))
     name = _text(where, "name", document.get("name", Path(where).stem))
     axes = _axes(where, document, folder)
     swept = [field for field, values in axes.items() if len(values) > 1]
@@ -80,9 +87,9 @@ def parse(text: str, where: str, folder: Path) -> Study:
         fields = dict(zip(axes, values, strict=True))
         try:
             setting = Setting(**fields)
-            candidates.check(setting)
+            candidate_sources.check(setting)
         except InvalidInput as error:
-            raise _named(where, error) from error
+            raise _with_file(where, error) from error
         settings.append(setting)
     try:
         return Study(
@@ -95,19 +102,19 @@ def parse(text: str, where: str, folder: Path) -> Study:
             document.get("seed", 0),
         )
     except InvalidInput as error:
-        raise _named(where, error) from error
+        raise _with_file(where, error) from error
 
 
 def _axes(where: str, document: dict[str, Any], folder: Path) -> dict[str, list[Any]]:
-    """Field of ``Setting`` -> the values it takes; a list in the file is a sweep."""
+    """The values that each field of ``Setting`` takes; a list in the file is a sweep."""
     axes: dict[str, list[Any]] = {}
     values: list[Any]
     for section, content in document.items():
-        if section in TOP:
+        if section in TOP_LEVEL:
             continue
         if not isinstance(content, dict):
             raise StudyFileError(f"{where}: {section}", content, f"must be a section [{section}]")
-        _known(where, section, content, SECTIONS[section])
+        _check_keys(where, section, content, SECTIONS[section])
         for key, value in content.items():
             field = SECTIONS[section][key]
             if field in VECTORS:
@@ -122,14 +129,16 @@ def _axes(where: str, document: dict[str, Any], folder: Path) -> dict[str, list[
             for v in values:
                 if values.count(v) > 1:
                     raise StudyFileError(f"{where}: {section}.{key}", v, "appears twice in the sweep")
-            axes[field] = [float(v) if type(v) is int and field not in WHOLE else v for v in values]
+            axes[field] = [
+                float(v) if type(v) is int and field not in WHOLE_NUMBERS else v for v in values
+            ]
     return axes
 
 
-def _source(place: str, value: Any, section: dict[str, Any], folder: Path) -> str:
-    """Paths start at the study file; modules beside it can be imported."""
+def _source(argument: str, value: Any, section: dict[str, Any], folder: Path) -> str:
+    """A path relative to the study file, or a function of a module that may lie beside it."""
     if not isinstance(value, str) or not value:
-        raise StudyFileError(place, value, "must be the path of a file or 'module:function'")
+        raise StudyFileError(argument, value, "must be the path of a file or 'module:function'")
     if section.get("generator") in ("file", ["file"]):
         return str((folder / value).resolve())
     if str(folder.resolve()) not in sys.path:
@@ -162,20 +171,20 @@ def _methods(where: str, value: Any) -> list[Method]:
         if not isinstance(entry, dict) or ("policy" in entry) == ("ledger" in entry):
             remedy = 'must be a name, {policy = "…", label = "…"}, or {label = "…", ledger = "…", …}'
             raise StudyFileError(f"{where}: methods", entry, remedy)
-        _known(where, "methods", entry, METHOD_KEYS)
+        _check_keys(where, "methods", entry, METHOD_KEYS)
         label = _text(where, "methods.label", entry.get("label", entry.get("policy")))
         try:
             late = _validate.boolean("after_forced_phase", entry.get("after_forced_phase", False))
-            own = _composed(label, entry)
+            own = _composition(label, entry)
             methods.append(Method(label, entry.get("policy", label), entry.get("confidence"), late, own))
         except InvalidInput as error:
-            raise _named(where, error, {key: f"methods.{key}" for key in METHOD_KEYS}) from error
+            raise _with_file(where, error, {key: f"methods.{key}" for key in METHOD_KEYS}) from error
     return methods
 
 
-def _composed(label: str, entry: dict[str, Any]) -> Composition | None:
+def _composition(label: str, entry: dict[str, Any]) -> Composition | None:
     """A policy given by its parts instead of a name."""
-    parts = {key: entry[key] for key in PART_KEYS if key in entry}
+    parts = {key: entry[key] for key in COMPOSITION_KEYS if key in entry}
     if "policy" in entry:
         if parts:
             key, value = next(iter(parts.items()))
@@ -185,11 +194,11 @@ def _composed(label: str, entry: dict[str, Any]) -> Composition | None:
     return Composition(label, **{"certificate": "joint", "selection": "filter", "summary": "", **parts})
 
 
-def _known(where: str, section: str, content: dict[str, Any], keys: Any) -> None:
+def _check_keys(where: str, section: str, content: dict[str, Any], keys: Any) -> None:
     for key, value in content.items():
         if key not in keys:
-            place = f"{where}: {section}.{key}" if section else f"{where}: {key}"
-            raise StudyFileError(place, value, "unknown key; known are " + ", ".join(keys))
+            argument = f"{where}: {section}.{key}" if section else f"{where}: {key}"
+            raise StudyFileError(argument, value, "unknown key; known are " + ", ".join(keys))
 
 
 _SPELLED = {
@@ -197,8 +206,8 @@ _SPELLED = {
 }
 
 
-def _named(where: str, error: InvalidInput, spelled: dict[str, str] = _SPELLED) -> StudyFileError:
-    """The same complaint with the file and, where there is one, the key as the file spells it."""
+def _with_file(where: str, error: InvalidInput, spelled: dict[str, str] = _SPELLED) -> StudyFileError:
+    """The same error with the file and, where there is one, the key as the file spells it."""
     if isinstance(error, StudyFileError):
         return error
     field, bracket, index = error.argument.partition("[")

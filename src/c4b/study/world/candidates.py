@@ -1,154 +1,16 @@
-"""Where candidates and historical features come from."""
+"""Features of candidates and of historical rows, for one episode."""
 
 from __future__ import annotations
 
-import hashlib
-import importlib
-import inspect
-from functools import lru_cache
-from pathlib import Path
-from typing import Any
-
 import numpy as np
-import polars as pl
 
-from c4b import _validate
 from c4b._validate import Array
-from c4b.errors import InvalidInput
-from c4b.study.spec.plan import Setting
-from c4b.study.world import draws
-
-
-def read_table(path: str, dim: int) -> Array:
-    """A pool of candidates, shape (N, dim), from a CSV (with a heading), Parquet or NPY file."""
-    state = _file(path).stat()
-    return _read_table(path, dim, state.st_mtime_ns, state.st_size)
-
-
-@lru_cache(maxsize=8)
-def _read_table(path: str, dim: int, *_state: int) -> Array:
-    """Read once for all episodes, and again when the file has changed."""
-    file = Path(path)
-    try:
-        if file.suffix == ".npy":
-            content: Any = np.load(file, allow_pickle=False)
-        elif file.suffix == ".csv":
-            content = _read_csv(file)
-        elif file.suffix == ".parquet":
-            content = pl.read_parquet(file, glob=False).to_numpy()
-        else:
-            raise InvalidInput("source", path, "must end in .csv, .parquet or .npy")
-    except (ValueError, OSError, EOFError, pl.exceptions.PolarsError) as error:
-        if isinstance(error, InvalidInput):
-            raise
-        raise InvalidInput("source", path, f"cannot be read: {_first_line(error)}") from error
-    try:
-        table = _validate.table("source", content, dim)
-    except InvalidInput as error:
-        raise InvalidInput(
-            "source", path, f"must hold one candidate a row, {dim} finite numbers each; {_what(content)}"
-        ) from error
-    if not len(table):
-        raise InvalidInput("source", path, "holds no rows")
-    return table
-
-
-def _file(path: str) -> Path:
-    if not Path(path).is_file():
-        raise InvalidInput("source", path, "there is no such file; give its path from the study file")
-    return Path(path)
-
-
-def _read_csv(file: Path) -> Any:
-    table = pl.read_csv(file, glob=False)
-    if all(_is_number(name) for name in table.columns):
-        raise InvalidInput("source", str(file), "its first line must be a heading, not numbers")
-    return table.to_numpy()
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _what(content: Any) -> str:
-    if content.ndim != 2:
-        return f"it has {content.ndim} axes"
-    if content.dtype.kind not in "buif":
-        return "some of it is not numbers"
-    return f"it has {content.shape[1]} columns" if np.isfinite(content).all() else "some is not finite"
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0]
-
-
-@lru_cache(maxsize=8)
-def load_function(source: str) -> draws.Generator:
-    """``module:function`` -> a callable (rng, rounds, count, dim) -> features (rounds, count, dim)."""
-    module, _, function = source.partition(":")
-    try:
-        found: draws.Generator = getattr(importlib.import_module(module), function)
-    except Exception as error:  # the user's module may fail in any way
-        raise InvalidInput(
-            "source", source, f"cannot be imported as module:function ({_first_line(error)})"
-        ) from error
-    if not callable(found):
-        raise InvalidInput("source", source, "is not a function")
-    return found
-
-
-def content(generator: str, source: str) -> bytes:
-    """Names what a source holds, so that results of an edited one are not taken for its own."""
-    if generator == "file":
-        return hashlib.sha256(_file(source).read_bytes()).digest()
-    if generator == "python":
-        module = inspect.getmodule(load_function(source))
-        file = getattr(module, "__file__", None)
-        return hashlib.sha256(Path(file).read_bytes()).digest() if file else b""
-    return b""
-
-
-def check(setting: Setting) -> None:
-    """Fail before the study starts, not in the middle of it."""
-    if setting.generator == "file":
-        assert setting.source is not None
-        table = read_table(setting.source, setting.dim)
-        if setting.count > len(table):
-            raise InvalidInput(
-                "count", setting.count, f"the file {setting.source} holds only {len(table)} rows"
-            )
-    elif setting.generator == "python":
-        _from_function(setting, draws.stream(0, 0, draws.CANDIDATES), rounds=1)
-
-
-def _from_function(setting: Setting, rng: np.random.Generator, rounds: int) -> Array:
-    assert setting.source is not None
-    shape = (rounds, setting.count, setting.dim)
-    function = load_function(setting.source)
-    try:
-        features = np.asarray(function(rng, *shape), dtype=np.float64)
-    except Exception as error:  # the user's function may fail in any way
-        raise InvalidInput(
-            "source",
-            setting.source,
-            "called as f(rng, rounds, count, dim) it raised "
-            f"{type(error).__name__}: {_first_line(error)}",
-        ) from error
-    if features.shape != shape or not np.all(np.abs(features) <= _validate.LARGEST):
-        raise InvalidInput(
-            "source",
-            setting.source,
-            f"must return finite features of shape {shape}; got shape {features.shape}",
-        )
-    return features
+from c4b.study.spec.setting import Setting
+from c4b.study.world import candidate_sources, draws
 
 
 def raw_pools(setting: Setting, seed: int, episode: int) -> Array:
-    """What all values of rho share: directions (T, d-1, K), or whole features (T, d, K)."""
+    """What settings that differ in rho share: directions (T, d-1, K), or whole features (T, d, K)."""
     rng = draws.stream(seed, episode, draws.CANDIDATES)
     rounds, count, dim = setting.rounds, setting.count, setting.dim
     if setting.generator == "sphere":
@@ -157,16 +19,16 @@ def raw_pools(setting: Setting, seed: int, episode: int) -> Array:
         features = rng.standard_normal((rounds, count, dim - 1)) / np.sqrt(max(dim - 1, 1))
     elif setting.generator == "file":
         assert setting.source is not None
-        table = read_table(setting.source, dim)
+        table = candidate_sources.read_table(setting.source, dim)
         order = rng.random((rounds, len(table))).argsort(axis=1)[:, :count]
         features = table[np.sort(order, axis=1)]
     else:
-        features = _from_function(setting, rng, rounds)
+        features = candidate_sources.call_function(setting, rng, rounds)
     return np.ascontiguousarray(features.transpose(0, 2, 1))
 
 
 def pools(setting: Setting, raw: Array) -> Array:
-    """Feature-major pools (T, d, K)."""
+    """Candidates of every round, (T, d, K), from ``raw_pools``."""
     if setting.generator in ("file", "python"):
         return raw
     full = np.empty((setting.rounds, setting.dim, setting.count))
@@ -175,13 +37,13 @@ def pools(setting: Setting, raw: Array) -> Array:
     return full
 
 
-def history(setting: Setting, seed: int, episode: int, first: Array) -> Array:
-    """Historical features (n, d); ``first`` (T, d, K) are the deployment's pools."""
+def history(setting: Setting, seed: int, episode: int, pools: Array) -> Array:
+    """Features of historical rows (n, d); ``pools`` (T, d, K) are the candidates of the deployment."""
     size, dim = setting.history_size, setting.dim
     if setting.history == "baseline":
         return np.tile(np.array(setting.baseline), (size, 1))
     if setting.history == "candidates":
-        return np.ascontiguousarray(np.resize(first[:, :, 0], (size, dim)))
+        return np.ascontiguousarray(np.resize(pools[:, :, 0], (size, dim)))
     rng = draws.stream(seed, episode, draws.HISTORY_FEATURES)
     features = np.ones((size, dim))
     features[:, 1:] = draws.directions(rng, (size, dim - 1))

@@ -14,19 +14,22 @@ import numpy as np
 from c4b._validate import Array
 
 HISTORY_FEATURES, HISTORY_NOISE, CANDIDATES, NOISE = 0, 1, 2, 3
+"""Roles of streams."""
 
 NOISES = ("gaussian", "uniform", "rademacher", "student-t")
-"""Unit noise, multiplied by sigma. The first three are 1-sub-Gaussian, so a learner that is told
-sigma is told the truth; student-t (3 degrees of freedom, unit variance) has no sub-Gaussian scale
-and is there for misspecification."""
+"""Unit noise, multiplied by sigma. The first three are 1-sub-Gaussian, so sigma is a valid scale for the
+learner; student-t (3 degrees of freedom, unit variance) has no sub-Gaussian scale and breaks the
+learner's assumption."""
 
 
 def stream(seed: int, episode: int, role: int) -> np.random.Generator:
+    """The random numbers of one role in one episode."""
     key = np.array([seed, (episode << 8) | role], dtype=np.uint64)
     return np.random.Generator(np.random.Philox(key=key))
 
 
 def unit_noise(kind: str, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    """Noise of one of ``NOISES``, before it is multiplied by sigma."""
     if kind == "gaussian":
         return rng.standard_normal(shape)
     if kind == "uniform":
@@ -39,7 +42,7 @@ def unit_noise(kind: str, rng: np.random.Generator, shape: tuple[int, ...]) -> A
 
 
 def directions(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
-    """Uniform on the unit sphere of the last axis; a single point for no dimension at all."""
+    """Uniform on the unit sphere of the last axis; an empty last axis stays empty."""
     raw = rng.standard_normal(shape)
     length = np.sqrt(np.einsum("...i,...i->...", raw, raw))
     scaled: Array = raw / length[..., None] if shape[-1] else raw

@@ -44,10 +44,12 @@ export class Checks {
     const report = await post(path(this.#name, "audit"));
     const entries = `${plural(report.entries, "entry", "entries")}, ${plural(report.decisions, "decision")}`;
     if (report.clean) {
+      const checked = `Clean at ${clock(new Date())}: ${entries} and ${plural(report.outcomes, "outcome")}`;
+      if (report.level === "replayed") return ["ok", `${checked} replayed: the policy decided every round again, bit for bit.`];
       return [
         "ok",
-        `Clean at ${clock(new Date())}: ${entries} and ${plural(report.outcomes, "outcome")} recomputed, ` +
-          `${plural(report.precise, "decision")} in 50 digits; largest difference ${report.largest_error.toExponential(1)}.`,
+        `${checked} recomputed, ${plural(report.precise, "decision")} in 50 digits; ` +
+          `largest difference ${report.largest_error.toExponential(1)}.`,
       ];
     }
     const where = report.entry === null ? "" : ` at entry ${report.entry}`;

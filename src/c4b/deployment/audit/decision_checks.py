@@ -1,0 +1,63 @@
+"""What an audit asks of whoever checks decisions: the seam between the two levels of an audit."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple, Protocol
+
+from c4b._validate import Array
+from c4b.policies.decision import DecisionNumbers
+from c4b.policies.gate import Played
+
+
+class RecordedDecision(NamedTuple):
+    """One ``decided`` entry, read."""
+
+    seq: int
+    round: int
+    """0 for the first decision."""
+    fields: dict[str, Any]
+    arrays: dict[str, Array]
+    numbers: DecisionNumbers
+    played: Played
+
+    @property
+    def action(self) -> int | None:
+        action: int | None = self.fields["action"]
+        return action
+
+
+class DecisionChecks(Protocol):
+    """Follows the decisions of one journal; raises ``Finding`` for what does not hold."""
+
+    level: str
+    """``"recomputed"`` or ``"replayed"``; see ``Report.level``."""
+
+    @property
+    def bank(self) -> float:
+        """After the entries so far; NaN without a gate."""
+
+    @property
+    def observations(self) -> int:
+        """Absorbed so far."""
+
+    def learn(self, features: Array, rewards: Array) -> None:
+        """History (n, d) with rewards (n,)."""
+
+    def absorb(self, features: Array, reward: float) -> None:
+        """The outcome of executed features (d,)."""
+
+    def decided(self, decision: RecordedDecision) -> None:
+        """The next decision."""
+
+    def executed(self, round_: int, decided: Played, executed: Played, bank: float) -> None:
+        """``executed`` was executed instead of ``decided``, which left ``bank``."""
+
+
+def same(a: float, b: float) -> bool:
+    """The same number, or both none."""
+    return a == b or (math.isnan(a) and math.isnan(b))
+
+
+def described(action: int | None) -> str:
+    return "the baseline" if action is None else f"candidate {action}"

@@ -1,0 +1,173 @@
+"""Decisions of compiled policies, recomputed from raw features and rewards by independent arithmetic.
+
+``recompute`` factorises every confidence set afresh with NumPy; for a sample of decisions ``exact`` does
+it in 50 digits. What was executed must be what the recorded margins and scores choose.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from c4b._validate import Array
+from c4b.deployment.audit.audit_report import Finding, Report
+from c4b.deployment.audit.decision_checks import RecordedDecision, described, same
+from c4b.deployment.audit.recompute import JOINT, MARGIN, SCORE, SEPARATE, UCB, Books, ConfidenceSet
+from c4b.policies.gate import Played
+
+TOLERANCE = 1e-6
+"""Largest difference between two arithmetics, relative to 1 + the size of the numbers involved."""
+
+
+class RecordedRule(NamedTuple):
+    """The array ``rule`` of the journal's first entry."""
+
+    propose: float
+    boldness: float
+    thrift: float
+    latches: float
+    checkpoints: float
+    cushion: float
+
+
+class RecomputedChecks:
+    """``DecisionChecks`` by independent arithmetic; ``every``: one decision of so many in 50 digits."""
+
+    level = "recomputed"
+
+    def __init__(
+        self, fields: dict[str, Any], arrays: dict[str, Array], report: Report, every: int
+    ) -> None:
+        self.report = report
+        self.every = every
+        self.baseline_nonnegative: bool = fields["baseline_nonnegative"]
+        self.model, self.ridges = fields["model"], arrays["ridges"]
+        self.rule = RecordedRule(*arrays["rule"].tolist())
+        self.set = ConfidenceSet(self.model, self.ridges, arrays["alarms"])
+        self.books = Books(fields, arrays["rule"], self.set)
+        if every:
+            from c4b.deployment.audit.exact import Sums  # noqa: PLC0415 (mpmath is needed here only)
+
+            self.sums: Any = Sums(self.model["dim"])
+
+    @property
+    def bank(self) -> float:
+        bank: float = self.books.bank
+        return bank
+
+    @property
+    def observations(self) -> int:
+        count: int = self.set.count
+        return count
+
+    def learn(self, features: Array, rewards: Array) -> None:
+        self.set.add(features, rewards)
+        if self.every:
+            self.sums.add(features, rewards)
+
+    def absorb(self, features: Array, reward: float) -> None:
+        self.learn(features[None, :], np.array([reward]))
+
+    def decided(self, decision: RecordedDecision) -> None:
+        books, (features, baseline, is_baseline) = self.books, decision.played
+        candidates, details = decision.arrays["candidates"], decision.arrays["details"]
+        action, numbers = decision.action, decision.numbers
+        recomputed = books.details(candidates, baseline, self.rule.boldness)
+        scale = 1.0 + abs(books.bank) if books.gated else 1.0
+        for row, what in ((UCB, "UCB"), (MARGIN, "margin"), (JOINT, "joint"), (SEPARATE, "separate")):
+            self._near(f"{what} of candidates", details[row], recomputed[row], scale)
+        self._near("radius", numbers.radius, self.set.factors()[2][0], 1.0)
+        if "estimate" in decision.arrays:
+            self._explanation(decision.arrays)
+        chosen = self._choice(details, baseline, decision.fields["alarm"])
+        if action != chosen:
+            raise Finding(f"executes {described(action)}, its own numbers choose {described(chosen)}")
+        if action is None:
+            self._near("bank", numbers.bank, books.baseline_margin(baseline), scale)
+            if books.gated and not self.baseline_nonnegative and not numbers.bank >= 0.0:
+                raise Finding(f"falls back with bank {numbers.bank!r} on a baseline that may be negative")
+            credit = books.credit(baseline, books.tolerance)
+            self._near("certificate", numbers.certificate, credit, scale)
+        else:
+            margin = details[MARGIN, action]
+            if books.gated and not (margin >= 0.0 and same(numbers.bank, margin)):
+                raise Finding(f"executes candidate {action} with margin {margin!r}")
+            row = SEPARATE if (books.certificate, books.ledger) == ("separate", "carry") else JOINT
+            if not same(numbers.ucb, details[UCB, action]):
+                raise Finding("gives another UCB than it lists for its candidate")
+            certificate = details[row, action] - books.price(False)
+            self._near("certificate", numbers.certificate, certificate, scale)
+        if self.every and decision.round % self.every == 0:
+            self._exactly(decision, scale)
+        books.charge(numbers.bank, features, baseline, is_baseline)
+
+    def _explanation(self, arrays: dict[str, Array]) -> None:
+        """What decides nothing, but is shown to whoever asks why; early versions did not record it."""
+        contrasts = arrays["candidates"] - (1.0 - self.books.alpha) * arrays["baseline"]
+        with np.errstate(invalid="ignore"):
+            recorded = contrasts @ arrays["estimate"]
+            recomputed = contrasts @ self.set.factors()[1][0]
+        recorded = np.where(np.isnan(recorded), -np.inf, recorded)
+        self._near("estimated contrasts", recorded, recomputed, 1.0)
+        if "upper" in arrays:  # one that is too large explains less, but nothing wrongly
+            self._near("upper bounds of contrasts", -arrays["upper"], -self.set.bounds(contrasts)[1], 1.0)
+
+    def _choice(self, details: Array, baseline: Array, alarm: str | None) -> int | None:
+        """The candidate that the rule takes, given the recorded margins and scores."""
+        if self.set.alarmed != (alarm is not None) and self.set.closest > TOLERANCE:
+            raise Finding(f"says {alarm!r} of the model, the data say otherwise")
+        if self.rule.latches and alarm is not None:
+            return None
+        scores = np.where(details[SCORE] < np.inf, details[SCORE], -np.inf)
+        scores = np.where(np.isnan(scores), -np.inf, scores)
+        least = self.books.least(self.rule.thrift, baseline)
+        levels = [least, 0.0] if least > 0.0 else [0.0]
+        for least in levels:
+            fit = np.ones(len(scores), bool) if self.rule.propose else details[MARGIN] >= least
+            fit &= scores > -np.inf
+            if fit.any():
+                best = int(np.argmax(np.where(fit, scores, -np.inf)))
+                return best if details[MARGIN, best] >= 0.0 else None
+        return None
+
+    def _exactly(self, decision: RecordedDecision, scale: float) -> None:
+        from c4b.deployment.audit.exact import PreciseSet  # noqa: PLC0415 (mpmath)
+
+        books, action, baseline = copy.copy(self.books), decision.action, decision.played.baseline
+        books.region = exact = PreciseSet(self.sums, self.set.count, self.model, self.ridges)
+        self._near("radius (50 digits)", decision.numbers.radius, exact.radius, 1.0)
+        if books.gated:
+            margin = books.baseline_margin(baseline)
+            if action is not None:
+                candidate = decision.arrays["candidates"][action : action + 1]
+                margin = books.details(candidate, baseline, 1.0)[MARGIN, 0]
+            self._near("bank (50 digits)", decision.numbers.bank, margin, scale)
+        self.report.precise += 1
+
+    def executed(self, round_: int, decided: Played, executed: Played, bank: float) -> None:
+        books = self.books
+        recomputed = books.amended(
+            (decided.features, decided.is_baseline),
+            (executed.features, executed.is_baseline),
+            executed.baseline,
+            round_,
+        )
+        if books.gated:
+            self._near("bank", bank, recomputed, 1.0 + abs(books.bank))
+            books.bank = bank
+
+    def _near(self, what: str, recorded: Any, recomputed: Any, scale: float) -> None:
+        """Recorded numbers agree with recomputed ones. A recorded -inf is always safe; +inf or NaN never
+        is, unless recomputed."""
+        recorded, recomputed = np.atleast_1d(recorded), np.atleast_1d(recomputed)
+        with np.errstate(invalid="ignore"):
+            error = np.abs(recorded - recomputed) / (scale + np.abs(recomputed))
+        error[(recorded == recomputed) | (np.isnan(recorded) & np.isnan(recomputed))] = 0.0
+        error[np.isneginf(recorded)] = 0.0
+        worst = float(np.max(error, initial=0.0))
+        if not worst <= TOLERANCE:
+            k = int(np.argmax(~(error <= TOLERANCE)))
+            raise Finding(f"{what}: recorded {recorded[k]!r}, recomputed {recomputed[k]!r}")
+        self.report.largest_error = max(self.report.largest_error, worst)

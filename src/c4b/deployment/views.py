@@ -1,0 +1,156 @@
+"""What a deployment answers about itself and its past: frozen values with plain JSON forms."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from c4b._validate import Array
+from c4b.policies.decision import Decision, Explanation
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The state of a deployment after entry ``seq``."""
+
+    name: str
+    policy: str
+    alpha: float
+    reserve: float
+    bank: float
+    """Certified lower bound of R0 + cumulative contrast so far; NaN without a gate."""
+    rounds: int
+    fallbacks: int
+    observations: int
+    """Absorbed, history included."""
+    pending: int
+    """Decisions whose outcome is not known."""
+    waiting: int
+    """Known outcomes that wait for an earlier one."""
+    oldest_pending: str | None
+    oldest_pending_age: float | None = field(compare=False)
+    """Seconds since that decision, by this process's clock; None when nothing is pending."""
+    radius: float
+    alarm: str | None
+    seq: int
+    hash: str
+    """Of the last entry: keep it elsewhere, and nobody can rewrite the past unnoticed."""
+    at: datetime
+
+    def to_dict(self) -> dict[str, Any]:
+        return _plain_fields(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One decision in the series of all, with the deployment's counts right after it."""
+
+    round: int
+    """1 for the first decision."""
+    at: datetime
+    bank: float
+    fallbacks: int
+    """Decisions for the baseline, up to and including this one."""
+    pending: int
+    """Decisions whose outcome was not known then, this one included."""
+    certificate: float
+    """Lower bound of this round's contrast for what was played."""
+    estimate: float
+    """Estimate of the same contrast, by the ridge regression at that moment."""
+    radius: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return _plain_fields(self)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingDecision:
+    """A decision whose outcome is not known."""
+
+    id: str
+    at: datetime
+    age: float
+    """Seconds since the decision, by this process's clock."""
+    request_id: str | None
+    context_json: str | None
+    action: int | None
+
+    @property
+    def context(self) -> Any:
+        return None if self.context_json is None else json.loads(self.context_json)
+
+    def to_dict(self) -> dict[str, Any]:
+        plain = _plain_fields(self)
+        del plain["context_json"]
+        return {**plain, "context": self.context}
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A decision and what became of it."""
+
+    decision: Decision
+    at: datetime
+    request_id: str | None
+    context_json: str | None
+    candidates: Array
+    baseline: Array
+    outcome: str
+    """``pending``, ``observed``, ``timeout`` (the declared default was recorded) or ``forgotten``."""
+    reward: float | None
+    executed: Array | None
+    """Features of what was executed instead, if that was reported."""
+    contrasts: Array | None = None
+    """(2, K): estimate and upper bound of every candidate's contrast; None in early journals."""
+    labels: tuple[str, ...] | None = None
+    """Names of the candidates, if the round had some."""
+    baseline_mean: float | None = None
+    """The baseline's known mean, if the policy needs it."""
+
+    @property
+    def context(self) -> Any:
+        """What the caller said, for whoever asks why."""
+        return None if self.context_json is None else json.loads(self.context_json)
+
+    def explain(self) -> Explanation:
+        """Why, with the whole interval of every candidate's contrast."""
+        return Explanation(self.decision, self.contrasts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain JSON data, with the explanation and all features."""
+        explanation = self.explain().to_dict()
+        for candidate, features in zip(explanation["candidates"], self.candidates.tolist(), strict=True):
+            candidate["features"] = features
+        record = {
+            **explanation,
+            "baseline": self.baseline.tolist(),
+            "at": _plain(self.at),
+            "request_id": self.request_id,
+            "context": self.context,
+            "outcome": self.outcome,
+            "reward": self.reward,
+            "executed": None if self.executed is None else self.executed.tolist(),
+        }
+        if self.labels is not None:
+            record["labels"] = list(self.labels)
+        if self.baseline_mean is not None:
+            record["baseline_mean"] = self.baseline_mean
+        return record
+
+
+def moment(at: int) -> datetime:
+    """Microseconds since 1970 as a time."""
+    return datetime.fromtimestamp(at / 1e6, UTC)
+
+
+def _plain_fields(value: Any) -> dict[str, Any]:
+    return {name: _plain(getattr(value, name)) for name in value.__slots__}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return None if isinstance(value, float) and not math.isfinite(value) else value

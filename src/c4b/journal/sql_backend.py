@@ -1,0 +1,252 @@
+"""Journals in SQLite and PostgreSQL: the statements. Transactions are in ``sql_store``.
+
+Writers of one journal hold the lock of its row in ``c4b_deployment`` (PostgreSQL), or the write lock of
+the whole database (SQLite).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import bindparam, delete, func, literal_column, select, update
+
+from c4b.errors import NameTaken
+from c4b.journal import sql_schema as schema
+from c4b.journal.backend import Head, StoredEntry, StoredSnapshot, unknown
+from c4b.journal.entries import Entry
+from c4b.journal.sql_schema import deployments, journal, snapshots
+from c4b.journal.sql_store import Store, Transaction
+
+_INSERT = journal.insert()
+_HEAD = select(
+    deployments.c.id,
+    deployments.c.head,
+    deployments.c.head_hash,
+    deployments.c.snapshot,
+    select(func.max(schema.version.c.version)).scalar_subquery(),
+).where(deployments.c.name == bindparam("name"))
+_LOCK = _HEAD.with_for_update()
+_MOVE = (
+    update(deployments)
+    .where(deployments.c.id == bindparam("row"))
+    .values(head=bindparam("last"), head_hash=bindparam("last_hash"))
+)
+_MOVE_AND_INSERT = _INSERT.add_cte(_MOVE.cte("moved"))
+"""Both in one message to the server, where one statement can write to two tables."""
+_MOVE_FROM = _MOVE.where(
+    deployments.c.head == bindparam("base"),
+    deployments.c.head_hash == bindparam("base_hash"),
+    select(func.max(schema.version.c.version)).scalar_subquery() == literal_column(str(schema.VERSION)),
+)
+"""Only if the journal ends where the writer believes."""
+_moved = _MOVE_FROM.returning(deployments.c.id).cte("moved")
+_WRITTEN = ("place", *Entry._fields)
+_APPEND_FROM = journal.insert().from_select(
+    ["deployment", *_WRITTEN],
+    select(_moved.c.id, *(bindparam(name, type_=journal.c[name].type) for name in _WRITTEN)),
+)
+"""A whole transaction in one message: nothing is written if the journal ends elsewhere."""
+_COLUMNS = [journal.c[name] for name in Entry._fields]
+_of_journal = journal.c.deployment == bindparam("row")  # stated although the key implies it, unless
+# somebody changed one of the two
+_between = select(*_COLUMNS).where(
+    _of_journal, journal.c.place.between(bindparam("first"), bindparam("last"))
+)
+_FORWARDS = _between.order_by(journal.c.place).limit(bindparam("count"))
+_BACKWARDS = _between.order_by(journal.c.place.desc()).limit(bindparam("count"))
+_successor = journal.alias("successor")
+_next_previous = (  # a subquery, not a join: a server without statistics yet would join all with all
+    select(_successor.c.previous)
+    .where(_successor.c.place == journal.c.place + 1, _successor.c.deployment == journal.c.deployment)
+    .scalar_subquery()
+)
+_WITH_NEXT = select(*_COLUMNS, _next_previous.label("told")).where(_of_journal).order_by(journal.c.place)
+_AT = _WITH_NEXT.where(journal.c.place == bindparam("place"))
+_AMONG = _WITH_NEXT.where(journal.c.place.in_(bindparam("places", expanding=True)))
+_REQUESTED = _WITH_NEXT.where(journal.c.request_id == bindparam("request"))
+_REQUESTED_MANY = _WITH_NEXT.where(journal.c.request_id.in_(bindparam("requests", expanding=True)))
+_ABOUT = _WITH_NEXT.where(journal.c.about.in_(bindparam("seqs", expanding=True)))
+_of_snapshots = snapshots.c.deployment == bindparam("row")
+_SNAPSHOT_INSERT = snapshots.insert()
+_SNAPSHOT_MARK = (
+    update(deployments).where(deployments.c.id == bindparam("row")).values(snapshot=bindparam("seq"))
+)
+_SNAPSHOT_NUMBERS = select(snapshots.c.seq).where(_of_snapshots).order_by(snapshots.c.seq.desc())
+_SNAPSHOT = select(*(snapshots.c[name] for name in StoredSnapshot._fields)).where(
+    _of_snapshots, snapshots.c.seq == bindparam("number")
+)
+_SNAPSHOT_DROP = delete(snapshots).where(_of_snapshots, snapshots.c.seq < bindparam("oldest"))
+
+
+class SqlJournal:
+    """One journal inside one SQL transaction: a ``JournalTransaction``."""
+
+    def __init__(self, transaction: Transaction, head: Head) -> None:
+        self.head = head
+        self._transaction = transaction
+        self._row: Any = head.journal
+
+    def append(self, entries: Sequence[Entry], hash_: bytes) -> None:
+        row, last = self._row, entries[-1].seq
+        move = {"row": row, "last": last, "last_hash": hash_}
+        if len(entries) > 1:
+            self._transaction.run_many(_INSERT, [_columns(row, entry) for entry in entries])
+            self._transaction.run(_MOVE, move)
+        elif self._transaction.dialect.name == "postgresql":
+            self._transaction.run(_MOVE_AND_INSERT, {**_columns(row, entries[0]), **move})
+        else:
+            self._transaction.run(_INSERT, _columns(row, entries[0]))
+            self._transaction.run(_MOVE, move)
+        self.head = self.head._replace(seq=last, hash=hash_)
+
+    def range(self, first: int, last: int, count: int, backwards: bool = False) -> list[Entry]:
+        row = self._row
+        values = {"row": row, "first": _key(row, first), "last": _key(row, last), "count": count}
+        rows = self._transaction.all(_BACKWARDS if backwards else _FORWARDS, values)
+        return [Entry(*values) for values in rows]
+
+    def at(self, seqs: Sequence[int]) -> list[StoredEntry]:
+        keys = [_key(self._row, seq) for seq in seqs]
+        if len(keys) == 1:
+            return _stored(self._transaction.all(_AT, {"row": self._row, "place": keys[0]}))
+        return _stored(self._transaction.all_in(_AMONG, {"row": self._row, "places": keys}))
+
+    def requested(self, request_ids: Sequence[str]) -> list[StoredEntry]:
+        if len(request_ids) == 1:
+            values = {"row": self._row, "request": request_ids[0]}
+            return _stored(self._transaction.all(_REQUESTED, values))
+        values = {"row": self._row, "requests": list(request_ids)}
+        return _stored(self._transaction.all_in(_REQUESTED_MANY, values))
+
+    def about(self, seqs: Sequence[int]) -> list[StoredEntry]:
+        return _stored(self._transaction.all_in(_ABOUT, {"row": self._row, "seqs": list(seqs)}))
+
+    def snapshot_numbers(self) -> list[int]:
+        return [seq for (seq,) in self._transaction.all(_SNAPSHOT_NUMBERS, {"row": self._row})]
+
+    def snapshot(self, seq: int) -> StoredSnapshot | None:
+        row = self._transaction.one(_SNAPSHOT, {"row": self._row, "number": seq})
+        return None if row is None else StoredSnapshot(*row)
+
+    def write_snapshot(self, snapshot: StoredSnapshot, keep: int) -> None:
+        values = {"deployment": self._row, **snapshot._asdict()}
+        self._transaction.run(_SNAPSHOT_INSERT, values)
+        self._transaction.run(_SNAPSHOT_MARK, {"row": self._row, "seq": snapshot.seq})
+        self.head = self.head._replace(snapshot=snapshot.seq)
+        oldest = self.snapshot_numbers()[:keep][-1]
+        self._transaction.run(_SNAPSHOT_DROP, {"row": self._row, "oldest": oldest})
+
+
+class SqlBackend:
+    """Journals in one database: a ``JournalBackend``."""
+
+    def __init__(self, url: str, create: bool = False) -> None:
+        self.store = Store(url, create)
+        self.lock_settles_lost_commits = self.store.one_statement
+        self._tables_checked = False
+
+    def create(self, name: str, first: Entry) -> None:
+        row = {"name": name, "head": first.seq, "head_hash": first.hash(), "snapshot": -1}
+        with self.store.administering() as connection:
+            schema.prepare(connection)
+            existing = select(deployments.c.id).where(deployments.c.name == name)
+            if connection.execute(existing).first() is not None:
+                raise NameTaken(f"{name!r} exists already; open() it, or choose another name")
+            connection.execute(deployments.insert(), row)
+            number = connection.execute(existing).scalar_one()
+            connection.execute(_INSERT, _columns(number, first))
+        self._tables_checked = True
+
+    def names(self) -> list[str]:
+        with self.store.administering(write=False) as connection:
+            if not schema.exists(connection):
+                return []
+            schema.check(connection)
+            column = deployments.c.name
+            return list(connection.execute(select(column).order_by(column)).scalars())
+
+    @contextmanager
+    def reading(self, name: str) -> Iterator[SqlJournal]:
+        self._check_tables(name)
+        with self.store.reading() as transaction:
+            yield _journal(transaction, name, _HEAD)
+
+    @contextmanager
+    def writing(self, name: str) -> Iterator[SqlJournal]:
+        self._check_tables(name)
+        with self.store.writing() as transaction:
+            yield _journal(transaction, name, _LOCK)
+
+    def append_if_head(self, journal: Hashable, entry: Entry, hash_: bytes) -> bool:
+        """One statement where it can write to two tables, else two.
+
+        The condition is checked under the lock that ``writing`` takes.
+        """
+        values = {
+            **_columns(journal, entry),
+            "row": journal,
+            "last": entry.seq,
+            "last_hash": hash_,
+            "base": entry.seq - 1,
+            "base_hash": entry.previous,
+        }
+        if self.store.one_statement:
+            return self.store.at_once(_APPEND_FROM, values)
+        return self.store.at_once(_MOVE_FROM, values, then=_INSERT)
+
+    def after_fork(self) -> None:
+        self.store.after_fork()
+
+    def close(self) -> None:
+        self.store.close()
+
+    def _check_tables(self, name: str) -> None:
+        """Once: later changes of the schema's version show when the head is read."""
+        if self._tables_checked:
+            return
+        with self.store.administering(write=False) as connection:
+            if not schema.exists(connection):
+                raise unknown(name)
+            schema.check(connection)
+        self._tables_checked = True
+
+    def __repr__(self) -> str:
+        return repr(self.store)
+
+
+def _journal(transaction: Transaction, name: str, statement: Any) -> SqlJournal:
+    row = transaction.one(statement, {"name": name})
+    if row is None:
+        raise unknown(name)
+    *head, version = row
+    if version != schema.VERSION:  # somebody migrated it while this process was running
+        schema.refuse(version)
+    return SqlJournal(transaction, Head(*head))
+
+
+def _stored(rows: Iterable[Any]) -> list[StoredEntry]:
+    return [StoredEntry(Entry(*fields), next_previous) for *fields, next_previous in rows]
+
+
+def _key(row: Any, seq: int) -> int:
+    """The primary key of an entry."""
+    key: int = row * schema.DEPLOYMENT + seq
+    return key
+
+
+def _columns(row: Any, entry: Entry) -> dict[str, Any]:
+    """What is written of an entry."""
+    seq, kind, about, request_id, at, payload, previous = entry
+    return {
+        "place": _key(row, seq),
+        "deployment": row,
+        "seq": seq,
+        "kind": kind,
+        "about": about,
+        "request_id": request_id,
+        "at": at,
+        "payload": payload,
+        "previous": previous,
+    }

@@ -1,0 +1,90 @@
+"""The draws of one episode, and what follows from them alone, each made once for all settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from c4b._validate import Array
+from c4b.evidence.ellipsoids import absorb_many
+from c4b.study.engine.compiled_episode import Scene
+from c4b.study.engine.prepared_setting import CompiledMethods, PreparedSetting, pool_shape
+from c4b.study.spec.setting import Setting
+from c4b.study.world import candidates, draws
+
+T = TypeVar("T")
+
+
+class EpisodeDraws:
+    """Scenes and histories of one episode.
+
+    Settings share what they agree on. A scene does not depend on history, reserve or model; what is
+    learned from history depends on scene, history and model only. So each is made for the first setting
+    that needs it and kept under a key of what it depends on.
+    """
+
+    def __init__(self, seed: int, episode: int) -> None:
+        self.seed, self.episode = seed, episode
+        self._made: dict[tuple[object, ...], Any] = {}
+
+    def scene(self, prepared: PreparedSetting) -> Scene:
+        """Candidates, means and noise of every round."""
+        return self._once(("scene", *prepared.scene_key), lambda: self._scene(prepared.setting))
+
+    def history(self, prepared: PreparedSetting) -> tuple[Array, Array]:
+        """Historical features (n, d) and rewards (n,)."""
+        return self._once(("history", *prepared.history_key), lambda: self._history(prepared))
+
+    def learned(self, prepared: PreparedSetting, compiled: CompiledMethods) -> Array:
+        """Flat evidences after history, one after the other."""
+        key = ("learned", *compiled.learned_key)
+        return self._once(key, lambda: self._learned(prepared, compiled))
+
+    def _scene(self, setting: Setting) -> Scene:
+        shape = pool_shape(setting)
+        raw = self._once(("raw", *shape), lambda: candidates.raw_pools(setting, self.seed, self.episode))
+        pool_fields = (*shape, setting.rho)
+        pools = self._once(("pools", *pool_fields), lambda: candidates.pools(setting, raw))
+        theta, baseline = setting.vectors()
+        means = self._once(
+            ("means", *pool_fields, setting.theta), lambda: np.einsum("i,tik->tk", theta, pools)
+        )
+        best = np.maximum(means.max(axis=1), setting.baseline_mean)
+        noise = self._noise(setting, draws.NOISE, (setting.rounds, setting.count + 1))
+        return Scene(pools, means, best, noise, baseline, theta)
+
+    def _history(self, prepared: PreparedSetting) -> tuple[Array, Array]:
+        setting, scene = prepared.setting, self.scene(prepared)
+        rho = setting.rho if setting.history == "candidates" else None
+        kind = (setting.history, setting.history_size, setting.baseline, rho, *pool_shape(setting))
+        features = self._once(
+            ("features", *kind),
+            lambda: candidates.history(setting, self.seed, self.episode, scene.pools),
+        )
+        noise = self._noise(setting, draws.HISTORY_NOISE, (setting.history_size,))
+        return features, features @ scene.theta + noise
+
+    def _learned(self, prepared: PreparedSetting, compiled: CompiledMethods) -> Array:
+        features, rewards = self.history(prepared)
+        evidences = [evidence.copy() for evidence in compiled.empty_evidences]
+        for evidence in evidences:
+            absorb_many(evidence, features, rewards)
+        return np.concatenate(evidences)
+
+    def _noise(self, setting: Setting, role: int, shape: tuple[int, ...]) -> Array:
+        def unit() -> Array:
+            rng = draws.stream(self.seed, self.episode, role)
+            return draws.unit_noise(setting.noise, rng, shape)
+
+        base = self._once(("unit", setting.noise, role, shape), unit)
+        return self._once(
+            ("noise", setting.noise, role, shape, setting.sigma), lambda: base * setting.sigma
+        )
+
+    def _once(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
+        if key not in self._made:
+            self._made[key] = make()
+        made: T = self._made[key]
+        return made

@@ -1,0 +1,111 @@
+"""What the methods of a setting start from, made once for all episodes."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from c4b._validate import Array
+from c4b.evidence.ellipsoids import empty
+from c4b.ledger.ledger_kernels import opening
+from c4b.policies.composition import Composition
+from c4b.study.engine.compiled_episode import Lineup, Runner, runner
+from c4b.study.spec.plan import Method
+from c4b.study.spec.setting import Setting
+
+
+class CompiledMethods(NamedTuple):
+    """Methods that one compiled call plays, before history; nothing here is written to."""
+
+    empty_evidences: tuple[Array, ...]  # flat, one for each confidence set that some method uses
+    learned_key: tuple[object, ...]  # settings of one key have the same evidences after history
+    lineup: Lineup
+    stack: int  # ellipsoids of the largest evidence
+    run: Runner
+
+
+class PreparedSetting(NamedTuple):
+    """A setting, and its methods by the way they are played."""
+
+    setting: Setting
+    scene_key: tuple[object, ...]  # settings of one key have the same scene
+    history_key: tuple[object, ...]  # settings of one key have the same history
+    compiled: CompiledMethods | None
+    python: tuple[tuple[int, Method], ...]  # (index in the study, method)
+
+
+@lru_cache(maxsize=1024)
+def prepare(setting: Setting, methods: tuple[Method, ...]) -> PreparedSetting:
+    """The result is shared by all chunks: settings and methods never change."""
+    scene_key = _scene_key(setting)
+    history_key = (*scene_key, setting.history, setting.history_size)
+    python: list[tuple[int, Method]] = []
+    compiled: list[tuple[int, Method]] = []
+    for position, method in enumerate(methods):
+        (compiled if is_compiled(method) else python).append((position, method))
+    return PreparedSetting(
+        setting,
+        scene_key,
+        history_key,
+        _compiled_methods(setting, compiled, history_key) if compiled else None,
+        tuple(python),
+    )
+
+
+def is_compiled(method: Method) -> bool:
+    """Whether the compiled episode can play the method; the others take the slow loop."""
+    return isinstance(method.parts, Composition)
+
+
+def _compiled_methods(
+    setting: Setting, methods: list[tuple[int, Method]], history_key: tuple[object, ...]
+) -> CompiledMethods:
+    evidences: dict[str | None, Array] = {}
+    starts: dict[str | None, int] = {}
+    evidence_end = ledger_end = 0
+    ledgers: list[Array] = []
+    rules: list[tuple[float, ...]] = []
+    for position, method in methods:
+        assert isinstance(method.parts, Composition)
+        confidence, composition = method.confidence_in(setting), method.parts
+        if confidence not in evidences:
+            evidences[confidence] = empty(setting.model(confidence))
+            starts[confidence] = evidence_end
+            evidence_end += len(evidences[confidence])
+        account = composition.account(
+            setting.alpha, setting.reserve, misspecification=setting.misspecification
+        )
+        ledger = opening(account, setting.dim, composition.checkpoints)
+        rules.append(
+            (
+                *composition.rule,
+                method.forced_rounds_in(setting),
+                starts[confidence],
+                len(evidences[confidence]),
+                ledger_end,
+                len(ledger),
+                position,
+            )
+        )
+        ledgers.append(ledger)
+        ledger_end += len(ledger)
+    stack = max(int(evidence[0]) for evidence in evidences.values())
+    return CompiledMethods(
+        tuple(evidences.values()),
+        (*history_key, *(evidence.tobytes() for evidence in evidences.values())),
+        Lineup(np.concatenate(ledgers), np.array(rules, dtype=np.float64)),
+        stack,
+        runner(stack, setting.dim, setting.count),
+    )
+
+
+def pool_shape(setting: Setting) -> tuple[object, ...]:
+    """What the candidates of two settings must have in common to come from the same draws."""
+    return setting.generator, setting.source, setting.rounds, setting.count, setting.dim
+
+
+def _scene_key(setting: Setting) -> tuple[object, ...]:
+    truth = (setting.theta, setting.baseline, setting.noise, setting.sigma)
+    return (*pool_shape(setting), setting.rho, *truth)

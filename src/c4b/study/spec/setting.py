@@ -1,0 +1,124 @@
+"""One point of a study's grid: the truth, the history, the candidates and what the learner assumes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from c4b import _validate
+from c4b._validate import Array
+from c4b.errors import InvalidInput
+from c4b.evidence.model import CONFIDENCES, DEFAULT_CONFIDENCE, LinearModel
+from c4b.study.world.draws import NOISES
+
+HISTORIES = ("diverse", "baseline", "candidates")
+"""``diverse``: features (1, u), u uniform on the sphere; ``baseline``: the incumbent's only;
+``candidates``: drawn like the first candidate of a round."""
+GENERATORS = ("sphere", "gaussian", "file", "python")
+"""``sphere``: (1, rho u); ``gaussian``: (1, rho g / sqrt(d-1)); ``file``: rows of a table;
+``python``: a function named ``module:function``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One point of the grid; every field may be swept in a study file."""
+
+    history: str = "diverse"
+    history_size: int = 20
+    rho: float = 0.15
+    sigma: float = 0.3
+    reserve: float = 0.0
+    alpha: float = 0.05
+    delta: float = 0.05
+    ridge: float = 0.1
+    norm_bound: float = 1.5
+    confidence: str | None = None
+    assumed_sigma: float | None = None
+    misspecification: float = 0.0
+    noise: str = "gaussian"
+    generator: str = "sphere"
+    source: str | None = None
+    count: int = 32
+    rounds: int = 200
+    theta: tuple[float, ...] = (1.0, 0.6, 0.0, 0.0, 0.0)
+    baseline: tuple[float, ...] = (1.0, 0.0, 0.0, 0.0, 0.0)
+
+    def __post_init__(self) -> None:
+        _validate.name("history", self.history, HISTORIES)
+        _validate.name("noise", self.noise, NOISES)
+        _validate.name("generator", self.generator, GENERATORS)
+        if self.confidence is not None:
+            _validate.name("confidence", self.confidence, CONFIDENCES)
+        least_zero = "must be a whole number of at least 0"
+        _validate.count("history_size", self.history_size, 0, least_zero)
+        _validate.count("count", self.count, 1, "must be a whole number of at least 1")
+        _validate.count("rounds", self.rounds, 1, "must be a whole number of at least 1")
+        _validate.nonnegative("rho", self.rho, "must be a number >= 0")
+        _validate.positive("sigma", self.sigma, "must be a positive number")
+        if self.assumed_sigma is not None:
+            _validate.positive("assumed_sigma", self.assumed_sigma, "must be a positive number")
+        _validate.nonnegative("reserve", self.reserve, "must be a number >= 0")
+        _validate.fraction("alpha", self.alpha, "must lie strictly between 0 and 1")
+        needs_source = self.generator in ("file", "python")
+        if needs_source and not self.source:
+            what = "a CSV, Parquet or NPY file" if self.generator == "file" else "'module:function'"
+            raise InvalidInput("source", self.source, f"generator {self.generator!r} needs {what}")
+        if not needs_source and self.source is not None:
+            raise InvalidInput("source", self.source, f"generator {self.generator!r} takes none")
+        _validate.series("theta", self.theta)
+        _validate.vector("baseline", self.baseline, len(self.theta))
+        self.model(self.confidence or DEFAULT_CONFIDENCE)
+        norm = float(np.linalg.norm(self.theta))
+        if norm > self.norm_bound * (1.0 + 1e-12):
+            raise InvalidInput(
+                "norm_bound", self.norm_bound, f"must be at least the norm of theta, {norm:.6g}"
+            )
+        if not self.baseline_mean > 0.0:
+            raise InvalidInput(
+                "baseline",
+                self.baseline,
+                f"its mean reward baseline @ theta = {self.baseline_mean:.6g} must be positive: the "
+                "guarantee assumes a nonnegative incumbent and the reward ratio divides by it",
+            )
+
+    @property
+    def dim(self) -> int:
+        return len(self.theta)
+
+    @property
+    def baseline_mean(self) -> float:
+        return float(np.dot(self.baseline, self.theta))
+
+    @property
+    def forced_rounds(self) -> int:
+        """Rounds that any gate certified over the whole set must give to the baseline.
+
+        Baseline-only data say nothing about directions orthogonal to x(b) = (s, 0, ..., 0). Until reserve
+        and baseline credit cover a theta opposite to u, candidate (1, rho u) cannot be certified, even
+        with the baseline's mean m known: R0 + n alpha m + (1/s - c) m >= rho sqrt(S^2 - (m/s)^2). 0 where
+        history, generator or baseline say more than that.
+        """
+        rest = self.baseline[1:]
+        if self.history != "baseline" or self.generator != "sphere" or any(rest):
+            return 0
+        mean, first = self.baseline_mean, self.theta[0]
+        worst = self.rho * math.sqrt(max(self.norm_bound**2 - first**2, 0.0))
+        gain = first - (1.0 - self.alpha) * mean  # what a candidate with u orthogonal to theta adds
+        return max(0, math.ceil((worst - self.reserve - gain) / (self.alpha * mean) - 1e-12))
+
+    def model(self, confidence: str | None) -> LinearModel:
+        """What the learner assumes."""
+        return LinearModel(
+            dim=self.dim,
+            noise=self.sigma if self.assumed_sigma is None else self.assumed_sigma,
+            norm_bound=self.norm_bound,
+            ridge=self.ridge,
+            delta=self.delta,
+            confidence=confidence,
+            misspecification=self.misspecification,
+        )
+
+    def vectors(self) -> tuple[Array, Array]:
+        return np.array(self.theta), np.array(self.baseline)

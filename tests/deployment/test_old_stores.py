@@ -1,0 +1,50 @@
+"""A store that version 0.1.0 wrote: opened, audited and continued bit for bit."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from c4b import Deployment
+from support.old_store import DEPLOYMENTS, continued
+from support.shop_world import in_agreement
+
+DATA = Path(__file__).parent / "data"
+
+
+@pytest.fixture
+def old_url(tmp_path: Path) -> str:
+    shutil.copy(DATA / "written_by_0_1.db", tmp_path / "store.db")
+    return f"sqlite:///{tmp_path}/store.db"
+
+
+def test_it_is_clean(old_url: str) -> None:
+    assert Deployment.names(old_url) == sorted(DEPLOYMENTS)
+    for name in DEPLOYMENTS:
+        with Deployment.open(old_url, name) as dep:
+            report = dep.audit(sample=4)
+            assert report.clean, report
+            assert report.snapshots == 2
+            assert report.precise >= 4
+
+
+def test_it_goes_on_bit_for_bit(old_url: str) -> None:
+    differences = 0
+    for name in DEPLOYMENTS:
+        with Deployment.open(old_url, name) as dep:
+            differences += dep.audit(sample=0).replay_differences
+    ours, theirs = continued(old_url), json.loads((DATA / "written_by_0_1.json").read_text())
+    if differences:  # a machine that rounds otherwise than the one that wrote it
+        for report in (ours, theirs):
+            for each in report.values():
+                del each["hash"]
+                rows = each["numbers"]
+                each["numbers"] = [[round(float.fromhex(value), 6) for value in row] for row in rows]
+    assert ours == theirs
+    for name in DEPLOYMENTS:
+        with Deployment.open(old_url, name) as dep:
+            assert dep.audit(sample=2).clean
+            assert differences or in_agreement(dep)
