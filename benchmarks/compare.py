@@ -59,8 +59,6 @@ def load(path: Path) -> dict[str, dict[str, Any]]:
     """Results by benchmark: of one file, or the newest ones of a folder."""
     files = sorted(path.glob("*.json")) if path.is_dir() else [path]
     results = sorted((json.loads(file.read_text()) for file in files), key=lambda r: r["machine"]["date"])
-    if not results:
-        raise SystemExit(f"no results in {path}; write some with `make bench`")
     return {result["benchmark"]: result for result in results}
 
 
@@ -103,7 +101,7 @@ def main() -> int:
     old, new = load(options.before), load(options.after)
     common = [name for name in old if name in new]
     if not common:
-        raise SystemExit("the two have no benchmark in common")
+        parser.error("the two have no benchmark in common; `make bench` writes results")
     for name in sorted(old.keys() ^ new.keys()):
         print(f"{name}: only {'before' if name in old else 'after'}")
     worse = [name for name in common if compare(old[name], new[name], options.threshold)]

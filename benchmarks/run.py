@@ -2,7 +2,8 @@
 
     python benchmarks/run.py [online study deployment service] [--quick] [--out benchmarks/results]
 
-A result is a file ``<name>-<date>-<commit>.json``; ``compare.py`` shows two of them side by side.
+A result is a file ``<name>-<date>-<commit>.json``, with ``-changed`` after the commit if the tree differs
+from it. ``compare.py`` shows two results side by side.
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ def main() -> None:
         rows = printed(machine.ROOT, name, options.quick)
         described["load_afterwards"] = machine.load()
         result = {"benchmark": name, "quick": options.quick, "machine": described, "rows": rows}
-        path = options.out / f"{name}-{described['date'][:10]}-{described['commit']}.json"
+        changed = "-changed" if described["uncommitted_changes"] else ""
+        path = options.out / f"{name}-{described['date'][:10]}-{described['commit']}{changed}.json"
         path.write_text(json.dumps(result, indent=1) + "\n")
         print(f"written: {path}", file=sys.stderr)
 
