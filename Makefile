@@ -26,7 +26,7 @@ test: check browser  ## every check and every test
 	$(BIN)/pytest -n 2 --dist loadfile
 
 quick: $(READY)  ## the tests without the mark `slow`, in less than a minute once kernels are compiled
-	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"
+	$(BIN)/pytest tests -n 2 --dist loadfile -m "not slow"
 
 pythons:  ## `make quick` under each of PYTHONS that runs here, each with its own .venv-<version>
 	@missing=; failed=; \

@@ -3,8 +3,8 @@
     python benchmarks/service.py [--seconds 3] [--blocks 6] [--decisions 100000]
 
 decide: throughput over HTTP (K = 32, d = 5, SQLite) against an endpoint of the same server that parses
-the same body, behind the same guard and token check, and commits as many bytes as a decision's entry to
-the same file. Blocks of both alternate. p99 against the median is measured at half of that load.
+the same body, with the same middleware and token check, and commits as many bytes as a decision's entry
+to the same file. Blocks of both alternate. p99 against the median is measured at half of that load.
 dashboard: everything that the page asks for, with many decisions in the journal.
 """
 
@@ -33,11 +33,11 @@ from starlette.concurrency import run_in_threadpool
 
 from c4b import Deployment, LinearModel
 from c4b.service import app as service
-from c4b.service import schemas as m
-from c4b.service.authorization import behind
-from c4b.service.monitoring import request_log as logs
-from c4b.service.settings import VARIABLE, Settings
-from c4b.service.tokens import Scope
+from c4b.service import schemas
+from c4b.service.access.authorization import requires
+from c4b.service.access.tokens import Scope
+from c4b.service.monitoring import request_log
+from c4b.service.settings import SETTINGS_VARIABLE, Settings
 
 MODEL = LinearModel(dim=5, noise=0.3, norm_bound=1.5)
 NAME = "bench"
@@ -47,9 +47,9 @@ CONNECTIONS = 16
 def serve(store: str, port: int, size: int) -> None:
     """The service with one endpoint more."""
     settings = Settings(store)
-    os.environ[VARIABLE] = settings.to_json()
+    os.environ[SETTINGS_VARIABLE] = settings.to_json()
     app = service.create(settings)
-    bare = APIRouter(route_class=behind(Scope.decide))
+    bare = APIRouter(route_class=requires(Scope.decide))
     connection = sqlite3.connect(
         store.removeprefix("sqlite:///"), isolation_level=None, check_same_thread=False, timeout=30.0
     )
@@ -65,24 +65,24 @@ def serve(store: str, port: int, size: int) -> None:
             connection.execute("COMMIT")
 
     @bare.post("/bare")
-    async def only_commit(told: m.Round) -> m.Done:
+    async def only_commit(body: schemas.Round) -> schemas.Done:
         await run_in_threadpool(commit)
-        return m.Done()
+        return schemas.Done()
 
     app.include_router(bare)
     uvicorn.run(
         app,
         port=port,
-        http="c4b.service.serving.http_protocol:PatientProtocol",
+        http="c4b.service.serving.http_protocol:TimeLimitedProtocol",
         ws="none",
         timeout_keep_alive=60,  # connections wait while the other side has its block
         access_log=False,
-        log_config=logs.configuration("info"),
+        log_config=request_log.configuration("info"),
     )
 
 
 class Load:
-    """Keep-alive connections that send one request each at a time, with as little ado as possible."""
+    """Keep-alive connections that send one request at a time, with as little overhead as possible."""
 
     def __init__(self, port: int, path: str, body: bytes) -> None:
         self.port = port
@@ -132,7 +132,7 @@ class Load:
         return np.array(self.times)
 
 
-async def race(port: int, body: bytes, seconds: float, blocks: int) -> dict[str, Any]:
+async def compare(port: int, body: bytes, seconds: float, blocks: int) -> dict[str, Any]:
     decide = Load(port, f"/v1/deployments/{NAME}/decisions", body)
     bare = Load(port, "/bare", body)
     await decide.connect()
@@ -185,8 +185,8 @@ def page(port: int) -> dict[str, Any]:
     """What the dashboard loads first for a deployment: the slowest request, and all bytes."""
     at = f"/v1/deployments/{NAME}"
     with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60.0) as http:
-        static = [p for p in sorted(service.PAGE.rglob("*")) if p.suffix in (".js", ".css", ".svg")]
-        paths = ["/", *(f"/static/{p.relative_to(service.PAGE)}" for p in static)]
+        static = [p for p in sorted(service.DASHBOARD.rglob("*")) if p.suffix in (".js", ".css", ".svg")]
+        paths = ["/", *(f"/static/{p.relative_to(service.DASHBOARD)}" for p in static)]
         paths += ["/v1/deployments", at, f"{at}/series", f"{at}/decisions?limit=50", f"{at}/pending"]
         took, size = {}, 0
         for path in paths:
@@ -210,13 +210,13 @@ def main() -> None:
     parser.add_argument("--blocks", type=int, default=6)
     parser.add_argument("--decisions", type=int, default=100_000, help="in the journal")
     parser.add_argument("--serve", nargs=3, help=argparse.SUPPRESS)
-    told = parser.parse_args()
-    if told.serve:
-        serve(told.serve[0], int(told.serve[1]), int(told.serve[2]))
+    options = parser.parse_args()
+    if options.serve:
+        serve(options.serve[0], int(options.serve[1]), int(options.serve[2]))
         return
     with tempfile.TemporaryDirectory() as folder:
         store = f"sqlite:///{folder}/bench.db"
-        size, port = fill(store, told.decisions), 8799
+        size, port = fill(store, options.decisions), 8799
         command = [sys.executable, __file__, "--serve", store, str(port), str(size)]
         with Path(folder, "log").open("wb") as log:
             server = subprocess.Popen(command, stderr=log)
@@ -226,7 +226,7 @@ def main() -> None:
             rng = np.random.default_rng(1)
             body = {"candidates": pool(rng).tolist(), "baseline": [1.0, 0.0, 0.0, 0.0, 0.0]}
             sent = json.dumps(body).encode()
-            decided = asyncio.run(race(port, sent, told.seconds, told.blocks))
+            decided = asyncio.run(compare(port, sent, options.seconds, options.blocks))
         finally:
             server.terminate()
             server.wait()
@@ -234,7 +234,7 @@ def main() -> None:
         json.dumps(
             {
                 "decide_over_http": {**decided, "limit": "ratio >= 0.4, p99 < 5 x median"},
-                "dashboard": {"decisions": told.decisions, **shown, "limit": "1000 ms, 5 MB"},
+                "dashboard": {"decisions": options.decisions, **shown, "limit": "1000 ms, 5 MB"},
                 "entry_bytes": size,
                 "cores": os.cpu_count(),
             },

@@ -20,6 +20,21 @@ settings.load_profile("c4b")
 
 _numbers = itertools.count()
 
+SLOW_FIXTURES = {"server", "postgres_url", "paper", "beyond"}
+"""What takes long to make: a PostgreSQL server, the shipped studies."""
+SLOW_FOLDER = Path(__file__).parent / "service"
+"""Its tests start services as processes of their own."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m "not slow" looks at the marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that use such a fixture, directly or not, or lie in that folder."""
+    for item in items:
+        fixtures = set(getattr(item, "fixturenames", ()))
+        parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
+        if SLOW_FIXTURES & fixtures or "postgresql" in parameters or SLOW_FOLDER in item.path.parents:
+            item.add_marker(pytest.mark.slow)
+
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:

@@ -39,11 +39,13 @@ def test_importing_compiles_nothing(tmp_path: Path) -> None:
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
+@pytest.mark.slow
 def test_a_first_call_fills_the_cache_that_was_asked_for(tmp_path: Path) -> None:
     run("from c4b.evidence.bounds import clipped; clipped(-1.0, 1.0, 2)", tmp_path)
     assert list(tmp_path.rglob("*.nbc"))
 
 
+@pytest.mark.slow
 def test_whether_a_kernel_is_compiled_is_known_before_it_is_called(tmp_path: Path) -> None:
     start = "from c4b._jit import is_compiled; from c4b.evidence.bounds import clipped; "
     run(

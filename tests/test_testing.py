@@ -7,18 +7,23 @@ import pytest
 
 import c4b
 from c4b import testing
-from c4b.ledger.ledger_kernels import BANK
+from c4b.ledger.books import BANK
 from support.evidence_internals import inside
 
 MODEL = c4b.LinearModel(3, 0.1, 1.0)
+CHECKS = [
+    pytest.param(check, marks=pytest.mark.slow) if "memory" in check.name else check
+    for check in testing.checks()
+]
 
 
-@pytest.mark.parametrize("check", testing.checks(), ids=str)
+@pytest.mark.parametrize("check", CHECKS, ids=str)
 @pytest.mark.parametrize("name", c4b.policies.names())
 def test_registered_policies_conform(name: str, check: testing.Check) -> None:
     check(name, seed=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("absorb", ["in-order", "on-arrival"])
 @pytest.mark.parametrize("nonnegative", [True, False])
 def test_other_settings_conform(absorb: str, nonnegative: bool) -> None:
@@ -32,11 +37,13 @@ def test_other_settings_conform(absorb: str, nonnegative: bool) -> None:
     assert unusual == (delays if absorb == "on-arrival" else set())
 
 
+@pytest.mark.slow
 def test_a_new_composition_conforms_without_registration() -> None:
     report = testing.check_policy(c4b.Composition("own", "joint", "refresh", "propose", "a test's own"))
     assert set(report.values()) == {"passed"}
 
 
+@pytest.mark.slow
 def test_what_does_not_apply_is_said() -> None:
     report = testing.check_policy("linucb")
     assert (

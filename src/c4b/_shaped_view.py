@@ -1,8 +1,9 @@
 """Shaped views of flat vectors that cost nothing in compiled code.
 
-NumPy's ``reshape`` hides the new shape from the compiler behind a library call. ``window`` hands it over
-as it is: a shape of constants stays constant, so loops over a handful of features are unrolled. Results
-cannot depend on that, because no kernel lets the compiler reorder or contract floating-point operations.
+NumPy's ``reshape`` hides the new shape from the compiler behind a library call. ``shaped_view`` hands it
+over as it is: a shape of constants stays constant, so loops over a handful of features are unrolled.
+Results cannot depend on that, because no kernel lets the compiler reorder or contract floating-point
+operations.
 """
 
 import math
@@ -20,7 +21,7 @@ _tools: Any = cgutils
 _arrays: Any = arrayobj
 
 
-def window(flat: Array, start: int, shape: tuple[int, ...]) -> Array:
+def shaped_view(flat: Array, start: int, shape: tuple[int, ...]) -> Array:
     """``shape`` numbers of a contiguous array from ``start`` on; writing to them writes to it.
 
     Compiled code does not check that they are there.
@@ -29,7 +30,7 @@ def window(flat: Array, start: int, shape: tuple[int, ...]) -> Array:
     return part
 
 
-@_numba.type_callable(window)  # type: ignore[untyped-decorator]  # Numba has no types
+@_numba.type_callable(shaped_view)  # type: ignore[untyped-decorator]  # Numba has no types
 def _typed(_context: Any) -> Any:
     def window_type(flat: Any, _start: Any, shape: Any) -> Any:
         return types.Array(flat.dtype, len(shape), "C") if flat.layout == "C" else None
@@ -37,7 +38,7 @@ def _typed(_context: Any) -> Any:
     return window_type
 
 
-@_numba.lower_builtin(window, types.Array, types.Integer, types.BaseTuple)  # type: ignore[untyped-decorator]
+@_numba.lower_builtin(shaped_view, types.Array, types.Integer, types.BaseTuple)  # type: ignore[untyped-decorator]
 def _lowered(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     source = context.make_array(signature.args[0])(context, builder, arguments[0])
     shape = _tools.unpack_tuple(builder, arguments[2])

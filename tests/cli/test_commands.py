@@ -1,4 +1,4 @@
-"""What a user types, what comes back, and with which exit code."""
+"""Commands: their output and their exit codes."""
 
 import html
 import json
@@ -10,6 +10,8 @@ import pytest
 from c4b.cli.output import COMPILING
 from c4b.study.results import published_numbers as published
 from support.small_studies import TOML, Call, study_file
+
+pytestmark = pytest.mark.slow  # commands that run studies
 
 COMMANDS = [[], ["reproduce"], ["policies"], ["study"],
             *(["study", name] for name in ("run", "init", "report", "compare"))]  # fmt: skip
@@ -34,14 +36,20 @@ def test_policies_are_listed_in_full(c4b: Call) -> None:
     assert "no gate: highest UCB, certifies nothing" in c4b.out  # not cut off
 
 
+def test_a_deployment_has_the_recommended_policy_by_default(c4b: Call, tmp_path: Path) -> None:
+    terms = ("--dim", 2, "--noise", 0.1, "--norm-bound", 1)
+    assert c4b("deploy", "create", f"sqlite:///{tmp_path}/a.db", "shop", *terms).code == 0
+    assert json.loads(c4b.out)["policy"] == "reserve-c4b+"
+
+
 def test_run_prints_a_table_and_a_verdict(c4b: Call, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert c4b("study", "run", study_file(tmp_path), "--out", out).code == 0
     assert "history=baseline, reserve=0.5" in c4b.out
     assert f"Report: {out / 'report.html'}\n" in c4b.out
     assert c4b.out.endswith("violations and 0 coverage failures in 48 gated episodes.\n")
-    told = c4b.err.replace(f" ({COMPILING})", "")  # where no earlier test had it compiled
-    assert told == "small: 0/6 episodes\nsmall: 6/6 episodes\n"
+    progress = c4b.err.replace(f" ({COMPILING})", "")  # where no earlier test had it compiled
+    assert progress == "small: 0/6 episodes\nsmall: 6/6 episodes\n"
     made = {path.name for path in out.iterdir()}
     assert made == {"results.parquet", "trajectories.parquet", "study.json", "report.html", "tables",
                     "figures"}  # fmt: skip
@@ -88,8 +96,8 @@ def test_options_override_the_file(c4b: Call, tmp_path: Path) -> None:
         c4b("study", "run", path, "--out", tmp_path / "o", "--episodes", 3, "--seed", 9, "--jobs", 1).code
         == 0
     )
-    told = json.loads((tmp_path / "o" / "study.json").read_text())
-    assert (told["study"]["episodes"], told["study"]["seed"], told["run"]["workers"]) == (3, 9, 1)
+    saved = json.loads((tmp_path / "o" / "study.json").read_text())
+    assert (saved["study"]["episodes"], saved["study"]["seed"], saved["run"]["workers"]) == (3, 9, 1)
 
 
 def test_report_rebuilds_everything_from_the_results(c4b: Call, tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ from c4b.study.engine.run import run
 from c4b.study.spec import study_file as files
 from support.small_studies import start, study_file
 
+pytestmark = pytest.mark.slow  # processes that are killed
+
 LONG = """
 name = "long"
 episodes = {episodes}

@@ -18,15 +18,15 @@ def failed(c4b: Call, *arguments: object) -> str:
 
 def test_a_bad_study_file(c4b: Call, tmp_path: Path) -> None:
     path = study_file(tmp_path, TOML.replace("rho = 0.4", "rho = -0.4"))
-    told = failed(c4b, "study", "run", path, "--out", tmp_path / "out")
-    assert told == f"c4b: {path}: candidates.rho = -0.4: must be a number >= 0\n"
+    message = failed(c4b, "study", "run", path, "--out", tmp_path / "out")
+    assert message == f"c4b: {path}: candidates.rho = -0.4: must be a number >= 0\n"
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("option", [("--episodes", 0), ("--seed", -1), ("--jobs", 0), ("--episodes", 1)])
 def test_impossible_options(c4b: Call, tmp_path: Path, option: tuple[str, int]) -> None:
-    told = failed(c4b, "study", "run", study_file(tmp_path), "--out", tmp_path / "out", *option)
-    assert f"{option[0][2:]} = {option[1]}: " in told
+    message = failed(c4b, "study", "run", study_file(tmp_path), "--out", tmp_path / "out", *option)
+    assert f"{option[0][2:]} = {option[1]}: " in message
     assert not (tmp_path / "out").exists()
 
 
@@ -46,14 +46,14 @@ def test_options_that_are_no_numbers(c4b: Call, tmp_path: Path) -> None:
 @pytest.mark.parametrize("under", ["", "deeper"])
 def test_a_folder_that_cannot_be_written(c4b: Call, tmp_path: Path, under: str) -> None:
     (tmp_path / "file").write_text("mine")
-    told = failed(c4b, "study", "run", study_file(tmp_path), "--out", tmp_path / "file" / under)
-    assert "cannot be written" in told
+    message = failed(c4b, "study", "run", study_file(tmp_path), "--out", tmp_path / "file" / under)
+    assert "cannot be written" in message
     assert (tmp_path / "file").read_text() == "mine"
 
 
 def test_a_folder_of_the_system(c4b: Call, tmp_path: Path) -> None:
-    told = failed(c4b, "study", "run", study_file(tmp_path), "--out", "/proc/c4b")
-    assert "out = '/proc/c4b': cannot be written" in told
+    message = failed(c4b, "study", "run", study_file(tmp_path), "--out", "/proc/c4b")
+    assert "out = '/proc/c4b': cannot be written" in message
 
 
 def test_init_into_a_folder_that_is_not_there(c4b: Call, tmp_path: Path) -> None:
@@ -62,8 +62,8 @@ def test_init_into_a_folder_that_is_not_there(c4b: Call, tmp_path: Path) -> None
 
 def test_a_folder_of_another_study(c4b: Call, tmp_path: Path) -> None:
     c4b("study", "run", study_file(tmp_path), "--out", tmp_path / "out")
-    told = failed(c4b, "study", "run", tmp_path / "study.toml", "--out", tmp_path / "out", "--seed", 8)
-    assert "holds another study (small, 6 episodes, seed 7)" in told
+    message = failed(c4b, "study", "run", tmp_path / "study.toml", "--out", tmp_path / "out", "--seed", 8)
+    assert "holds another study (small, 6 episodes, seed 7)" in message
 
 
 @pytest.mark.parametrize("command", ["report", "compare"])

@@ -1,4 +1,4 @@
-"""Progress: what is said while kernels compile, and when time left is told."""
+"""Progress: the message while kernels compile, and the estimate of the time left."""
 
 import io
 import time
@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 from rich.progress import Progress
 
-from c4b.cli.output import COMPILING, Bar, Lines
+from c4b.cli.output import COMPILING, ProgressBar, ProgressLines
 
 
 class Clock:
@@ -22,7 +22,7 @@ def test_time_left_is_told_from_the_first_finished_chunk_on(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Ninety seconds of compiling, then ten episodes in ten seconds."""
-    clock, lines = Clock(monkeypatch), Lines("mine", compiling=True)
+    clock, lines = Clock(monkeypatch), ProgressLines("mine", compiling=True)
     for now, done in ((100.0, 0), (190.0, 10), (200.0, 20), (205.0, 25), (220.0, 40)):
         clock.now = now
         lines(done, 40)
@@ -35,15 +35,15 @@ def test_time_left_is_told_from_the_first_finished_chunk_on(
 
 
 def test_nothing_is_said_of_compiling_where_nothing_compiles(capsys: pytest.CaptureFixture[str]) -> None:
-    Lines("mine", compiling=False)(0, 40)
-    Lines("mine", compiling=True)(40, 40)
+    ProgressLines("mine", compiling=False)(0, 40)
+    ProgressLines("mine", compiling=True)(40, 40)
     assert capsys.readouterr().err == "mine: 0/40 episodes\nmine: 40/40 episodes\n"
 
 
 def test_the_bar_says_so_until_the_first_chunk_and_counts_no_earlier_run() -> None:
     clock = [100.0]
     bar = Progress(console=Console(file=io.StringIO()), get_time=lambda: clock[0])
-    report = Bar(bar, "mine", compiling=True)
+    report = ProgressBar(bar, "mine", compiling=True)
     report(1000, 2000)
     (task,) = bar.tasks
     assert (task.description, task.completed) == (f"mine ({COMPILING})", 1000)

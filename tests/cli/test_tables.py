@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from c4b.cli import console_tables as tables
-from c4b.cli import output
+from c4b.cli import console_tables, output
 from support.small_studies import TOML, Call, study_file
 
 WIDTHS = (60, 80, 100, 200)
@@ -60,7 +59,7 @@ def shown(
 ) -> str:
     monkeypatch.setattr(output.console, "width", width)
     with output.console.capture() as said:
-        tables.show(output.console, *table)
+        console_tables.show(output.console, *table)
     return said.get()
 
 
@@ -72,8 +71,8 @@ def test_every_number_is_whole_at_every_width(
     narrow = shown(table, width, monkeypatch)
     assert max(map(len, narrow.splitlines())) <= width
     heading, rows, left = table
-    told = Counter(NUMBER.findall(narrow))
-    assert Counter(NUMBER.findall(" ".join(cell for row in rows for cell in row))) <= told
+    shown_numbers = Counter(NUMBER.findall(narrow))
+    assert Counter(NUMBER.findall(" ".join(cell for row in rows for cell in row))) <= shown_numbers
     for word in " ".join(heading).split():
         assert word in narrow.replace(":", "").split()
     if width >= 80:  # not only its numbers: each cell stays on one line
@@ -106,6 +105,7 @@ def test_rows_become_lists_where_no_column_fits(monkeypatch: pytest.MonkeyPatch)
     assert narrow.count("  reward ratio: ") == len(SETTINGS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", WIDTHS)
 def test_commands_on_a_terminal(
     c4b: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: int

@@ -17,7 +17,7 @@ POLICIES = ["separate", "contrast", "refresh", "revalue", "revalue-f", "linucb",
 
 
 @pytest.mark.parametrize("confidence", CONFIDENCES)
-@pytest.mark.parametrize("misspecification", [0.0, 0.001])
+@pytest.mark.parametrize("misspecification", [0.0, pytest.param(0.001, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_clean_verdict_for_every_policy(
     sqlite_url: str, policy: str, confidence: str, misspecification: float

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow  # commands as processes of their own
+
 ROOT = Path(__file__).parents[2]
 PAGES = [path for path in (ROOT / "docs/_readme_deploy.md", ROOT / "docs/deployment.md") if path.exists()]
 SNIPPETS = [

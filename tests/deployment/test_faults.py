@@ -34,6 +34,8 @@ from support.shop_world import (
     waited,
 )
 
+pytestmark = pytest.mark.slow  # processes that are killed
+
 KILLS, BATCH = 200, 20
 """SIGKILLs on each store, and how many of them one deployment has to survive."""
 

@@ -34,6 +34,7 @@ def both(
     return evidence, oracle
 
 
+@pytest.mark.slow
 @given(seeds, st.integers(1, 7), st.integers(0, 120))
 def test_stack_below_exact_dual_equals_the_solvers(seed: int, dim: int, rows: int) -> None:
     rng = np.random.default_rng(seed)
@@ -74,6 +75,7 @@ def losses() -> Array:
     return np.array(found)
 
 
+@pytest.mark.slow
 def test_what_the_grid_loses() -> None:
     """Measured: worst 1.5 %, median 0.016 % of the interval's half-width, over 450 intervals."""
     found = losses()

@@ -26,6 +26,7 @@ def test_lower_and_upper_equal_a_convex_solver(dim: int, rows: int, confidence: 
         assert abs(evidence.upper(v) + by_cone_solver(-v, centre, shape, evidence.radius)) < 1e-7
 
 
+@pytest.mark.slow
 def test_joint_certificate_is_the_infimum_of_the_contrast() -> None:
     rng = np.random.default_rng(8)
     evidence = c4b.Evidence(c4b.LinearModel(3, 0.2, 1.0, 0.1))

@@ -36,6 +36,7 @@ def both(
     return evidence, oracle
 
 
+@pytest.mark.slow
 @given(seeds, st.integers(1, 7), st.integers(0, 120))
 def test_stack_below_exact_dual_equals_the_solvers(seed: int, dim: int, rows: int) -> None:
     """The solver gets the definition: ||F' (m - A theta)|| <= sigma gamma and the ball."""
@@ -61,6 +62,7 @@ def test_a_second_generic_solver_agrees() -> None:
         assert oracle.lower(v) == pytest.approx(found, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_what_the_grid_loses() -> None:
     """Measured: worst 3.0 %, median 0.15 % of the half-width, over 450 intervals."""
     found = []

@@ -6,7 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import c4b
-from c4b.ledger import ledger_kernels as kernels
+from c4b.ledger import books
+from c4b.ledger.books import Certificate, LedgerKind, Tally
+from c4b.ledger.ledger_kernels import Execution, charge
 from support.conic_solver import Quadratic, ball, ellipsoid, infimum
 from support.evidence_internals import inside
 from support.oracle import random_stream
@@ -18,11 +20,11 @@ seeds = st.integers(0, 2**32 - 1)
 
 def test_kept_rounds_are_the_start_and_evenly_spread_ones() -> None:
     """After any number of rounds: 0, stride, 2 stride, ... to the last, at most 32 of them."""
-    account = kernels.Account(0.1, 0.0, True, kernels.JOINT, 0.0)
-    ledger, account = kernels.views(kernels.opening(account, 1, 32))
+    account = books.Account(0.1, 0.0, True, Certificate.JOINT, LedgerKind.BANK, 0.0)
+    ledger, account = books.views(books.opening(account, 1, 32))
     for done in range(1, 2500):
-        kernels.charge(ledger, account, float(done), np.ones(1), np.zeros(1), False)
-        kept = ledger.kept_round[: int(ledger.tally[kernels.KEPT])]
+        charge(ledger, account, float(done), Execution(np.ones(1), np.zeros(1), False))
+        kept = ledger.kept_round[: int(ledger.tally[Tally.KEPT])]
         stride = int(kept[1])
         np.testing.assert_array_equal(kept, np.arange(0, done + 1, stride))
         assert len(kept) <= 32
@@ -50,7 +52,7 @@ def like(policy: c4b.Policy, name: str) -> c4b.Policy:
     """Another ledger with the same evidence, bank and prefix."""
     other = c4b.Policy(name, policy.model, policy.alpha, policy.reserve)
     other.evidence.flat[:] = policy.evidence.flat
-    mine, its = (kernels.views(p.gate.ledger)[0] for p in (policy, other))
+    mine, its = (books.views(p.gate.ledger)[0] for p in (policy, other))
     its.bank[:] = mine.bank
     its.prefix[:] = mine.prefix
     return other

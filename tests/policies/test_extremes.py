@@ -67,7 +67,7 @@ INTERRUPTED = """
 import signal
 import numpy as np
 import c4b
-from c4b.ledger import ledger_kernels as kernels
+from c4b.ledger import books
 
 class Timeout(Exception):
     pass
@@ -91,8 +91,8 @@ for n in range(400):
         struck += 1
 signal.signal(signal.SIGALRM, signal.SIG_IGN)
 assert struck > 20, struck
-ledger, _ = kernels.views(policy.gate.ledger)
-assert policy.rounds == ledger.tally[kernels.ROUNDS]
+ledger, _ = books.views(policy.gate.ledger)
+assert policy.rounds == ledger.tally[books.Tally.ROUNDS]
 for late in policy.pending:
     policy.observe(late, 0.5)
 decision = policy.decide(pool, baseline)

@@ -7,6 +7,8 @@ import c4b
 from support.oracle import random_stream
 from support.oracle_comparison import ALL_CONFIDENCES, ALL_METHODS, Duel, history
 
+LARGE = [pytest.param(dim, marks=pytest.mark.slow) for dim in (13, 40)]
+
 
 def run(
     name: str, dim: int, confidence: str, seed: int, most_history: int = 60, **kwargs: object
@@ -26,7 +28,7 @@ def run(
 
 
 @pytest.mark.parametrize("confidence", ALL_CONFIDENCES)
-@pytest.mark.parametrize("dim", [1, 2, 5, 13, 40])
+@pytest.mark.parametrize("dim", [1, 2, 5, *LARGE])
 @pytest.mark.parametrize("name", ALL_METHODS)
 def test_every_method_equals_the_oracle(name: str, dim: int, confidence: str) -> None:
     duel = run(name, dim, confidence, seed=1, reserve=0.5)

@@ -109,6 +109,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> tuple[c4b.Policy, bytes]:
     return policy, path.read_bytes()
 
 
+@pytest.mark.slow
 def test_flipped_bytes_are_found(good: tuple[c4b.Policy, bytes], tmp_path: Path) -> None:
     """Every byte of the zip's own structure, sampled bytes of the bulk, several flips each: the file
     loads identically (a byte nobody reads) or is called corrupt. Never anything else."""

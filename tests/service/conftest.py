@@ -1,4 +1,4 @@
-"""A service without tokens and one with, each started once; tests take names of their own."""
+"""A service without tokens and one with tokens, each started once for all tests."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from c4b.service import tokens
+from c4b.service.access import tokens
 from support.service_process import Service, serving
-from support.token_service import BODY, ROUND, Guarded
+from support.token_service import BODY, ROUND, TokenService
 
 _numbers = itertools.count()
 
@@ -23,9 +23,9 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 @pytest.fixture(scope="session")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
-    folder: Path = tmp_path_factory.mktemp("guarded")
-    store = f"sqlite:///{folder}/guarded.db"
+def token_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TokenService]:
+    folder: Path = tmp_path_factory.mktemp("tokens")
+    store = f"sqlite:///{folder}/tokens.db"
     scopes = [tokens.create(store, scope) for scope in ("read", "decide", "admin")]
     mine = tokens.create(store, "decide", "mine")
     revoked = tokens.create(store, "admin")
@@ -36,7 +36,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
             for name in ("mine", "other"):
                 http.put(f"/v1/deployments/{name}", json=BODY).raise_for_status()
                 http.post(f"/v1/deployments/{name}/decisions", json=ROUND).raise_for_status()
-        yield Guarded(running, *scopes, mine, revoked, first)
+        yield TokenService(running, *scopes, mine, revoked, first)
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from c4b.deployment import Deployment
-from support import raw_http as wire
-from support.token_service import BODY, ROUND, Guarded
+from support import raw_http
+from support.token_service import BODY, ROUND, TokenService
 
 PUBLIC, READ, DECIDE, ADMIN = "public", "read", "decide", "admin"
 
@@ -53,68 +53,71 @@ def expected(need: str, who: str, whole: bool) -> int:
     return 0 if need in HOLDS[who] and (whole or who != "mine") else 403
 
 
-def test_the_table_has_every_route(guarded: Guarded) -> None:
-    with guarded.service.http() as http:
-        told = http.get("/openapi.json").json()["paths"]
-    routes = {(method.upper(), path) for path, methods in told.items() for method in methods}
+def test_the_table_has_every_route(token_service: TokenService) -> None:
+    with token_service.service.http() as http:
+        paths = http.get("/openapi.json").json()["paths"]
+    routes = {(method.upper(), path) for path, methods in paths.items() for method in methods}
     assert routes == set(TABLE)
 
 
-def hashes(guarded: Guarded) -> dict[str, str]:
-    found = {}
+def hashes(token_service: TokenService) -> dict[str, str]:
+    result = {}
     for name in ("mine", "other"):
-        with Deployment.open(guarded.service.store, name) as dep:
-            found[name] = dep.state().hash
-    return found
+        with Deployment.open(token_service.service.store, name) as dep:
+            result[name] = dep.state().hash
+    return result
 
 
 @pytest.mark.parametrize("who", ["none", "forged", "revoked", "mine", "read", "decide", "admin"])
-def test_every_route_with_every_token(guarded: Guarded, who: str) -> None:
+def test_every_route_with_every_token(token_service: TokenService, who: str) -> None:
     token = {
         "none": None,
-        "forged": guarded.admin[:-4] + "AAAA",
-        "revoked": guarded.revoked,
-        "mine": guarded.mine,
-        "read": guarded.read,
-        "decide": guarded.decide,
-        "admin": guarded.admin,
+        "forged": token_service.admin[:-4] + "AAAA",
+        "revoked": token_service.revoked,
+        "mine": token_service.mine,
+        "read": token_service.read,
+        "decide": token_service.decide,
+        "admin": token_service.admin,
     }[who]
-    before = hashes(guarded)
+    before = hashes(token_service)
     refused = 0
-    with guarded.service.http(token) as http:
+    with token_service.service.http(token) as http:
         for name in ("mine", "other"):
             for (method, path), (need, body) in TABLE.items():
                 wanted = expected(need, who, "{name}" not in path or name == "mine")
                 if not wanted and who != "read" and body is not None:
                     continue  # would change something; the API's own tests do
                 at = path.replace("{name}", name).replace("{id}", f"{name}-1")
-                told = http.request(method, at, json=body)
+                response = http.request(method, at, json=body)
                 if wanted:
-                    assert told.status_code == wanted, (who, method, at, told.text)
-                    assert ("www-authenticate" in told.headers) == (wanted == 401)
-                    assert told.headers["content-type"] == "application/problem+json"
+                    assert response.status_code == wanted, (who, method, at, response.text)
+                    assert ("www-authenticate" in response.headers) == (wanted == 401)
+                    assert response.headers["content-type"] == "application/problem+json"
                     refused += 1
                 else:
-                    assert told.status_code == 200, (who, method, at, told.text)
+                    assert response.status_code == 200, (who, method, at, response.text)
     assert refused or who == "admin"
-    assert hashes(guarded) == before
+    assert hashes(token_service) == before
 
 
-def test_what_a_token_allows_works(guarded: Guarded, name: str) -> None:
+def test_what_a_token_allows_works(token_service: TokenService, name: str) -> None:
     """The other half of the table: requests that change something, by the least token that may."""
-    with guarded.service.http(guarded.admin) as admin, guarded.service.http(guarded.decide) as decide:
+    with (
+        token_service.service.http(token_service.admin) as admin,
+        token_service.service.http(token_service.decide) as decide,
+    ):
         for (method, path), (need, body) in TABLE.items():
             if body is not None:
                 http = admin if need == ADMIN else decide
                 at = path.replace("{name}", name).replace("{id}", f"{name}-1")
-                told = http.request(method, at, json=body)
-                assert told.status_code in (200, 201, 409), (method, at, told.text)
-                assert told.status_code < 400 or "executed" in at  # its outcome is reported by then
+                response = http.request(method, at, json=body)
+                assert response.status_code in (200, 201, 409), (method, at, response.text)
+                assert response.status_code < 400 or "executed" in at  # its outcome is reported by then
 
 
-def test_a_token_is_taken_from_its_header_only(guarded: Guarded) -> None:
-    token = guarded.admin
-    with guarded.service.http() as http:
+def test_a_token_is_taken_from_its_header_only(token_service: TokenService) -> None:
+    token = token_service.admin
+    with token_service.service.http() as http:
         for key in ("token", "access_token", "Authorization", "authorization", "api_key"):
             assert http.get("/v1/deployments", params={key: token}).status_code == 401
             assert http.get("/v1/deployments", params={key: f"Bearer {token}"}).status_code == 401
@@ -128,46 +131,54 @@ def test_a_token_is_taken_from_its_header_only(guarded: Guarded) -> None:
 
 
 @pytest.mark.parametrize("body", [b"{", b"\xff\xfe", b"[" * 100_000, b""])
-def test_refused_before_the_body_is_parsed(guarded: Guarded, body: bytes) -> None:
+def test_refused_before_the_body_is_parsed(token_service: TokenService, body: bytes) -> None:
     at = "/v1/deployments/mine/decisions"
-    with guarded.service.http() as http:
+    with token_service.service.http() as http:
         for kind in ("application/json", "text/plain", "multipart/form-data"):
-            told = http.post(at, content=body, headers={"Content-Type": kind})
-            assert told.status_code == 401
-    with guarded.service.http(guarded.read) as http:
+            response = http.post(at, content=body, headers={"Content-Type": kind})
+            assert response.status_code == 401
+    with token_service.service.http(token_service.read) as http:
         assert http.post(at, content=body, headers={"Content-Type": "text/plain"}).status_code == 403
 
 
-def test_refused_before_the_body_is_read(guarded: Guarded) -> None:
+def test_refused_before_the_body_is_read(token_service: TokenService) -> None:
     """The answer comes while the body is still to come; nobody is asked to go on."""
     size = b"Content-Length: 1000000\r\n"
     for more in (b"", b"Expect: 100-continue\r\n"):
-        with wire.connect(guarded.service.port) as line:
+        with raw_http.connect(token_service.service.port) as connection:
             began = time.monotonic()
-            line.sendall(wire.head("POST /v1/deployments/mine/decisions", wire.JSON, size, more))
-            text = line.recv(65536)
+            connection.sendall(
+                raw_http.head("POST /v1/deployments/mine/decisions", raw_http.JSON, size, more)
+            )
+            text = connection.recv(65536)
             assert text.startswith(b"HTTP/1.1 401")
             assert time.monotonic() - began < 10.0
 
 
-def test_a_token_for_one_deployment_sees_that_one(guarded: Guarded) -> None:
-    with guarded.service.http(guarded.mine) as http:
+def test_a_token_for_one_deployment_sees_that_one(token_service: TokenService) -> None:
+    with token_service.service.http(token_service.mine) as http:
         assert [each["name"] for each in http.get("/v1/deployments").json()["deployments"]] == ["mine"]
-        told = http.get("/metrics").text
-        assert set(re.findall(r'deployment="([^"]*)"', told)) == {"mine"}
-        assert "other" not in told.replace('method="other"', "")
+        text = http.get("/metrics").text
+        assert set(re.findall(r'deployment="([^"]*)"', text)) == {"mine"}
+        assert "other" not in text.replace('method="other"', "")
         missing = http.get("/v1/deployments/nobody-has-this")
         assert missing.status_code == http.get("/v1/deployments/other").status_code == 403
-    with guarded.service.http(guarded.read) as http:
+    with token_service.service.http(token_service.read) as http:
         assert len(http.get("/v1/deployments").json()["deployments"]) >= 2
 
 
-def test_secrets_stay_secret(guarded: Guarded) -> None:
+def test_secrets_stay_secret(token_service: TokenService) -> None:
     """Nothing of a token but its id, and nothing of a query, in answers or in the log."""
-    every = [guarded.read, guarded.decide, guarded.admin, guarded.mine, guarded.revoked]
+    every = [
+        token_service.read,
+        token_service.decide,
+        token_service.admin,
+        token_service.mine,
+        token_service.revoked,
+    ]
     answers: list[httpx.Response] = []
     for token in every:
-        with guarded.service.http(token) as http:
+        with token_service.service.http(token) as http:
             for path in (
                 "/v1/deployments",
                 "/metrics",
@@ -179,11 +190,11 @@ def test_secrets_stay_secret(guarded: Guarded) -> None:
                 answers.append(http.get(path, params={"token": token, "marked-query": "1"}))
             answers.append(http.put("/v1/deployments/other", content=token))
             answers.append(http.get("/v1/deployments/mine/decisions", params={"limit": token}))
-    log = guarded.service.log.read_text()
-    assert guarded.read.split("_")[1] in log
+    log = token_service.service.log.read_text()
+    assert token_service.read.split("_")[1] in log
     assert "marked-query" not in log
     for token in every:
         secret = token.split("_", 2)[2]
         assert secret not in log
-        for told in answers:
-            assert secret not in told.text + str(told.headers)
+        for answer in answers:
+            assert secret not in answer.text + str(answer.headers)

@@ -1,4 +1,4 @@
-"""The address is taken before it is claimed: whoever cannot have it hears so in one line."""
+"""The service binds its address first. An address that is not available is one line of error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 import c4b
 from c4b.errors import AddressUnavailable
-from c4b.service.serving import listen_address as address
+from c4b.service.serving import listen_address
 from support.service_process import C4B, Service, free_port, serving
 
 
@@ -35,8 +35,8 @@ def failed(*arguments: str, folder: Path) -> str:
 
 @pytest.mark.parametrize("command", [["serve"], ["serve", "--workers", "2"], ["demo"]], ids=" ".join)
 def test_a_port_in_use(tmp_path: Path, busy: int, command: list[str]) -> None:
-    told = failed(*command, "--port", str(busy), folder=tmp_path)
-    assert told == f"c4b: port {busy} of 127.0.0.1 is in use; choose another with --port\n"
+    message = failed(*command, "--port", str(busy), folder=tmp_path)
+    assert message == f"c4b: port {busy} of 127.0.0.1 is in use; choose another with --port\n"
 
 
 def test_the_demos_visitors_leave_another_service_alone(service: Service, tmp_path: Path) -> None:
@@ -55,10 +55,10 @@ def test_the_demos_visitors_leave_another_service_alone(service: Service, tmp_pa
     ],
 )
 def test_a_host_that_cannot_be_bound(tmp_path: Path, host: str, words: str) -> None:
-    told = failed("serve", "--host", host, "--port", "0", folder=tmp_path)
-    assert words in told
-    assert "--host" in told
-    assert told.count("\n") == 1
+    message = failed("serve", "--host", host, "--port", "0", folder=tmp_path)
+    assert words in message
+    assert "--host" in message
+    assert message.count("\n") == 1
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
@@ -76,28 +76,34 @@ def test_the_system_chooses_the_port_and_it_is_told(tmp_path: Path, workers: str
 
 def test_every_address_of_a_name(tmp_path: Path) -> None:
     """One that somebody else has is one too many: half of `localhost` would be another service."""
-    with address.taken("localhost", 0) as sockets:
-        address.listen(sockets, "localhost")
-        port = address.number(sockets)
+    with listen_address.bound_sockets("localhost", 0) as sockets:
+        listen_address.listen(sockets, "localhost")
+        port = listen_address.port_of(sockets)
         assert {each.getsockname()[1] for each in sockets} == {port}
         for each in sockets:
             with socket.create_connection(each.getsockname()[:2], 5.0):
                 pass
-            with pytest.raises(AddressUnavailable, match="in use"), address.taken("localhost", port):
+            with (
+                pytest.raises(AddressUnavailable, match="in use"),
+                listen_address.bound_sockets("localhost", port),
+            ):
                 pass
 
 
 def test_of_two_who_take_a_port_the_first_to_listen_has_it() -> None:
     port = free_port()
-    with address.taken("127.0.0.1", port) as one, address.taken("127.0.0.1", port) as other:
-        address.listen(one, "127.0.0.1")
+    with (
+        listen_address.bound_sockets("127.0.0.1", port) as one,
+        listen_address.bound_sockets("127.0.0.1", port) as other,
+    ):
+        listen_address.listen(one, "127.0.0.1")
         with pytest.raises(AddressUnavailable, match=f"port {port} of 127.0.0.1 is in use"):
-            address.listen(other, "127.0.0.1")
+            listen_address.listen(other, "127.0.0.1")
 
 
 def test_ipv6(tmp_path: Path) -> None:
     try:
-        with address.taken("::1", 0):
+        with listen_address.bound_sockets("::1", 0):
             pass
     except AddressUnavailable:
         pytest.skip("this machine has no IPv6")

@@ -1,4 +1,4 @@
-"""The API as a stranger meets it: a real server, real HTTP, every answer as described."""
+"""The API over real HTTP against a real server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import pytest
 from c4b.deployment import Deployment
 from support.service_process import Service
 
-BODY = {"model": {"dim": 2, "noise": 0.1, "norm_bound": 1.0}, "alpha": 0.1, "reserve": 2.0}
+MODEL = {"dim": 2, "noise": 0.1, "norm_bound": 1.0}
+BODY = {"model": MODEL, "policy": "refresh", "alpha": 0.1, "reserve": 2.0}
 ROUND = {"candidates": [[1.0, 0.1], [1.0, -0.3]], "baseline": [1.0, 0.0], "context": {"user": "u-1"}}
 
 
@@ -40,8 +41,8 @@ def test_the_whole_life_of_a_deployment(service: Service, name: str) -> None:
         assert http.put(f"{at}/decisions/{decided['id']}/outcome", json={"reward": 0.6}).json()["done"]
         other = {"features": [1.0, 0.05]}
         assert http.put(f"{at}/decisions/{batch[0]['id']}/executed", json=other).json()["done"]
-        told = {"outcomes": [{"id": batch[0]["id"], "reward": 0.5}]}
-        assert http.post(f"{at}/outcomes", json=told).json()["done"]
+        outcomes = {"outcomes": [{"id": batch[0]["id"], "reward": 0.5}]}
+        assert http.post(f"{at}/outcomes", json=outcomes).json()["done"]
         assert http.put(f"{at}/decisions/{batch[1]['id']}/outcome", json={"lost": True}).json()["done"]
 
         state = http.get(at).json()["state"]
@@ -69,9 +70,9 @@ def test_the_whole_life_of_a_deployment(service: Service, name: str) -> None:
         assert [line["id"] for line in oldest] == [decided["id"], *(d["id"] for d in batch)]
         assert [line["outcome"] for line in oldest] == ["observed", "observed", "forgotten", "pending"]
 
-        course = http.get(f"{at}/series").json()
-        assert course["round"] == [1, 2, 3, 4]
-        assert course["bank"][0] == pytest.approx(decided["bank"])
+        series = http.get(f"{at}/series").json()
+        assert series["round"] == [1, 2, 3, 4]
+        assert series["bank"][0] == pytest.approx(decided["bank"])
 
         verdict = http.post(f"{at}/audit").json()
         assert verdict["clean"] is True
@@ -85,11 +86,20 @@ def test_it_is_the_library(service: Service, name: str) -> None:
     """What was decided over HTTP is in the store, and the library decides the same."""
     with service.http() as http:
         http.put(f"/v1/deployments/{name}", json=BODY)
-        told = [http.post(f"/v1/deployments/{name}/decisions", json=ROUND).json() for _ in range(5)]
+        answers = [http.post(f"/v1/deployments/{name}/decisions", json=ROUND).json() for _ in range(5)]
     with Deployment.open(service.store, name) as dep:
-        found = dep.decisions()
-        assert [r.decision.id for r in found] == [d["id"] for d in told]
-        assert [r.decision.bank for r in found] == [d["bank"] for d in told]
+        records = dep.decisions()
+        assert [r.decision.id for r in records] == [d["id"] for d in answers]
+        assert [r.decision.bank for r in records] == [d["bank"] for d in answers]
+
+
+def test_the_recommended_policy_is_the_default(service: Service, name: str) -> None:
+    with service.http() as http:
+        made = http.put(f"/v1/deployments/{name}", json={"model": MODEL}).json()
+        assert made["state"]["policy"] == made["configuration"]["policy"] == "reserve-c4b+"
+        assert made["configuration"]["model"]["confidence"] == "unbiased"
+        same = {"model": MODEL, "policy": "reserve-c4b+"}
+        assert http.put(f"/v1/deployments/{name}", json=same).status_code == 201
 
 
 def test_creating_twice(service: Service, name: str) -> None:
@@ -100,7 +110,7 @@ def test_creating_twice(service: Service, name: str) -> None:
         other = http.put(at, json={**BODY, "alpha": 0.2})
         assert other.status_code == 409
         assert other.json()["type"] == "urn:c4b:problem:name-taken"
-        bigger = {**BODY, "model": {**BODY["model"], "dim": 3}}  # type: ignore[dict-item]
+        bigger = {**BODY, "model": {**MODEL, "dim": 3}}
         assert http.put(at, json=bigger).status_code == 409
 
 
@@ -131,9 +141,9 @@ def test_refusals_are_problems_and_change_nothing(
         answer = http.post(f"{at}/{path}", content=json.dumps(body), headers=sent)  # Infinity too
         assert answer.status_code == status, answer.text
         assert answer.headers["content-type"] == "application/problem+json"
-        told = answer.json()
-        assert told["type"] == f"urn:c4b:problem:{kind}"
-        assert says in told["detail"]
+        problem = answer.json()
+        assert problem["type"] == f"urn:c4b:problem:{kind}"
+        assert says in problem["detail"]
         assert http.get(at).json()["state"]["hash"] == before
 
 
@@ -151,8 +161,8 @@ def test_unknown_places(service: Service, name: str) -> None:
 
 def test_the_description_is_complete_and_offline(service: Service) -> None:
     with service.http() as http:
-        told = http.get("/openapi.json").json()
-        for path, operations in told["paths"].items():
+        document = http.get("/openapi.json").json()
+        for path, operations in document["paths"].items():
             for operation in operations.values():
                 assert operation["summary"], path
                 assert operation["description"], path
@@ -160,7 +170,7 @@ def test_the_description_is_complete_and_offline(service: Service) -> None:
         examples = [
             field
             for part in ("Round", "History", "Model", "NamedOutcome")
-            for field in told["components"]["schemas"][part]["properties"].values()
+            for field in document["components"]["schemas"][part]["properties"].values()
             if "examples" in field
         ]
         assert len(examples) >= 8

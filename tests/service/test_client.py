@@ -1,4 +1,4 @@
-"""The client against a real service, and over a network that loses answers."""
+"""The client against a real service, and through a proxy that drops responses."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ import pytest
 
 import c4b
 from c4b import errors
-from c4b.client import client as module
+from c4b.client import retrying_http
 from support.service_process import Service, free_port, serving
+from support.token_service import TokenService
 
 MODEL = c4b.LinearModel(dim=2, noise=0.1, norm_bound=1.0)
 POOL = np.array([[1.0, 0.1], [1.0, -0.3]])
@@ -86,25 +87,25 @@ def test_every_error_of_the_library_survives_the_wire() -> None:
     assert errors.named("no-such-error") is None
 
 
-def test_no_token_and_a_wrong_one(guarded) -> None:  # type: ignore[no-untyped-def]
-    for token in (None, "c4b_0_0", guarded.revoked):
+def test_no_token_and_a_wrong_one(token_service: TokenService) -> None:
+    for token in (None, "c4b_0_0", token_service.revoked):
         with (
-            c4b.Client(guarded.service.url, token) as client,
+            c4b.Client(token_service.service.url, token) as client,
             pytest.raises(errors.ServiceRefused, match="token"),
         ):
             client.deployments()
     with (
-        c4b.Client(guarded.service.url, guarded.read) as client,
+        c4b.Client(token_service.service.url, token_service.read) as client,
         pytest.raises(errors.ServiceRefused, match="needs scope decide"),
     ):
         client.decide("mine", POOL, BASELINE)
 
 
-class Thief:
-    """A proxy that lets requests through and steals the first answers."""
+class LossyProxy:
+    """A proxy that forwards requests and drops the first ``drop`` responses."""
 
-    def __init__(self, port: int, steal: int, leaves: bool) -> None:
-        self.steal, self.stolen, self._leaves = steal, 0, leaves
+    def __init__(self, port: int, drop: int, closes: bool) -> None:
+        self.drop, self.dropped, self._closes = drop, 0, closes
         self._port = port
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
@@ -119,39 +120,39 @@ class Thief:
             threading.Thread(target=self._carry, args=(caller,), daemon=True).start()
 
     def _carry(self, caller: socket.socket) -> None:
-        """Requests one way, answers the other, in whatever pieces they come; a stolen answer hangs up."""
+        """Forward requests and responses piece by piece; close instead of a dropped response."""
         with caller, socket.create_connection(("127.0.0.1", self._port)) as service:
             threading.Thread(target=self._forward, args=(caller, service), daemon=True).start()
             while answer := service.recv(65536):
-                if self.stolen < self.steal:
-                    self.stolen += 1
-                    if self._leaves:
+                if self.dropped < self.drop:
+                    self.dropped += 1
+                    if self._closes:
                         self.close()
                     break
                 caller.sendall(answer)
-            _hang_up(caller)
-            _hang_up(service)
+            _shut_down(caller)
+            _shut_down(service)
 
     def _forward(self, caller: socket.socket, service: socket.socket) -> None:
         with suppress(OSError):
-            while asked := caller.recv(65536):
-                service.sendall(asked)
-        _hang_up(service)
+            while request := caller.recv(65536):
+                service.sendall(request)
+        _shut_down(service)
 
     def close(self) -> None:
-        _hang_up(self._listener)
+        _shut_down(self._listener)
         self._listener.close()
 
 
-def _hang_up(line: socket.socket) -> None:
-    """Tell both ends, and wake a thread that waits on the line, which closing alone does not."""
+def _shut_down(connection: socket.socket) -> None:
+    """End the connection, and wake a thread that waits on it, which closing alone does not."""
     with suppress(OSError):
-        line.shutdown(socket.SHUT_RDWR)
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 @contextmanager
-def thief(service: Service, steal: int, leaves: bool = False) -> Iterator[Thief]:
-    made = Thief(service.port, steal, leaves)
+def lossy_proxy(service: Service, drop: int, closes: bool = False) -> Iterator[LossyProxy]:
+    made = LossyProxy(service.port, drop, closes)
     try:
         yield made
     finally:
@@ -162,9 +163,9 @@ def test_a_lost_answer_is_asked_for_again_and_nothing_is_done_twice(
     service: Service, client: c4b.Client, name: str
 ) -> None:
     client.create(name, MODEL, reserve=2.0)
-    with thief(service, 3) as between, c4b.Client(between.url) as unlucky:
-        made = unlucky.decide(name, POOL, BASELINE)
-        assert between.stolen == 3
+    with lossy_proxy(service, 3) as proxy, c4b.Client(proxy.url) as client_behind_proxy:
+        made = client_behind_proxy.decide(name, POOL, BASELINE)
+        assert proxy.dropped == 3
     assert client.deployment(name).state.rounds == 1
     assert [line.id for line in client.decisions(name)] == [made.id]
 
@@ -172,33 +173,36 @@ def test_a_lost_answer_is_asked_for_again_and_nothing_is_done_twice(
 def test_giving_up_says_what_is_known(
     service: Service, client: c4b.Client, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_LONGEST", 0.01)
+    monkeypatch.setattr(retrying_http, "_LONGEST_PAUSE", 0.01)
     client.create(name, MODEL)
-    with thief(service, 9) as between, c4b.Client(between.url, attempts=3) as unlucky:
+    with lossy_proxy(service, 9) as proxy, c4b.Client(proxy.url, attempts=3) as client_behind_proxy:
         with pytest.raises(errors.ServiceUnavailable, match="may have been carried out"):
-            unlucky.decide(name, POOL, BASELINE, request_id="mine")
-        assert between.stolen == 3
+            client_behind_proxy.decide(name, POOL, BASELINE, request_id="mine")
+        assert proxy.dropped == 3
     assert client.deployment(name).state.rounds == 1
     assert client.decide(name, POOL, BASELINE, request_id="mine").id == f"{name}-1"
     with (
         c4b.Client(f"http://127.0.0.1:{free_port()}", attempts=2) as nobody,
         pytest.raises(
             errors.ServiceUnavailable, match=r"nobody .* 2 attempts .* nothing was sent"
-        ) as told,
+        ) as caught,
     ):
         nobody.deployments()
-    assert "carried out" not in str(told.value)
+    assert "carried out" not in str(caught.value)
 
 
 def test_one_attempt_that_arrived_may_have_been_carried_out(
     service: Service, client: c4b.Client, name: str
 ) -> None:
-    """The first answer is stolen, then nobody is there any more."""
+    """The first response is dropped, then no connection is possible any more."""
     client.create(name, MODEL)
-    with thief(service, 9, leaves=True) as between, c4b.Client(between.url, attempts=3) as unlucky:
+    with (
+        lossy_proxy(service, 9, closes=True) as proxy,
+        c4b.Client(proxy.url, attempts=3) as client_behind_proxy,
+    ):
         with pytest.raises(errors.ServiceUnavailable, match=r"ConnectError.*may have been carried out"):
-            unlucky.decide(name, POOL, BASELINE)
-        assert between.stolen == 1
+            client_behind_proxy.decide(name, POOL, BASELINE)
+        assert proxy.dropped == 1
     assert client.deployment(name).state.rounds == 1
 
 

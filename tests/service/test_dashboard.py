@@ -6,18 +6,24 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 import c4b.service
-from support.browser import PHONE, chromium, crowded, faint, nameless, too_wide, witness
+from support.browser import (
+    PHONE,
+    chromium,
+    low_contrast_texts,
+    overflow_width,
+    overlapping_labels,
+    recorded_page,
+    unnamed_elements,
+)
 from support.service_process import Service, serving
-
-if TYPE_CHECKING:
-    from service.conftest import Guarded
+from support.token_service import TokenService
 
 FILES = Path(c4b.service.__file__).parent / "dashboard"
 MODEL = {"dim": 2, "noise": 0.1, "norm_bound": 1.0}
@@ -75,7 +81,7 @@ def test_the_journey_of_a_decision(browser: Browser, service: Service, name: str
     shop.learn()
     first = shop.decide()
     shop.observe(first["id"], 0.6)
-    with witness(browser, service.url) as seen:
+    with recorded_page(browser, service.url) as seen:
         page = seen.open()
         row = page.get_by_role("row").filter(has=page.get_by_role("link", name=name, exact=True))
         expect(row).to_contain_text("OK")
@@ -107,7 +113,7 @@ def test_the_journey_of_a_decision(browser: Browser, service: Service, name: str
 
         page.go_back()
         expect(page.get_by_role("link", name=second["id"])).to_be_focused()  # as it was left
-        seen.judge()
+        seen.check()
 
 
 def test_focus_scroll_and_open_details_survive_an_update(
@@ -115,7 +121,7 @@ def test_focus_scroll_and_open_details_survive_an_update(
 ) -> None:
     shop = Shop(service, name)
     made = shop.decide_many(12)
-    with witness(browser, service.url) as seen:
+    with recorded_page(browser, service.url) as seen:
         page = seen.open(f"#/d/{name}")
         page.get_by_text("Configuration", exact=True).click()
         page.locator("summary", has_text="pending outcomes").click()
@@ -130,13 +136,13 @@ def test_focus_scroll_and_open_details_survive_an_update(
         assert top is not None
         assert now is not None
         assert abs(now["y"] - top["y"]) < 3  # it did not move under the reader's eyes
-        seen.judge()
+        seen.check()
 
 
 def test_older_decisions_are_read_in_peace(browser: Browser, service: Service, name: str) -> None:
     shop = Shop(service, name)
     shop.decide_many(60)
-    with witness(browser, service.url) as seen:
+    with recorded_page(browser, service.url) as seen:
         page = seen.open(f"#/d/{name}")
         rows = page.locator("table.decisions tbody tr")
         expect(rows).to_have_count(25)
@@ -153,11 +159,11 @@ def test_older_decisions_are_read_in_peace(browser: Browser, service: Service, n
         fresh.click()
         expect(rows).to_have_count(25)
         expect(rows.first).to_contain_text(f"{name}-61")
-        seen.judge()
+        seen.check()
 
 
-def test_a_read_token_is_enough(browser: Browser, guarded: Guarded) -> None:
-    with witness(browser, guarded.service.url) as seen:
+def test_a_read_token_is_enough(browser: Browser, token_service: TokenService) -> None:
+    with recorded_page(browser, token_service.service.url) as seen:
         page = seen.open()
         field = page.get_by_label("Token")
         expect(field).to_be_focused()
@@ -166,7 +172,7 @@ def test_a_read_token_is_enough(browser: Browser, guarded: Guarded) -> None:
         page.get_by_role("button", name="Enter").click()
         expect(page.get_by_role("alert")).to_contain_text("This token is not valid")
         assert page.evaluate("sessionStorage.length") == 0
-        field.fill(guarded.read)
+        field.fill(token_service.read)
         page.keyboard.press("Enter")
         expect(page.get_by_role("link", name="mine", exact=True)).to_be_visible()
         assert page.evaluate("JSON.stringify(localStorage)") == "{}"
@@ -180,14 +186,16 @@ def test_a_read_token_is_enough(browser: Browser, guarded: Guarded) -> None:
         page.get_by_role("button", name="Forget token").click()
         expect(page.get_by_label("Token")).to_be_visible()
         assert page.evaluate("sessionStorage.length") == 0
-        assert not any(guarded.read in url for url in seen.asked)
-        seen.judge((REFUSED,))
+        assert not any(token_service.read in url for url in seen.requests)
+        seen.check((REFUSED,))
 
 
-def test_a_token_for_one_deployment_says_what_it_lacks(browser: Browser, guarded: Guarded) -> None:
-    with witness(browser, guarded.service.url) as seen:
+def test_a_token_for_one_deployment_says_what_it_lacks(
+    browser: Browser, token_service: TokenService
+) -> None:
+    with recorded_page(browser, token_service.service.url) as seen:
         page = seen.open("#/d/other")
-        page.get_by_label("Token").fill(guarded.mine)
+        page.get_by_label("Token").fill(token_service.mine)
         page.keyboard.press("Enter")
         expect(page.get_by_role("alert")).to_contain_text("needs scope read")
         expect(page.get_by_role("alert")).to_contain_text("'mine' only")
@@ -195,7 +203,7 @@ def test_a_token_for_one_deployment_says_what_it_lacks(browser: Browser, guarded
         page.get_by_role("main").get_by_role("link", name="All deployments").click()
         expect(page.get_by_role("link", name="mine", exact=True)).to_be_visible()
         expect(page.get_by_role("link", name="other", exact=True)).to_have_count(0)
-        seen.judge((REFUSED,))
+        seen.check((REFUSED,))
 
 
 def test_light_and_dark(browser: Browser, service: Service, name: str) -> None:
@@ -204,14 +212,14 @@ def test_light_and_dark(browser: Browser, service: Service, name: str) -> None:
     ground = "getComputedStyle(document.body).backgroundColor"
     colours = []
     for scheme in ("light", "dark"):
-        with witness(browser, service.url, color_scheme=scheme) as seen:
+        with recorded_page(browser, service.url, color_scheme=scheme) as seen:
             page = seen.open(f"#/d/{name}")
             expect(page.get_by_role("heading", name="Over time")).to_be_visible()
-            assert faint(page) == []
+            assert low_contrast_texts(page) == []
             colours.append(page.evaluate(ground))
             page = seen.open(f"#/d/{name}/decisions/{made[0]['id']}")
             expect(page.get_by_text("Penalty avoided:")).to_be_visible()
-            assert faint(page) == []
+            assert low_contrast_texts(page) == []
             button = page.get_by_role("button", name="Theme: auto")
             for _ in range(1 if scheme == "dark" else 2):
                 page.get_by_role("button", name=re.compile("^Theme")).click()
@@ -220,7 +228,7 @@ def test_light_and_dark(browser: Browser, service: Service, name: str) -> None:
             assert other != colours[-1]
             page.reload()
             assert page.evaluate(ground) == other  # it is remembered
-            seen.judge()
+            seen.check()
     assert colours[0] != colours[1]
 
 
@@ -232,7 +240,7 @@ def test_any_number_of_decisions_on_a_phone_and_a_desk(
     if decisions:
         shop.decide_many(decisions)
     for options in ({"viewport": PHONE}, {}):
-        with witness(browser, service.url, **options) as seen:
+        with recorded_page(browser, service.url, **options) as seen:
             for hash_ in ("#/", f"#/d/{name}", f"#/d/{name}/decisions/{name}-1"):
                 if hash_.endswith("-1") and not decisions:
                     continue
@@ -240,19 +248,19 @@ def test_any_number_of_decisions_on_a_phone_and_a_desk(
                 expect(page.get_by_text("live, updated")).to_be_visible()
                 page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
                 page.wait_for_timeout(100)
-                assert too_wide(page) <= 0
-                assert crowded(page) == []
-                assert nameless(page) == []
+                assert overflow_width(page) <= 0
+                assert overlapping_labels(page) == []
+                assert unnamed_elements(page) == []
                 unscoped = page.locator("th:not([scope])").count()
                 assert unscoped == 0
                 assert page.locator("table:not(:has(caption))").count() == 0
-            seen.judge()
+            seen.check()
 
 
 def test_the_numbers_behind_a_chart(browser: Browser, service: Service, name: str) -> None:
     shop = Shop(service, name)
     made = shop.decide_many(3)
-    with witness(browser, service.url) as seen:
+    with recorded_page(browser, service.url) as seen:
         page = seen.open(f"#/d/{name}")
         bank = page.locator("figure").first
         bank.get_by_text("Numbers").click()
@@ -267,14 +275,14 @@ def test_the_numbers_behind_a_chart(browser: Browser, service: Service, name: st
         )
         page.keyboard.press("ArrowRight")
         expect(bank.locator(".readout")).to_contain_text("Decision 2")
-        seen.judge()
+        seen.check()
 
 
 def test_strangers_texts_stay_texts(browser: Browser, service: Service, name: str) -> None:
     evil = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
     shop = Shop(service, name)
     made = shop.decide("<b>r</b>", context={evil: evil})
-    with witness(browser, service.url, viewport=PHONE) as seen:
+    with recorded_page(browser, service.url, viewport=PHONE) as seen:
         page = seen.open(f"#/d/{name}")
         page.locator("summary", has_text="pending outcome").click()
         expect(page.get_by_text("<b>r</b>")).to_be_visible()
@@ -282,42 +290,42 @@ def test_strangers_texts_stay_texts(browser: Browser, service: Service, name: st
         page.get_by_text("Context", exact=True).click()
         expect(page.locator("pre")).to_contain_text("<img src=x onerror=")
         assert page.locator("main img, main script, main b").count() == 0
-        assert too_wide(page) <= 0
+        assert overflow_width(page) <= 0
         page.goto(f"{service.url}/#/d/%3Cimg%20src=x%3E/%ff")
         expect(page.get_by_role("heading", level=1)).to_have_text("There is no such page")
-        seen.judge()
+        seen.check()
 
 
 def test_many_candidates(browser: Browser, service: Service, name: str) -> None:
     shop = Shop(service, name)
     pool = np.column_stack([np.ones(1000), np.linspace(-1.0, 1.0, 1000)]).tolist()
     made = shop.decide(candidates=pool)
-    with witness(browser, service.url) as seen:
+    with recorded_page(browser, service.url) as seen:
         page = seen.open(f"#/d/{name}/decisions/{made['id']}")
         rows = page.get_by_role("table", name=re.compile("Every candidate")).locator("tbody tr")
         expect(rows).to_have_count(40)
         page.get_by_role("button", name="Show all 1,000 candidates").click()
         expect(rows).to_have_count(1000)
         expect(page.locator("svg.intervals .row-name").first).to_contain_text("★")
-        seen.judge()
+        seen.check()
 
 
 def test_an_ungated_policy_certifies_nothing(browser: Browser, service: Service, name: str) -> None:
     shop = Shop(service, name, policy="linucb", reserve=0.0)
     made = shop.decide()
-    with witness(browser, service.url) as seen:
+    with recorded_page(browser, service.url) as seen:
         page = seen.open(f"#/d/{name}")
         expect(page.get_by_text("No gate: nothing is certified.").first).to_be_visible()
         expect(page.locator(".figures").get_by_text("no gate")).to_be_visible()
         page = seen.open(f"#/d/{name}/decisions/{made['id']}")
         expect(page.get_by_role("heading", name=re.compile("No gate"))).to_be_visible()
-        seen.judge()
+        seen.check()
 
 
 def test_an_alarm_is_seen_and_announced(browser: Browser, service: Service, name: str) -> None:
     shop = Shop(service, name, policy="reserve-c4b+")
     first = shop.decide()
-    with witness(browser, service.url) as seen:
+    with recorded_page(browser, service.url) as seen:
         page = seen.open(f"#/d/{name}")
         expect(page.locator(".title")).to_contain_text("OK")
         shop.observe(first["id"], 1e4)
@@ -334,30 +342,30 @@ def test_an_alarm_is_seen_and_announced(browser: Browser, service: Service, name
         page = seen.open(f"#/d/{name}/decisions/{shop.decide()['id']}")
         expect(page.get_by_text("void: an alarm is on")).to_be_visible()
         expect(page.get_by_text("would be certain without the alarm")).to_be_visible()
-        seen.judge()
+        seen.check()
 
 
 def test_a_hidden_page_asks_nothing(browser: Browser, service: Service, name: str) -> None:
     Shop(service, name).decide()
-    with witness(browser, service.url) as seen:
+    with recorded_page(browser, service.url) as seen:
         page = seen.open(f"#/d/{name}")
         expect(page.get_by_text("live, updated")).to_be_visible()
         turn = "h => { Object.defineProperty(document, 'hidden', {value: h, configurable: true});"
         turn += "document.dispatchEvent(new Event('visibilitychange')); }"
         page.evaluate(turn, True)
         page.wait_for_timeout(300)
-        before = len(seen.asked)
+        before = len(seen.requests)
         page.wait_for_timeout(3000)
-        assert len(seen.asked) == before
+        assert len(seen.requests) == before
         page.evaluate(turn, False)
         page.wait_for_timeout(500)
-        assert len(seen.asked) > before
-        seen.judge()
+        assert len(seen.requests) > before
+        seen.check()
 
 
 def test_nothing_there_then_lost_then_back_with_a_broken_one(browser: Browser, tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path}/own.db"
-    with serving(store, tmp_path / "log") as service, witness(browser, service.url) as seen:
+    with serving(store, tmp_path / "log") as service, recorded_page(browser, service.url) as seen:
         page = seen.open()
         expect(page.get_by_role("heading", name="No deployment yet")).to_be_visible()
         expect(page.get_by_text(f"curl -X PUT '{service.url}/v1/deployments/homepage'")).to_be_visible()
@@ -390,7 +398,7 @@ def test_nothing_there_then_lost_then_back_with_a_broken_one(browser: Browser, t
             broken = page.get_by_role("row").filter(has=page.get_by_role("link", name="second"))
             expect(broken).to_contain_text("Cannot be read")
             expect(page).to_have_title("!! Deployments - Reserve-C4B")
-            seen.judge((REFUSED,))
+            seen.check((REFUSED,))
         finally:
             back.stop()
 

@@ -1,4 +1,4 @@
-"""The demo as a newcomer starts it: alive within a minute, three pages, one alarm."""
+"""The demo: three pages with traffic, one of them with an alarm."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ def test_demo(tmp_path: Path) -> None:
         folder = {**os.environ, "TMPDIR": str(tmp_path)}
         process = subprocess.Popen(command, stdout=log, stderr=log, env=folder)
     try:
-        found: dict[str, dict[str, object]] = {}
+        states: dict[str, dict[str, object]] = {}
         deadline = time.monotonic() + 180.0
         while time.monotonic() < deadline:
             try:
-                told = httpx.get(f"http://127.0.0.1:{port}/v1/deployments", timeout=10.0).json()
+                answer = httpx.get(f"http://127.0.0.1:{port}/v1/deployments", timeout=10.0).json()
             except httpx.TransportError:
                 time.sleep(0.2)
                 continue
-            found = {state["name"]: state for state in told["deployments"]}
-            if len(found) == 3 and found["search"]["health"] == "alarm":
+            states = {state["name"]: state for state in answer["deployments"]}
+            if len(states) == 3 and states["search"]["health"] == "alarm":
                 break
             time.sleep(0.5)
-        assert sorted(found) == ["checkout", "homepage", "search"]
-        assert found["search"]["health"] == "alarm"  # its world changed, and the data said so
-        assert found["homepage"]["health"] == "ok"
-        assert found["homepage"]["bank"] > 0.0  # type: ignore[operator]
+        assert sorted(states) == ["checkout", "homepage", "search"]
+        assert states["search"]["health"] == "alarm"  # it drifts, and the data refute the model
+        assert states["homepage"]["health"] == "ok"
+        assert states["homepage"]["bank"] > 0.0  # type: ignore[operator]
         said = (tmp_path / "log").read_text()
         assert f"http://127.0.0.1:{port}/" in said
         assert "stopped" not in said
         assert "to serve others, use c4b serve" in said
-        assert "token create" not in said  # nobody can make one in a store that is thrown away
+        assert "token create" not in said  # a temporary store needs no token
     finally:
         process.send_signal(signal.SIGINT)
         process.wait(30.0)

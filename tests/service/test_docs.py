@@ -1,4 +1,4 @@
-"""The page on operating and README's section on the service: every snippet runs, every name exists."""
+"""docs/operating.md and README's section on the service: every snippet runs, every name exists."""
 
 from __future__ import annotations
 
@@ -68,8 +68,11 @@ def test_readme_section(service: Service, capsys: pytest.CaptureFixture[str]) ->
 def test_every_status_is_explained() -> None:
     table = PAGE.split("| status | meaning |")[1].split("\n\n")[0]
     cells = re.findall(r"^\| ([\d, ]+) \|", table, re.MULTILINE)
-    told = {int(code) for cell in cells for code in cell.split(",")}
-    assert told == {int(code) for code in routes.PROBLEMS} | set(problems.STATUS.values()) | {405, 431}
+    explained = {int(code) for cell in cells for code in cell.split(",")}
+    assert explained == {int(code) for code in routes.PROBLEMS} | set(problems.STATUS.values()) | {
+        405,
+        431,
+    }
 
 
 def test_names_on_the_page_exist() -> None:

@@ -1,4 +1,4 @@
-"""Requests made up from the OpenAPI document, valid and not: every answer is as the document says."""
+"""Requests generated from the OpenAPI document, valid and invalid: every response is as described."""
 
 from __future__ import annotations
 
@@ -14,27 +14,31 @@ from hypothesis.errors import Unsatisfiable
 from requests import Session
 from schemathesis import APIOperation, Case, GenerationMode, Response, checks
 
-from support.token_service import BODY, ROUND, Guarded
+from support.token_service import BODY, ROUND, TokenService
 
 EXAMPLES = 3
 """Of each operation and mode, beside the systematic ones."""
-HARMLESS = [checks.positive_data_acceptance, checks.ignored_auth, checks.object_level_authorization]
+EXCLUDED_CHECKS = [
+    checks.positive_data_acceptance,
+    checks.ignored_auth,
+    checks.object_level_authorization,
+]
 """Not run: shapes depend on the deployment's dimension; access has tests of its own."""
 Try = Callable[[Case], None]
 
 
-def operations(guarded: Guarded, tokens: bool) -> list[APIOperation]:
+def operations(token_service: TokenService, tokens: bool) -> list[APIOperation]:
     """As described; with ``tokens`` some requests carry ones that are made up."""
     config = schemathesis.Config.from_dict(
         {"seed": 1, "generation": {"with-security-parameters": tokens}}
     )
-    schema = schemathesis.openapi.from_url(f"{guarded.service.url}/openapi.json", config=config)
-    return [found.ok() for found in schema.get_all_operations()]
+    schema = schemathesis.openapi.from_url(f"{token_service.service.url}/openapi.json", config=config)
+    return [result.ok() for result in schema.get_all_operations()]
 
 
 @pytest.fixture(scope="module")
-def shop(guarded: Guarded) -> Iterator[httpx.Client]:
-    with guarded.service.http(guarded.admin) as http:
+def shop(token_service: TokenService) -> Iterator[httpx.Client]:
+    with token_service.service.http(token_service.admin) as http:
         http.put("/v1/deployments/homepage", json=BODY).raise_for_status()  # as in the examples
         http.post("/v1/deployments/homepage/decisions", json=ROUND).raise_for_status()
         yield http
@@ -51,10 +55,10 @@ def every(operation: APIOperation, attempt: Try) -> None:
         generation_config=schema.config.generation_for(operation=operation),
     ):
         attempt(case)
-    places = [{"name": "homepage", "id": "homepage-1"}, {}] if "{name}" in operation.path else [{}]
+    parameters = [{"name": "homepage", "id": "homepage-1"}, {}] if "{name}" in operation.path else [{}]
     for mode in modes:
-        for place in places:
-            known = {key: value for key, value in place.items() if f"{{{key}}}" in operation.path}
+        for values in parameters:
+            known = {key: value for key, value in values.items() if f"{{{key}}}" in operation.path}
             strategy = operation.as_strategy(mode, path_parameters=known)
 
             @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
@@ -66,35 +70,35 @@ def every(operation: APIOperation, attempt: Try) -> None:
                 examples()
 
 
-def test_every_answer_is_as_described(guarded: Guarded, shop: httpx.Client) -> None:
-    headers = {"Authorization": f"Bearer {guarded.admin}"}
+def test_every_answer_is_as_described(token_service: TokenService, shop: httpx.Client) -> None:
+    headers = {"Authorization": f"Bearer {token_service.admin}"}
 
     def state() -> dict[str, bytes]:
         """What every deployment's journal ends with. Windows of those made up close with time alone."""
-        with closing(sqlite3.connect(guarded.service.store.removeprefix("sqlite:///"))) as file:
-            found = dict(file.execute("SELECT name, head_hash FROM c4b_deployment"))
+        with closing(sqlite3.connect(token_service.service.store.removeprefix("sqlite:///"))) as file:
+            heads = dict(file.execute("SELECT name, head_hash FROM c4b_deployment"))
         return {
-            name: end if name in ("homepage", "mine", "other") else b"" for name, end in found.items()
+            name: end if name in ("homepage", "mine", "other") else b"" for name, end in heads.items()
         }
 
     def attempt(case: Case) -> None:
         nonlocal before
         answer: Response = case.call(headers=headers, session=session)
-        case.validate_response(answer, excluded_checks=HARMLESS, headers=headers)
+        case.validate_response(answer, excluded_checks=EXCLUDED_CHECKS, headers=headers)
         now = state()
         assert answer.status_code < 400 or now == before, case
         before = now
 
     before = state()
     with Session() as session:
-        for operation in operations(guarded, tokens=False):
+        for operation in operations(token_service, tokens=False):
             every(operation, attempt)
     assert len(before) > 3
     for name in before:
         assert shop.post(f"/v1/deployments/{name}/audit").json()["clean"]
 
 
-def test_nothing_without_a_token(guarded: Guarded) -> None:
+def test_nothing_without_a_token(token_service: TokenService) -> None:
     public = ("/healthz", "/readyz")
 
     def attempt(case: Case) -> None:
@@ -103,5 +107,5 @@ def test_nothing_without_a_token(guarded: Guarded) -> None:
             assert answer.status_code in (401, 404), case
 
     with Session() as session:
-        for operation in operations(guarded, tokens=True):
+        for operation in operations(token_service, tokens=True):
             every(operation, attempt)

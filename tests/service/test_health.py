@@ -1,4 +1,4 @@
-"""The light, case by case."""
+"""The health of a deployment, case by case."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from c4b.deployment import Status
-from c4b.service.monitoring.health import light
+from c4b.service.monitoring.health import health_of
 
 GOOD = Status(
     name="shop",
@@ -30,27 +30,27 @@ GOOD = Status(
 
 
 def test_green() -> None:
-    assert light(GOOD) == ("ok", [])
-    assert light(replace(GOOD, bank=float("nan"))) == ("ok", [])  # no gate, no bank
+    assert health_of(GOOD) == ("ok", [])
+    assert health_of(replace(GOOD, bank=float("nan"))) == ("ok", [])  # no gate, no bank
 
 
 def test_no_traffic_yet() -> None:
-    assert light(replace(GOOD, rounds=0, fallbacks=0))[0] == "idle"
+    assert health_of(replace(GOOD, rounds=0, fallbacks=0))[0] == "idle"
 
 
 def test_what_must_not_be_trusted() -> None:
-    shown, reasons = light(replace(GOOD, alarm="the data refute the model"))
-    assert shown == "alarm"
+    health, reasons = health_of(replace(GOOD, alarm="the data refute the model"))
+    assert health == "alarm"
     assert "the data refute the model" in reasons[0]
-    assert light(replace(GOOD, bank=-0.1))[0] == "alarm"
+    assert health_of(replace(GOOD, bank=-0.1))[0] == "alarm"
 
 
 def test_what_deserves_attention() -> None:
-    shown, reasons = light(replace(GOOD, oldest_pending_age=7200.0))
-    assert shown == "attention"
+    health, reasons = health_of(replace(GOOD, oldest_pending_age=7200.0))
+    assert health == "attention"
     assert "shop-7" in reasons[0]
     assert "2.0 h" in reasons[0]
-    assert light(replace(GOOD, oldest_pending_age=7200.0), window=7000.0)[0] == "ok"
-    shown, reasons = light(replace(GOOD, fallbacks=200))
-    assert shown == "attention"
+    assert health_of(replace(GOOD, oldest_pending_age=7200.0), outcome_timeout=7000.0)[0] == "ok"
+    health, reasons = health_of(replace(GOOD, fallbacks=200))
+    assert health == "attention"
     assert "baseline" in reasons[0]

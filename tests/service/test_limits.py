@@ -1,4 +1,4 @@
-"""Hostile and broken clients: refused with reason, nothing kept, and others are served as before."""
+"""Hostile and broken clients are refused with a reason, change nothing, and do not disturb others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import httpx
 import psycopg
 import pytest
 
-from support import raw_http as wire
+from support import raw_http
 from support.postgres_server import Server
 from support.service_process import Service, serving
 from support.token_service import BODY, ROUND
@@ -74,10 +74,10 @@ def about(context: str) -> bytes:
 
 def refused(http: httpx.Client, body: bytes, path: str = "decisions", status: int = 422) -> None:
     before = end(http)
-    told = http.post(f"{AT}/{path}", content=body, headers=JSON)
-    assert told.status_code == status, told.text
-    assert told.headers["content-type"] == "application/problem+json"
-    assert told.json()["status"] == status
+    response = http.post(f"{AT}/{path}", content=body, headers=JSON)
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/problem+json"
+    assert response.json()["status"] == status
     assert end(http) == before
 
 
@@ -149,9 +149,9 @@ def test_bodies_that_are_none(shop: httpx.Client, body: bytes) -> None:
     ],
 )
 def test_odd_contexts_come_back(shop: httpx.Client, context: str) -> None:
-    told = shop.post(f"{AT}/decisions", content=about(context), headers=JSON)
-    assert told.status_code == 200, told.text
-    back = shop.get(f"{AT}/decisions/{told.json()['id']}").json()["context"]
+    response = shop.post(f"{AT}/decisions", content=about(context), headers=JSON)
+    assert response.status_code == 200, response.text
+    back = shop.get(f"{AT}/decisions/{response.json()['id']}").json()["context"]
     assert repr(back) == repr(json.loads(context))
 
 
@@ -178,8 +178,8 @@ def test_ids_beyond_their_column(shop: httpx.Client) -> None:
     long = {"rounds": [{**ROUND, "request_id": "x" * 201}]}
     refused(shop, json.dumps(long).encode(), "decisions/batch", 413)
     for key in ("x" * 201, "\x7f", ""):
-        told = shop.post(f"{AT}/decisions", json=ROUND, headers={"Idempotency-Key": key})
-        assert told.status_code in (400, 422)
+        response = shop.post(f"{AT}/decisions", json=ROUND, headers={"Idempotency-Key": key})
+        assert response.status_code in (400, 422)
 
 
 def test_odd_request_ids_are_kept(shop: httpx.Client) -> None:
@@ -195,7 +195,7 @@ def test_odd_request_ids_are_kept(shop: httpx.Client) -> None:
 )
 def test_names_in_a_path(shop: httpx.Client, part: str) -> None:
     before = end(shop)
-    for told in (
+    for response in (
         shop.get(f"/v1/deployments/{part}"),
         shop.put(f"/v1/deployments/{part}", json=BODY),
         shop.get(f"{AT}/decisions/{part}"),
@@ -203,23 +203,23 @@ def test_names_in_a_path(shop: httpx.Client, part: str) -> None:
         shop.put(f"{AT}/decisions/{part}/outcome", json={"reward": 1.0}),
         shop.put(f"{AT}/decisions/{part}/executed", json={"features": None}),
     ):
-        assert told.status_code in (404, 405, 422), told.text
+        assert response.status_code in (404, 405, 422), response.text
     assert end(shop) == before
 
 
 def test_the_argument_its_value_and_what_is_wanted_are_told(shop: httpx.Client) -> None:
-    def told(body: bytes) -> str:
+    def detail_of(body: bytes) -> str:
         answer = shop.post(f"{AT}/decisions", content=body, headers=JSON)
         assert answer.status_code == 422
         assert len(answer.content) < 5000
         return str(answer.json()["detail"])
 
-    text = told(b'{"candidates": [["one", 0.1]], "baseline": [1.0, 0.0]}')
+    text = detail_of(b'{"candidates": [["one", 0.1]], "baseline": [1.0, 0.0]}')
     assert text == "candidates[0][0] = 'one': Input should be a valid number"
-    long = told(b'{"candidates": [["%s", 0.1]], "baseline": [1.0, 0.0]}' % (b"x" * 200_000))
+    long = detail_of(b'{"candidates": [["%s", 0.1]], "baseline": [1.0, 0.0]}' % (b"x" * 200_000))
     assert "candidates[0][0] = 'xxxxx" in long
-    assert told(b'{"candidates": []}') == "baseline: Field required"  # there is no value
-    assert told(b'{"candidates": [').startswith("body: must be JSON (EOF")
+    assert detail_of(b'{"candidates": []}') == "baseline: Field required"  # there is no value
+    assert detail_of(b'{"candidates": [').startswith("body: must be JSON (EOF")
     assert "limit = 'x': " in shop.get(f"{AT}/decisions?limit=x").json()["detail"]
 
 
@@ -230,8 +230,8 @@ def test_too_many_bytes(limited: Service, limited_shop: httpx.Client) -> None:
     before = end(limited_shop)
     refused(limited_shop, b" " * 300_001, status=413)
     pieces = (b" " * 10_000 for _ in range(40))
-    told = limited_shop.post(f"{AT}/decisions", content=pieces, headers=JSON)  # chunked
-    assert told.status_code == 413
+    response = limited_shop.post(f"{AT}/decisions", content=pieces, headers=JSON)  # chunked
+    assert response.status_code == 413
     whole = json.dumps(ROUND).encode()
     assert (
         limited_shop.post(f"{AT}/decisions", content=whole.ljust(300_000), headers=JSON).status_code
@@ -239,19 +239,21 @@ def test_too_many_bytes(limited: Service, limited_shop: httpx.Client) -> None:
     )
     assert end(limited_shop) != before
     for length in (b"-1", b"1e3", b"0x10", b"1, 1", b"99999999999999999999999"):
-        text = wire.head(f"POST {AT}/decisions", wire.JSON, b"Content-Length: " + length + b"\r\n")
-        assert wire.exchange(limited.port, text + b"{}")[0] in (400, 413), length
+        text = raw_http.head(
+            f"POST {AT}/decisions", raw_http.JSON, b"Content-Length: " + length + b"\r\n"
+        )
+        assert raw_http.exchange(limited.port, text + b"{}")[0] in (400, 413), length
 
 
 def test_whoever_sends_too_much_hears_it(limited: Service) -> None:
     """Not a broken connection: what still comes is read and thrown away."""
     size = 30_000_000
-    text = wire.head(f"POST {AT}/decisions", wire.JSON, b"Content-Length: %d\r\n" % size)
-    with wire.connect(limited.port) as line:
-        line.sendall(text + b" " * size)
-        assert wire.answer(line)[0] == 413
-        line.sendall(wire.head("GET /healthz"))  # and the next request is understood
-        assert wire.answer(line)[0] == 200
+    text = raw_http.head(f"POST {AT}/decisions", raw_http.JSON, b"Content-Length: %d\r\n" % size)
+    with raw_http.connect(limited.port) as connection:
+        connection.sendall(text + b" " * size)
+        assert raw_http.read_response(connection)[0] == 413
+        connection.sendall(raw_http.head("GET /healthz"))  # and the next request is understood
+        assert raw_http.read_response(connection)[0] == 200
 
 
 def test_too_much_of_something(limited_shop: httpx.Client) -> None:
@@ -261,12 +263,12 @@ def test_too_much_of_something(limited_shop: httpx.Client) -> None:
     refused(limited_shop, json.dumps(many).encode(), "outcomes", 413)
     refused(limited_shop, about('"' + "x" * 20_000 + '"'), status=413)
     for dim, status in ((21, 413), (10**400, 413), (0, 422), (-1, 422), (2.5, 422), (20, 201)):
-        told = limited_shop.put(
+        response = limited_shop.put(
             "/v1/deployments/wide",
             content=json.dumps({"model": {**BODY["model"], "dim": dim}}),
             headers=JSON,
         )
-        assert told.status_code == status, told.text
+        assert response.status_code == status, response.text
     for query in ("limit=0", "limit=1001", "limit=x", "limit=" + "9" * 400, "order=any"):
         assert limited_shop.get(f"{AT}/decisions?{query}").status_code == 422, query
 
@@ -283,8 +285,8 @@ def test_only_json(shop: httpx.Client) -> None:
         "multipart/form-data; boundary=x",
         "json",
     ):
-        told = shop.post(f"{AT}/decisions", content=body, headers={"Content-Type": kind})
-        assert told.status_code == 415, kind
+        response = shop.post(f"{AT}/decisions", content=body, headers={"Content-Type": kind})
+        assert response.status_code == 415, kind
     assert shop.post(f"{AT}/decisions", content=body).status_code == 415
     for packing in ("gzip", "br", "x" * 1000):
         headers = {**JSON, "Content-Encoding": packing}
@@ -297,14 +299,14 @@ def test_only_json(shop: httpx.Client) -> None:
 def test_methods(service: Service) -> None:
     with service.http() as http:
         for method in ("DELETE", "PATCH", "HEAD", "OPTIONS", "TRACE", "PROPFIND"):
-            told = http.request(method, f"{AT}/decisions")
-            assert told.status_code == 405
-            assert told.headers["allow"] == "GET, POST"
+            response = http.request(method, f"{AT}/decisions")
+            assert response.status_code == 405
+            assert response.headers["allow"] == "GET, POST"
             if method != "HEAD":  # whose answer has no body
-                assert told.json()["detail"] == f"{method} is not for {AT}/decisions; use GET, POST"
+                assert response.json()["detail"] == f"{method} is not for {AT}/decisions; use GET, POST"
         assert http.delete(AT).headers["allow"] == "GET, PUT"
     for line in ("FOO /", "GET", "get /", "CONNECT a:1", "\x16\x03\x01"):
-        assert wire.exchange(service.port, wire.head(line))[0] in (0, 400), line
+        assert raw_http.exchange(service.port, raw_http.head(line))[0] in (0, 400), line
 
 
 def test_requests_that_two_could_read_in_two_ways(service: Service) -> None:
@@ -315,20 +317,25 @@ def test_requests_that_two_could_read_in_two_ways(service: Service) -> None:
         b"Content-Length : 2\r\n",
         b" folded: x\r\n",
     ):
-        text = wire.head(f"POST {AT}/decisions", wire.JSON, lines) + b"{}"
-        assert wire.exchange(service.port, text)[0] in (0, 400), lines
+        text = raw_http.head(f"POST {AT}/decisions", raw_http.JSON, lines) + b"{}"
+        assert raw_http.exchange(service.port, text)[0] in (0, 400), lines
 
 
 def test_long_heads(service: Service) -> None:
-    assert wire.exchange(service.port, wire.head("GET /" + "x" * 8000))[0] == 404
-    assert wire.exchange(service.port, wire.head("GET /" + "x" * 100_000))[0] in (0, 400, 414, 431)
+    assert raw_http.exchange(service.port, raw_http.head("GET /" + "x" * 8000))[0] == 404
+    assert raw_http.exchange(service.port, raw_http.head("GET /" + "x" * 100_000))[0] in (
+        0,
+        400,
+        414,
+        431,
+    )
     few = [b"x-%d: y\r\n" % n for n in range(100)]
-    assert wire.exchange(service.port, wire.head("GET /healthz", *few))[0] == 200
+    assert raw_http.exchange(service.port, raw_http.head("GET /healthz", *few))[0] == 200
     for lines in ([b"x-%d: %s\r\n" % (n, b"y" * 1000) for n in range(5000)], [b"x: " + b"y" * 5_000_000]):
-        assert wire.exchange(service.port, wire.head("GET /healthz", *lines))[0] in (0, 431)
-    chunks = wire.head(f"POST {AT}/decisions", wire.JSON, b"Transfer-Encoding: chunked\r\n")
+        assert raw_http.exchange(service.port, raw_http.head("GET /healthz", *lines))[0] in (0, 431)
+    chunks = raw_http.head(f"POST {AT}/decisions", raw_http.JSON, b"Transfer-Encoding: chunked\r\n")
     trailers = [b"x-%d: %s\r\n" % (n, b"y" * 1000) for n in range(5000)]
-    assert wire.exchange(service.port, chunks, b"2\r\n{}\r\n0\r\n", *trailers, b"\r\n")[0] in (
+    assert raw_http.exchange(service.port, chunks, b"2\r\n{}\r\n0\r\n", *trailers, b"\r\n")[0] in (
         0,
         422,
         431,
@@ -336,31 +343,33 @@ def test_long_heads(service: Service) -> None:
 
 
 def test_old_and_careful_and_hasty_clients(service: Service) -> None:
-    old = b"GET /healthz HTTP/1.0\r\n" + wire.HOST + b"\r\n"
-    with wire.connect(service.port) as line:
-        line.sendall(old)
-        assert wire.answer(line)[0] == 200
-        assert line.recv(1) == b""
+    old = b"GET /healthz HTTP/1.0\r\n" + raw_http.HOST + b"\r\n"
+    with raw_http.connect(service.port) as connection:
+        connection.sendall(old)
+        assert raw_http.read_response(connection)[0] == 200
+        assert connection.recv(1) == b""
     body = json.dumps(ROUND).encode()
     with service.http() as http:
         http.put(AT, json=BODY)
     size = b"Content-Length: %d\r\n" % len(body)
-    with wire.connect(service.port) as line:
-        line.sendall(wire.head(f"POST {AT}/decisions", wire.JSON, size, b"Expect: 100-continue\r\n"))
-        assert line.recv(65536) == b"HTTP/1.1 100 Continue\r\n\r\n"
-        line.sendall(body)
-        assert wire.answer(line)[0] == 200
-    with wire.connect(service.port) as line:
-        line.sendall(
-            b"".join(wire.head("GET /healthz", b"X-Request-ID: p-%d\r\n" % n) for n in range(50))
+    with raw_http.connect(service.port) as connection:
+        connection.sendall(
+            raw_http.head(f"POST {AT}/decisions", raw_http.JSON, size, b"Expect: 100-continue\r\n")
+        )
+        assert connection.recv(65536) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        connection.sendall(body)
+        assert raw_http.read_response(connection)[0] == 200
+    with raw_http.connect(service.port) as connection:
+        connection.sendall(
+            b"".join(raw_http.head("GET /healthz", b"X-Request-ID: p-%d\r\n" % n) for n in range(50))
         )
         text = b""
         while text.count(b'{"done":true}') < 50:
-            part = line.recv(65536)
+            part = connection.recv(65536)
             assert part, "hung up before the fiftieth answer"
             text += part
-        places = [text.index(b"x-request-id: p-%d\r\n" % n) for n in range(50)]
-        assert places == sorted(places)
+        positions = [text.index(b"x-request-id: p-%d\r\n" % n) for n in range(50)]
+        assert positions == sorted(positions)
 
 
 # -- time ------------------------------------------------------------------------------------------
@@ -368,14 +377,14 @@ def test_old_and_careful_and_hasty_clients(service: Service) -> None:
 
 def test_slow_clients(service: Service, limited: Service) -> None:
     """All at once: headers and bodies that trickle, bytes after an answer, answers not taken."""
-    head = wire.head("POST /v1/nowhere", wire.JSON, b"Content-Length: 1000\r\n")
-    body = wire.head(f"POST {AT}/decisions", wire.JSON, b"Content-Length: 1000\r\n")
-    named = wire.head("PUT /v1/deployments/audit", wire.JSON, b"Content-Length: 1000\r\n")
+    head = raw_http.head("POST /v1/nowhere", raw_http.JSON, b"Content-Length: 1000\r\n")
+    body = raw_http.head(f"POST {AT}/decisions", raw_http.JSON, b"Content-Length: 1000\r\n")
+    named = raw_http.head("PUT /v1/deployments/audit", raw_http.JSON, b"Content-Length: 1000\r\n")
     cases: dict[str, tuple[Service, bytes, bytes, float]] = {
         "nothing": (limited, b"", b"", SECONDS),
         "headers": (limited, b"GET /healthz HTTP/1.1\r\n", b"a: b\r\n", SECONDS),
         "line ends": (limited, b"", b"\r\n", SECONDS),
-        "line ends after an answer": (limited, wire.head("GET /healthz"), b"\r\n", SECONDS),
+        "line ends after an answer": (limited, raw_http.head("GET /healthz"), b"\r\n", SECONDS),
         "the rest after an answer": (limited, head, b"x", SECONDS),
         "a body": (limited, body, b" ", SECONDS),
         "a body, named as what may take long": (limited, named, b" ", SECONDS),
@@ -385,29 +394,31 @@ def test_slow_clients(service: Service, limited: Service) -> None:
 
     def lived(case: tuple[Service, bytes, bytes, float]) -> float:
         running, first, then, least = case
-        with wire.connect(running.port) as line:
-            return wire.lives(line, itertools.chain([first], itertools.repeat(then)), 0.25, least + 8.0)
+        with raw_http.connect(running.port) as connection:
+            return raw_http.seconds_open(
+                connection, itertools.chain([first], itertools.repeat(then)), 0.25, least + 8.0
+            )
 
     with ThreadPoolExecutor(len(cases) + 2) as pool:
         taken = pool.submit(_not_taken, limited)
-        slow = pool.submit(wire.exchange, limited.port, body)
-        found = dict(zip(cases, pool.map(lived, cases.values()), strict=True))
+        slow = pool.submit(raw_http.exchange, limited.port, body)
+        lifetimes = dict(zip(cases, pool.map(lived, cases.values()), strict=True))
         status, top, _ = slow.result()
         assert status == 408
         assert b"connection: close" in top
         assert b"retry-after" in top
         assert taken.result()
     for what, (_, _, _, least) in cases.items():
-        assert least - 0.5 <= found[what] < least + 6.0, (what, found)
+        assert least - 0.5 <= lifetimes[what] < least + 6.0, (what, lifetimes)
 
 
 def _not_taken(running: Service) -> bool:
     """Whether the service lets go of a connection whose answers nobody takes."""
-    with socket.socket() as line:
-        line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        line.connect(("127.0.0.1", running.port))
-        line.sendall(wire.head("GET /swagger/swagger-ui-bundle.js") * 20)
-        ends = f":{running.port:04X} ", f":{line.getsockname()[1]:04X} "
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.connect(("127.0.0.1", running.port))
+        connection.sendall(raw_http.head("GET /swagger/swagger-ui-bundle.js") * 20)
+        ends = f":{running.port:04X} ", f":{connection.getsockname()[1]:04X} "
         for _ in range(100):
             time.sleep(0.1)
             table = Path("/proc/net/tcp").read_text().splitlines()
@@ -425,7 +436,7 @@ def test_two_thousand_that_say_nothing(service: Service, name: str) -> None:
             at = f"/v1/deployments/{name}"
             http.put(at, json=BODY).raise_for_status()
             for _ in range(2000):
-                lines.enter_context(wire.connect(service.port))
+                lines.enter_context(raw_http.connect(service.port))
             for _ in range(5):
                 assert http.post(f"{at}/decisions", json=ROUND).status_code == 200
             with service.http() as another:
@@ -438,14 +449,14 @@ def test_clients_that_go_away(limited: Service, limited_shop: httpx.Client) -> N
     before = end(limited_shop)
     body = json.dumps(ROUND).encode()
     size = b"Content-Length: %d\r\n" % len(body)
-    text = wire.head(f"POST {AT}/decisions", wire.JSON, size) + body
+    text = raw_http.head(f"POST {AT}/decisions", raw_http.JSON, size) + body
     for cut in range(1, len(text) - 1, 11):
-        with wire.connect(limited.port) as line:
-            line.sendall(text[:cut])
+        with raw_http.connect(limited.port) as connection:
+            connection.sendall(text[:cut])
     assert end(limited_shop) == before
     for _ in range(5):  # after the last byte it may be carried out, whole
-        with wire.connect(limited.port) as line:
-            line.sendall(text)
+        with raw_http.connect(limited.port) as connection:
+            connection.sendall(text)
 
 
 def test_after_all_of_it(service: Service, limited: Service) -> None:
@@ -454,9 +465,9 @@ def test_after_all_of_it(service: Service, limited: Service) -> None:
         assert running.process.poll() is None
         with running.http() as http:
             assert http.get("/readyz").status_code == 200
-            found = http.get("/v1/deployments").json()
-            assert not found["broken"]
-            for each in found["deployments"]:
+            listed = http.get("/v1/deployments").json()
+            assert not listed["broken"]
+            for each in listed["deployments"]:
                 assert http.post(f"/v1/deployments/{each['name']}/audit").json()["clean"]
         log = running.log.read_text()
         assert "Traceback" not in log

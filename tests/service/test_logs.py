@@ -1,4 +1,4 @@
-"""The log: one line of JSON a request, with the id that the client heard."""
+"""The log: one line of JSON a request, with the id that the client got."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from support import raw_http as wire
+from support import raw_http
 from support.service_process import Service
 
 Lines = Callable[[str], list[dict[str, Any]]]
@@ -19,17 +19,16 @@ Lines = Callable[[str], list[dict[str, Any]]]
 def lines(service: Service) -> Lines:
     """The requests in the log that have this id; a line is written after the answer."""
 
-    def found(name: str) -> list[dict[str, Any]]:
+    def lines_of(name: str) -> list[dict[str, Any]]:
         for _ in range(100):
-            told = service.logged()
-            every = [json.loads(line) for line in told if line.startswith("{")]
+            every = [json.loads(line) for line in service.logged() if line.startswith("{")]
             asked = [each for each in every if each["event"] == "request" and each["request_id"] == name]
             if asked:
                 return asked
             time.sleep(0.05)
         return []
 
-    return found
+    return lines_of
 
 
 def test_every_request_is_one_line(service: Service, lines: Lines) -> None:
@@ -42,9 +41,9 @@ def test_every_request_is_one_line(service: Service, lines: Lines) -> None:
             ("GET", "/v1/deployments/nobody", 404),
             ("GET", "/static/index.html", 200),
         ):
-            told = http.request(method, f"{path}?private=1")
-            assert told.status_code == status
-            (line,) = lines(told.headers["x-request-id"])
+            response = http.request(method, f"{path}?private=1")
+            assert response.status_code == status
+            (line,) = lines(response.headers["x-request-id"])
             assert (line["method"], line["path"], line["status"]) == (method, path, status)
             assert (line["level"], line["logger"]) == ("info", "c4b.service")
             assert line["milliseconds"] >= 0.0
@@ -54,8 +53,8 @@ def test_every_request_is_one_line(service: Service, lines: Lines) -> None:
 @pytest.mark.parametrize("asked", ["a", "0123-abc", "trace:1/2+3=4@5._", "x" * 100])
 def test_an_id_that_was_given_is_kept(service: Service, lines: Lines, asked: str) -> None:
     with service.http() as http:
-        told = http.get("/healthz", headers={"X-Request-ID": asked})
-    assert told.headers["x-request-id"] == asked
+        response = http.get("/healthz", headers={"X-Request-ID": asked})
+    assert response.headers["x-request-id"] == asked
     assert len(lines(asked)) == 1
 
 
@@ -64,8 +63,8 @@ def test_an_id_that_was_given_is_kept(service: Service, lines: Lines, asked: str
     [b"", b"x" * 101, b"x" * 10_000, b"a b", b'"}', b"\xff\xfe", b"a\tb", b"{}", b"<script>", b"a\\nb"],
 )
 def test_a_hostile_id_is_replaced(service: Service, lines: Lines, asked: bytes) -> None:
-    status, top, _ = wire.exchange(
-        service.port, wire.head("GET /healthz", b"X-Request-ID: " + asked + b"\r\n")
+    status, top, _ = raw_http.exchange(
+        service.port, raw_http.head("GET /healthz", b"X-Request-ID: " + asked + b"\r\n")
     )
     assert status == 200
     (name,) = [line.split(b": ")[1] for line in top.split(b"\r\n") if line.startswith(b"x-request-id")]
@@ -75,8 +74,8 @@ def test_a_hostile_id_is_replaced(service: Service, lines: Lines, asked: bytes) 
 
 def test_an_id_cannot_hold_a_line_end(service: Service) -> None:
     for end in (b"\n", b"\r", b"\0"):
-        sent = wire.head("GET /healthz", b"X-Request-ID: a" + end + b" {}\r\n")
-        assert wire.exchange(service.port, sent)[0] in (0, 400)
+        sent = raw_http.head("GET /healthz", b"X-Request-ID: a" + end + b" {}\r\n")
+        assert raw_http.exchange(service.port, sent)[0] in (0, 400)
 
 
 @pytest.mark.parametrize(
@@ -85,16 +84,16 @@ def test_an_id_cannot_hold_a_line_end(service: Service) -> None:
 def test_a_path_cannot_end_a_line(service: Service, lines: Lines, path: str) -> None:
     """Not even with the ends of lines that only Unicode knows."""
     with service.http() as http:
-        told = http.get(path)
-        assert told.status_code == 404
-    (line,) = lines(told.headers["x-request-id"])
+        response = http.get(path)
+        assert response.status_code == 404
+    (line,) = lines(response.headers["x-request-id"])
     assert line["status"] == 404
 
 
 def test_a_long_path_is_cut(service: Service, lines: Lines) -> None:
     with service.http() as http:
-        told = http.get("/" + "x" * 5000)
-    (line,) = lines(told.headers["x-request-id"])
+        response = http.get("/" + "x" * 5000)
+    (line,) = lines(response.headers["x-request-id"])
     assert len(line["path"]) == 300
 
 

@@ -1,4 +1,4 @@
-"""What Prometheus reads, and the Grafana dashboard over it."""
+"""The Prometheus metrics, and the Grafana dashboard that uses them."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
 def samples(http: httpx.Client) -> Samples:
-    told = http.get("/metrics")
-    assert told.status_code == 200
-    assert told.headers["content-type"] == CONTENT_TYPE
-    found: Samples = {}
-    for family in text_string_to_metric_families(told.text):
+    response = http.get("/metrics")
+    assert response.status_code == 200
+    assert response.headers["content-type"] == CONTENT_TYPE
+    collected: Samples = {}
+    for family in text_string_to_metric_families(response.text):
         assert family.documentation
         for sample in family.samples:
             key = sample.name, frozenset(sample.labels.items())
-            assert key not in found
-            found[key] = sample.value
-    return found
+            assert key not in collected
+            collected[key] = sample.value
+    return collected
 
 
-def value(found: Samples, metric: str, **labels: str) -> float:
-    return found[metric, frozenset(labels.items())]
+def value(collected: Samples, metric: str, **labels: str) -> float:
+    return collected[metric, frozenset(labels.items())]
 
 
 def test_counters_are_the_journal(service: Service, name: str) -> None:
@@ -46,7 +46,7 @@ def test_counters_are_the_journal(service: Service, name: str) -> None:
             made = http.post(f"{at}/decisions", json=ROUND).json()
         http.put(f"{at}/decisions/{made['id']}/outcome", json={"reward": 0.5})
         state = http.get(at).json()["state"]
-        found = samples(http)
+        collected = samples(http)
     for metric, field in {
         "c4b_decisions_total": "rounds",
         "c4b_fallbacks_total": "fallbacks",
@@ -58,10 +58,10 @@ def test_counters_are_the_journal(service: Service, name: str) -> None:
         "c4b_waiting_outcomes": "waiting",
         "c4b_radius": "radius",
     }.items():
-        assert value(found, metric, deployment=name) == state[field], metric
-    assert value(found, "c4b_decisions_total", deployment=name) == 3
-    assert value(found, "c4b_alarm", deployment=name) == 0
-    assert value(found, "c4b_oldest_pending_seconds", deployment=name) >= 0
+        assert value(collected, metric, deployment=name) == state[field], metric
+    assert value(collected, "c4b_decisions_total", deployment=name) == 3
+    assert value(collected, "c4b_alarm", deployment=name) == 0
+    assert value(collected, "c4b_oldest_pending_seconds", deployment=name) >= 0
 
 
 def test_requests_are_counted(service: Service, name: str) -> None:
@@ -93,8 +93,8 @@ def test_strangers_invent_no_series(service: Service, name: str) -> None:
             http.get(path)
         http.request("PROPFIND", f"/v1/deployments/{name}")
         routes = set(http.get("/openapi.json").json()["paths"])
-        found = samples(http)
-    labels = [dict(labels) for _, labels in found]
+        collected = samples(http)
+    labels = [dict(labels) for _, labels in collected]
     seen = {each["route"] for each in labels if "route" in each}
     assert "(none)" in seen
     assert "/v1/deployments/{name}/decisions/{id}" in seen
@@ -121,12 +121,12 @@ def test_the_dashboard_asks_for_what_there_is(
     with service.http() as http:
         http.put(f"/v1/deployments/{name}", json=BODY)
         http.post(f"/v1/deployments/{name}/decisions", json=ROUND)
-        found = samples(http)
-    names = {metric for metric, _ in found}
-    told = json.loads(Call(monkeypatch, capsys)("grafana").out)
-    assert told == grafana.dashboard()
-    asked = [target["expr"] for panel in told["panels"] for target in panel["targets"]]
-    asked += [each["query"] for each in told["templating"]["list"] if each["type"] == "query"]
+        collected = samples(http)
+    names = {metric for metric, _ in collected}
+    dashboard = json.loads(Call(monkeypatch, capsys)("grafana").out)
+    assert dashboard == grafana.dashboard()
+    asked = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    asked += [each["query"] for each in dashboard["templating"]["list"] if each["type"] == "query"]
     assert len(asked) >= 10
     for query in asked:
         used = set(re.findall(r"\bc4b_\w+", query))
@@ -134,4 +134,4 @@ def test_the_dashboard_asks_for_what_there_is(
         assert used <= names, query
     routes = {route for query in asked for route in re.findall(r'route="([^"]*)"', query)}
     assert routes
-    assert routes <= {dict(labels).get("route") for _, labels in found}
+    assert routes <= {dict(labels).get("route") for _, labels in collected}

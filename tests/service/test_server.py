@@ -1,4 +1,4 @@
-"""Options of ``c4b serve``: a mistake is one line that names the option, before anything is claimed."""
+"""Options of ``c4b serve``: a mistake is one line that names the option, before anything is started."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from c4b.service.serving.server import creation
+from c4b.service.serving.server import token_command
 from support.service_process import C4B, free_port, serving
 from support.small_studies import Call
 
@@ -26,7 +26,7 @@ def failed(c4b: Call, *arguments: object) -> str:
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "told"),
+    ("option", "value", "message"),
     [
         ("--timeout", "0", "--timeout = 0.0: must be a positive number of seconds"),
         ("--timeout", "nan", "--timeout = nan: must be a positive number of seconds"),
@@ -37,8 +37,8 @@ def failed(c4b: Call, *arguments: object) -> str:
         ("--store", "mysql://h/d", "--store = "),
     ],
 )
-def test_a_mistake_names_its_option(c4b: Call, option: str, value: str, told: str) -> None:
-    assert failed(c4b, "serve", option, value).startswith(f"c4b: {told}")
+def test_a_mistake_names_its_option(c4b: Call, option: str, value: str, message: str) -> None:
+    assert failed(c4b, "serve", option, value).startswith(f"c4b: {message}")
 
 
 def test_tokens_name_theirs_too(c4b: Call, tmp_path: Path) -> None:
@@ -53,17 +53,17 @@ def test_tls_files_are_looked_at_first(c4b: Call, tmp_path: Path) -> None:
     text, none = tmp_path / "text.pem", tmp_path / "none.pem"
     text.write_text("no certificate")
     at = ("serve", "--port", free_port(), "--store", f"sqlite:///{tmp_path}/a.db")
-    told = failed(c4b, *at, "--tls-cert", none, "--tls-key", text)
-    assert told == f"c4b: --tls-cert = {str(none)!r}: cannot be read (No such file or directory)\n"
-    told = failed(c4b, *at, "--tls-cert", text, "--tls-key", none)
-    assert told == f"c4b: --tls-key = {str(none)!r}: cannot be read (No such file or directory)\n"
+    message = failed(c4b, *at, "--tls-cert", none, "--tls-key", text)
+    assert message == f"c4b: --tls-cert = {str(none)!r}: cannot be read (No such file or directory)\n"
+    message = failed(c4b, *at, "--tls-cert", text, "--tls-key", none)
+    assert message == f"c4b: --tls-key = {str(none)!r}: cannot be read (No such file or directory)\n"
     assert "cannot be read (Is a directory)" in failed(
         c4b, *at, "--tls-cert", tmp_path, "--tls-key", text
     )
     assert "--tls-key = None: a certificate and its key" in failed(c4b, *at, "--tls-cert", text)
     assert "--tls-cert = None: a certificate and its key" in failed(c4b, *at, "--tls-key", text)
-    told = failed(c4b, *at, "--tls-cert", text, "--tls-key", text)
-    assert f"--tls-cert = {str(text)!r}: must be a certificate (PEM)" in told
+    message = failed(c4b, *at, "--tls-cert", text, "--tls-key", text)
+    assert f"--tls-cert = {str(text)!r}: must be a certificate (PEM)" in message
     assert not (tmp_path / "a.db").exists()
 
 
@@ -72,9 +72,9 @@ def test_the_remedy_for_a_service_without_tokens_works(tmp_path: Path) -> None:
     store = "sqlite:///my shop.db"  # a relative path, and one to be quoted
     port = str(free_port())
     command = [*C4B, "serve", "--store", store, "--host", "0.0.0.0", "--port", port]
-    told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
-    assert told.returncode == 2
-    remedy = told.stderr.strip().split("make one first: ")[1]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 2
+    remedy = done.stderr.strip().split("make one first: ")[1]
     made = subprocess.run([*C4B, *shlex.split(remedy)[1:]], cwd=tmp_path, check=False, timeout=120)
     assert made.returncode == 0
     with serving(f"sqlite:///{tmp_path}/my shop.db", tmp_path / "log", "--host", "0.0.0.0") as running:
@@ -87,11 +87,11 @@ def test_a_password_is_not_shown() -> None:
         "postgresql://ann@host/shop?password=se%40cret",
         "postgresql://ann:se%40cret@host/shop?sslpassword=se%40cret&sslmode=require",
     ):
-        told = creation(url)
-        assert "cret" not in told
-        assert "host/shop" in told
-        assert "with the password" in told
-    assert creation("postgresql://ann@host/shop").endswith("--store postgresql://ann@host/shop")
+        command = token_command(url)
+        assert "cret" not in command
+        assert "host/shop" in command
+        assert "with the password" in command
+    assert token_command("postgresql://ann@host/shop").endswith("--store postgresql://ann@host/shop")
 
 
 def test_the_notice_of_a_service_names_its_store(tmp_path: Path) -> None:

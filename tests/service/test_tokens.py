@@ -1,4 +1,4 @@
-"""Tokens: what the store keeps of them, what they are checked against, how they end."""
+"""Tokens: what the store keeps, how they are verified, how they are revoked."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from sqlalchemy import create_engine, text
 
 from c4b.errors import InvalidInput, StoreUnavailable, UnknownName
 from c4b.journal.sql_store import Store
-from c4b.service import tokens
+from c4b.service.access import token_verifier, tokens
+from c4b.service.access.token_verifier import CACHE_SECONDS, TokenVerifier
+from c4b.service.access.tokens import Scope
 from c4b.service.serving.server import check_host
-from c4b.service.tokens import FRESH, Gatekeeper, Scope
 from support.service_process import C4B, Service, free_port, serving
 from support.small_studies import Call
-from support.token_service import Guarded
+from support.token_service import TokenService
 
 
 @pytest.fixture
@@ -31,10 +32,10 @@ def c4b(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 
 
 @contextmanager
-def keeper(url: str) -> Iterator[Gatekeeper]:
+def verifier(url: str) -> Iterator[TokenVerifier]:
     store = Store(url)
     try:
-        yield Gatekeeper(store)
+        yield TokenVerifier(store)
     finally:
         store.close()
 
@@ -47,14 +48,14 @@ def test_create_list_revoke(url: str) -> None:
     assert (listed.id, listed.scope, listed.deployment) == (name, Scope.decide, "shop")
     assert (listed.label, listed.revoked) == ("the web shop", None)
     assert secret not in repr(listed)
-    with keeper(url) as check:
+    with verifier(url) as check:
         granted = check.grant(made)
     assert granted is not None
     assert (granted.token, granted.scope, granted.deployment) == (name, Scope.decide, "shop")
     ended = tokens.revoke(url, name)
     assert ended.revoked is not None
     assert tokens.revoke(url, name).revoked == ended.revoked  # twice is harmless
-    with keeper(url) as check:
+    with verifier(url) as check:
         assert check.grant(made) is None
 
 
@@ -100,32 +101,32 @@ def test_only_the_whole_token_is_one(url: str) -> None:
         "c4b_" + "x" * 1_000_000,
         f"c4b_{name}_" + "x" * 1_000_000,
     ]
-    with keeper(url) as check:
-        for told in wrong:
-            assert check.grant(told) is None, told and told[:60]
+    with verifier(url) as check:
+        for token in wrong:
+            assert check.grant(token) is None, token and token[:60]
         assert check.grant(one) is not None
 
 
 def test_once_there_was_a_token_one_is_needed(url: str) -> None:
     made = tokens.create(url, "admin")
     tokens.revoke(url, made)  # the whole token will do
-    with keeper(url) as check:
-        assert not check.open
+    with verifier(url) as check:
+        assert not check.unprotected
         assert check.grant(None) is None
 
 
 def test_tokens_that_vanish_open_no_door(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made = tokens.create(url, "admin")
-    with keeper(url) as check:
+    with verifier(url) as check:
         assert check.grant(made) is not None
         engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
         with engine.begin() as connection:
             connection.execute(text("DELETE FROM c4b_token"))
         engine.dispose()
-        monkeypatch.setattr(tokens, "FRESH", -1.0)
+        monkeypatch.setattr(token_verifier, "CACHE_SECONDS", -1.0)
         assert check.grant(made) is None
         assert check.grant(None) is None
-        assert not check.open
+        assert not check.unprotected
 
 
 @pytest.mark.parametrize(
@@ -180,8 +181,8 @@ def test_the_commands(sqlite_url: str, c4b: Call) -> None:
     _, name, secret = made.out.strip().split("_", 2)
     assert secret not in made.err
     listed = c4b("token", "list", "--json", *store).out
-    (found,) = json.loads(listed)
-    assert (found["id"], found["scope"], found["deployment"]) == (name, "read", "shop")
+    (token,) = json.loads(listed)
+    assert (token["id"], token["scope"], token["deployment"]) == (name, "read", "shop")
     shown = c4b("token", "list", *store).out
     assert name in shown
     assert "[b]Ann[/b]" in shown
@@ -197,10 +198,10 @@ def test_the_commands(sqlite_url: str, c4b: Call) -> None:
 
 def test_without_tokens_only_this_machine_is_served(sqlite_url: str, service: Service) -> None:
     command = [*C4B, "serve", "--store", sqlite_url, "--host", "0.0.0.0", "--port", str(free_port())]
-    told = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    assert told.returncode == 2
-    assert "c4b token create" in told.stderr
-    assert "Traceback" not in told.stderr
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 2
+    assert "c4b token create" in done.stderr
+    assert "Traceback" not in done.stderr
     for host in ("::", "192.0.2.1", "example.com", "", "127.0.0.1.example.com"):
         with pytest.raises(InvalidInput, match="c4b token create"):
             check_host(sqlite_url, host)
@@ -222,38 +223,38 @@ def test_a_foreign_name_is_refused_while_there_are_no_tokens(service: Service, h
             "/healthz",
             "/static/index.html",
         ):
-            told = http.get(path, headers={"Host": host})
-            assert told.status_code == 403
-            assert told.json()["type"] == "urn:c4b:problem:loopback-only"
+            response = http.get(path, headers={"Host": host})
+            assert response.status_code == 403
+            assert response.json()["type"] == "urn:c4b:problem:loopback-only"
         for own in ("localhost", "LOCALHOST:8000", "127.0.0.1:1", "[::1]:80"):
             assert http.get("/v1/deployments", headers={"Host": own}).status_code == 200
 
 
 def test_the_life_of_a_service(tmp_path: Path) -> None:
-    """Open, then guarded by a token made while it runs, for others too; a revoked token ends in time."""
+    """First without tokens, then with one created while it runs; a revoked token ends in time."""
     store = f"sqlite:///{tmp_path}/shop.db"
     away = {"Host": "c4b.example"}
     with serving(store, tmp_path / "log") as running, running.http() as http:
         assert http.get("/v1/deployments").status_code == 200
         token = tokens.create(store, "admin")
-        time.sleep(FRESH + 0.1)
+        time.sleep(CACHE_SECONDS + 0.1)
         assert http.get("/healthz", headers=away).status_code == 200
         assert http.get("/v1/deployments", headers=away).status_code == 401
         mine = {"Authorization": f"Bearer {token}"}
         assert http.get("/v1/deployments", headers={**mine, **away}).status_code == 200
         tokens.revoke(store, token)
-        time.sleep(FRESH + 0.1)
+        time.sleep(CACHE_SECONDS + 0.1)
         assert http.get("/v1/deployments", headers=mine).status_code == 401
         assert http.get("/v1/deployments").status_code == 401
 
 
-def test_a_service_for_others(guarded: Guarded) -> None:
+def test_a_service_for_others(token_service: TokenService) -> None:
     """With a token it answers under any name, from its first request, at every address."""
-    assert guarded.first == 200
+    assert token_service.first_status == 200
     address = own_address()
     if address is not None:
-        headers = {"Authorization": f"Bearer {guarded.read}"}
-        at = f"http://{address}:{guarded.service.port}/v1/deployments"
+        headers = {"Authorization": f"Bearer {token_service.read}"}
+        at = f"http://{address}:{token_service.service.port}/v1/deployments"
         assert httpx.get(at, headers=headers, trust_env=False).status_code == 200
         assert httpx.get(at, trust_env=False).status_code == 401
 

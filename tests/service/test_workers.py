@@ -43,13 +43,13 @@ class Caller(threading.Thread):
             with c4b.Client(self.service.url, attempts=60, timeout=20.0) as client:
                 done = 0
                 while self.going(done):
-                    asked = f"{self.number}-{done}"
-                    made = client.decide("shop", pool(rng), BASELINE, request_id=asked)
-                    self.decided[asked] = made.id
+                    request_id = f"{self.number}-{done}"
+                    made = client.decide("shop", pool(rng), BASELINE, request_id=request_id)
+                    self.decided[request_id] = made.id
                     client.observe("shop", made.id, 0.5)
                     self.observed[made.id] = 0.5
                     done += 1
-        except BaseException as error:  # noqa: BLE001 (told to the test)
+        except BaseException as error:  # noqa: BLE001 (raised by the test)
             self.error = error
 
 
@@ -58,26 +58,26 @@ def check(service: Service, callers: list[Caller]) -> int:
     for caller in callers:
         if caller.error is not None:
             raise caller.error
-    told = {asked: made for caller in callers for asked, made in caller.decided.items()}
+    decided = {request_id: id_ for caller in callers for request_id, id_ in caller.decided.items()}
     with c4b.Client(service.url) as client:
-        found = {line.request_id: line for line in client.decisions("shop")}
-        assert {asked: found[asked].id for asked in told} == told
-        assert len(set(told.values())) == len(told)
+        rows = {row.request_id: row for row in client.decisions("shop")}
+        assert {request_id: rows[request_id].id for request_id in decided} == decided
+        assert len(set(decided.values())) == len(decided)
         state = client.deployment("shop").state
-        assert state.rounds == len(found)
+        assert state.rounds == len(rows)
         assert state.pending == 0
-        assert all(line.outcome == "observed" for line in found.values())
-        banks = [line.bank for line in found.values()]
+        assert all(row.outcome == "observed" for row in rows.values())
+        banks = [row.bank for row in rows.values()]
         assert all(bank is not None and bank >= 0.0 for bank in banks)
         verdict = client.audit("shop", sample=4)
         assert verdict.clean, verdict
-    return len(told)
+    return len(decided)
 
 
 def test_four_workers_under_load(url: str, tmp_path: Path) -> None:
     with serving(url, tmp_path / "log", "--workers", "4") as service:
         with c4b.Client(service.url) as client:
-            client.create("shop", MODEL, alpha=0.1, reserve=0.5)
+            client.create("shop", MODEL, policy="refresh", alpha=0.1, reserve=0.5)
         _all_up(service, 4)
         callers = [Caller(service, n, lambda done: done < 40) for n in range(8)]
         for caller in callers:
@@ -115,7 +115,7 @@ def test_workers_killed_under_load(url: str, tmp_path: Path) -> None:
     rng, stop = random.Random(1), threading.Event()
     with serving(url, tmp_path / "log", "--workers", "3") as service:
         with c4b.Client(service.url) as client:
-            client.create("shop", MODEL, alpha=0.1, reserve=0.5)
+            client.create("shop", MODEL, policy="refresh", alpha=0.1, reserve=0.5)
         callers = [Caller(service, n, lambda _: not stop.is_set()) for n in range(6)]
         for caller in callers:
             caller.start()
@@ -136,7 +136,7 @@ def test_workers_killed_under_load(url: str, tmp_path: Path) -> None:
 def test_a_graceful_stop_finishes_what_is_under_way(sqlite_url: str, tmp_path: Path) -> None:
     with serving(sqlite_url, tmp_path / "log") as service:
         with c4b.Client(service.url) as client:
-            client.create("shop", MODEL, alpha=0.1, reserve=0.5)
+            client.create("shop", MODEL, policy="refresh", alpha=0.1, reserve=0.5)
         answers: list[int | str] = []
         rng = np.random.default_rng(0)
         body = {"candidates": pool(rng).tolist(), "baseline": BASELINE}

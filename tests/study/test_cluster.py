@@ -19,7 +19,10 @@ from c4b.study.spec import study_file as files
 from support.small_studies import TOML, small_study, study_file
 
 distributed = pytest.importorskip("distributed")
-pytestmark = pytest.mark.filterwarnings("ignore")  # a killed worker makes its nanny complain
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore"),  # a killed worker makes its nanny complain
+]
 
 STUDY = small_study(episodes=300, rounds=100)
 

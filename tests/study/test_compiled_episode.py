@@ -9,9 +9,8 @@ import pytest
 
 import c4b
 from c4b.evidence import ellipsoids as statistics
-from c4b.ledger import ledger_kernels as ledgers
-from c4b.policies import get, names
-from c4b.policies.compiled_round import JOINT_BOUND, SEPARATE_BOUND
+from c4b.ledger import books as ledgers
+from c4b.policies import CandidateField, get, names
 from c4b.study.engine import compiled_episode as engine
 from c4b.study.engine import prepared_setting
 from c4b.study.engine.chunk import simulate
@@ -103,8 +102,8 @@ def played_online(setting: Setting, method: Method, scene: Scene) -> tuple[c4b.P
         ds.append(d)
         slacks.append(d - decision.bank)
         bound = decision.certificate
-        joint_path.append(bound if a is None else decision.details[JOINT_BOUND, a])
-        separate_path.append(bound if a is None else decision.details[SEPARATE_BOUND, a])
+        joint_path.append(bound if a is None else decision.details[CandidateField.JOINT, a])
+        separate_path.append(bound if a is None else decision.details[CandidateField.SEPARATE, a])
     gated = policy.composition.gated
     need = [max(0.0, float(np.max(-np.cumsum(path)))) for path in (joint_path, separate_path)]
     expected = {
@@ -162,7 +161,8 @@ def test_evidence_and_ledger_end_in_the_same_bits(number: int, name: str) -> Non
     theta, baseline = setting.vectors()
     best = np.maximum(scene.means.max(axis=1), setting.baseline_mean)
     made = engine.Scene(scene.pools, scene.means, best, scene.noise, baseline, theta)
-    rule = (*composition.rule, 0, 0, len(evidence), 0, len(ledger))
+    rule = (*composition.rule, 0, 0, len(evidence), 0, len(ledger), 0)
+    assert len(rule) == len(engine.Rule)
     lineup = engine.Lineup(ledger, np.array([rule], dtype=np.float64))
     work = engine.workspace(lineup, int(evidence[0]), setting.dim, setting.count)
     metrics, falls = np.empty((1, 1, len(Metric))), np.zeros((2, 1, 1, setting.rounds), dtype=np.int64)
@@ -175,8 +175,9 @@ def test_evidence_and_ledger_end_in_the_same_bits(number: int, name: str) -> Non
 def test_shapes_known_when_compiling_leave_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     """The paper's study through its own machine code and through the general one: the same bytes."""
     study = files.load("paper")
-    part = prepared_setting.prepare(study.settings[0], study.methods)
-    assert part.run is engine.run_usual_setting
+    compiled = prepared_setting.prepare(study.settings[0], study.methods).compiled
+    assert compiled is not None
+    assert compiled.run is engine.run_usual_setting
     usual = simulate(study, 5, 7)
     monkeypatch.setattr(prepared_setting, "runner", lambda *shape: engine.run_setting)
     prepared_setting.prepare.cache_clear()

@@ -3,11 +3,14 @@
 import importlib.util
 from pathlib import Path
 
+import pytest
+
 from c4b.study.results.intervals import binomial_upper
 
 _SCRIPT = Path(__file__).parents[2] / "benchmarks" / "coverage.py"
 
 
+@pytest.mark.slow
 def test_misses_are_rare_and_violations_only_among_them() -> None:
     spec = importlib.util.spec_from_file_location("coverage_at_scale", _SCRIPT)
     assert spec is not None

@@ -28,6 +28,7 @@ def test_one_of_everything(tmp_path: Path, history: str, generator: str) -> None
     assert write_report(found).is_file()
 
 
+@pytest.mark.slow
 def test_more_settings_than_a_picture_holds(tmp_path: Path) -> None:
     base = small_study(("linucb",), episodes=2, rounds=2).settings[0]
     count = MOST_LINES + 1
@@ -37,6 +38,7 @@ def test_more_settings_than_a_picture_holds(tmp_path: Path) -> None:
     assert page.count("<td>sigma=") == count
 
 
+@pytest.mark.slow
 def test_more_methods_than_line_styles(tmp_path: Path) -> None:
     methods = tuple(Method(f"method number {n}", "refresh") for n in range(11))
     study = small_study(("linucb",), episodes=2).with_(methods=methods)

@@ -42,6 +42,7 @@ def test_it_is_read(folder: Path) -> None:
     assert results.values(2, "refresh", Metric.FALLBACK).tolist() == [1.0] * 6
 
 
+@pytest.mark.slow
 def test_its_report_is_written(c4b: Call, folder: Path) -> None:
     assert c4b("study", "report", folder).code == 0
     assert "mine: not below linucb in 3 of 4 settings" in c4b.out
@@ -68,6 +69,7 @@ def test_this_version_finds_the_same_numbers(again: Results) -> None:
                 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("episodes", [6, 8])
 def test_continuing_it_says_that_no_row_is_reused(
     c4b: Call, folder: Path, tmp_path: Path, episodes: int
@@ -97,6 +99,7 @@ def test_it_is_not_overwritten_by_another_study(folder: Path) -> None:
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
+@pytest.mark.slow
 def test_an_unfinished_run_of_another_version_is_not_reused(c4b: Call, tmp_path: Path) -> None:
     chunks = tmp_path / "out" / "chunks" / "0123456789abcdef"
     chunks.mkdir(parents=True)

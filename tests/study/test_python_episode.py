@@ -245,6 +245,7 @@ def call(installed: str, *arguments: object) -> subprocess.CompletedProcess[str]
     )
 
 
+@pytest.mark.slow
 def test_the_command_finds_a_gate_of_another_package(tmp_path: Path) -> None:
     """An entry point is enough; an edit of the gate makes other rows, and the command says so."""
     text = TOML.replace('"contrast", "refresh", "linucb"', '"mine", "contrast"')

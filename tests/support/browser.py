@@ -1,4 +1,4 @@
-"""Debian's Chromium, headless, with a witness: what a page said, asked for and was refused."""
+"""Debian's Chromium, headless, with a record of console messages and requests of a page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-_QUIET = [
+_ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
     "--disable-quic",
@@ -20,20 +20,20 @@ _QUIET = [
     "--disable-sync",
 ]
 PHONE = {"width": 360, "height": 740}
-DESK = {"width": 1280, "height": 800}
-_REFUSED = (
+DESKTOP = {"width": 1280, "height": 800}
+_REPORT_POLICY_VIOLATIONS = (
     "document.addEventListener('securitypolicyviolation', e => console.error('CSP', e.violatedDirective))"
 )
-_NAMED = ("button", "link", "image", "img", "slider", "textbox", "table", "figure", "region")
+_ROLES_WITH_NAMES = ("button", "link", "image", "img", "slider", "textbox", "table", "figure", "region")
 
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """The browser; without one this is an error, because the page would not be tested at all."""
-    found = shutil.which("chromium")
-    assert found, "the dashboard's tests need Chromium: install Debian's package `chromium`"
+    """Start the browser. A missing browser is an error, not a reason to skip."""
+    executable = shutil.which("chromium")
+    assert executable, "the dashboard's tests need Chromium: install Debian's package `chromium`"
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=found, args=_QUIET)
+        browser = driver.chromium.launch(executable_path=executable, args=_ARGUMENTS)
         try:
             yield browser
         finally:
@@ -41,113 +41,121 @@ def chromium() -> Iterator[Browser]:
 
 
 @dataclass
-class Witness:
-    """What happened on one page; ``expected`` are parts of messages that a test provokes."""
+class RecordedPage:
+    """A page with its console messages and its requests."""
 
     page: Page
     url: str
-    said: list[str] = field(default_factory=list)
-    asked: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
 
     def open(self, hash_: str = "#/") -> Page:
         self.page.goto("about:blank")  # a new hash alone would not load the page again
         self.page.goto(f"{self.url}/{hash_}")
         return self.page
 
-    def judge(self, expected: tuple[str, ...] = ()) -> None:
-        """No error in the console, no violated policy, no request to anybody else."""
-        assert [text for text in self.said if not any(part in text for part in expected)] == []
+    def check(self, expected: tuple[str, ...] = ()) -> None:
+        """No error in the console, no policy violation, no request to another server.
+
+        expected: parts of messages that the test provokes.
+        """
+        assert [text for text in self.messages if not any(part in text for part in expected)] == []
         elsewhere = [
-            url for url in self.asked if not url.startswith((self.url, "about:", "blob:", "data:"))
+            url for url in self.requests if not url.startswith((self.url, "about:", "blob:", "data:"))
         ]
         assert elsewhere == []
 
 
 @contextmanager
-def witness(browser: Browser, url: str, **options: Any) -> Iterator[Witness]:
-    """A page of its own, as of a person who was never here."""
-    context = browser.new_context(**{"viewport": DESK, **options})
+def recorded_page(browser: Browser, url: str, **options: Any) -> Iterator[RecordedPage]:
+    """Open a page in a new browser context, without cookies and storage."""
+    context = browser.new_context(**{"viewport": DESKTOP, **options})
     context.set_default_timeout(15_000)
-    context.add_init_script(_REFUSED)
+    context.add_init_script(_REPORT_POLICY_VIOLATIONS)
     page = context.new_page()
-    seen = Witness(page, url)
+    seen = RecordedPage(page, url)
     page.on(
-        "console", lambda told: seen.said.append(told.text) if told.type in ("error", "warning") else None
+        "console",
+        lambda said: seen.messages.append(said.text) if said.type in ("error", "warning") else None,
     )
-    page.on("pageerror", lambda error: seen.said.append(f"uncaught: {error}"))
-    page.on("request", lambda request: seen.asked.append(request.url))
+    page.on("pageerror", lambda error: seen.messages.append(f"uncaught: {error}"))
+    page.on("request", lambda request: seen.requests.append(request.url))
     try:
         yield seen
     finally:
         context.close()
 
 
-def nameless(page: Page) -> list[str]:
-    """Roles of what a screen reader meets and cannot name, by the browser's own accessibility tree."""
+def unnamed_elements(page: Page) -> list[str]:
+    """Roles of elements without a name in the browser's accessibility tree."""
     session = page.context.new_cdp_session(page)
     nodes = session.send("Accessibility.getFullAXTree")["nodes"]
     session.detach()
-    found = []
+    roles = []
     for node in nodes:
         role = node.get("role", {}).get("value", "")
-        if not node["ignored"] and role.lower() in _NAMED and not node.get("name", {}).get("value"):
-            found.append(role)
-    return found
+        if (
+            not node["ignored"]
+            and role.lower() in _ROLES_WITH_NAMES
+            and not node.get("name", {}).get("value")
+        ):
+            roles.append(role)
+    return roles
 
 
-def too_wide(page: Page) -> int:
-    """Pixels by which the page is wider than the window."""
+def overflow_width(page: Page) -> int:
+    """Pixels by which the page is wider than the browser's window."""
     return int(page.evaluate("document.documentElement.scrollWidth - innerWidth"))
 
 
-def crowded(page: Page) -> list[str]:
-    """Labels in charts that lie over each other or are cut off."""
-    return list(page.evaluate(_CROWDED))
+def overlapping_labels(page: Page) -> list[str]:
+    """Labels in charts that overlap or are cut off."""
+    return list(page.evaluate(_OVERLAPPING_LABELS))
 
 
-_CROWDED = """() => {
-  const found = [];
+_OVERLAPPING_LABELS = """() => {
+  const problems = [];
   for (const plot of document.querySelectorAll("svg.plot")) {
     const frame = plot.getBoundingClientRect();
     const texts = [...plot.querySelectorAll("text")];
     const labels = texts.map((text) => [text.textContent, text.getBoundingClientRect()]);
     labels.forEach(([text, box], n) => {
       if (!box.width) return;
-      if (box.left < frame.left - 1 || box.right > frame.right + 1) found.push(`${text} is cut off`);
-      if (box.top < frame.top - 1 || box.bottom > frame.bottom + 1) found.push(`${text} is cut off`);
+      if (box.left < frame.left - 1 || box.right > frame.right + 1) problems.push(`${text} is cut off`);
+      if (box.top < frame.top - 1 || box.bottom > frame.bottom + 1) problems.push(`${text} is cut off`);
       for (const [other, its] of labels.slice(n + 1)) {
         const wide = Math.min(box.right, its.right) - Math.max(box.left, its.left);
         const high = Math.min(box.bottom, its.bottom) - Math.max(box.top, its.top);
-        if (wide > 1 && high > 4) found.push(`${text} over ${other}`);
+        if (wide > 1 && high > 4) problems.push(`${text} over ${other}`);
       }
     });
   }
-  return found;
+  return problems;
 }"""
 
 
-def faint(page: Page) -> list[str]:
-    """Texts whose contrast with what is behind them is below 4.5 : 1."""
-    return list(page.evaluate(_FAINT))
+def low_contrast_texts(page: Page) -> list[str]:
+    """Texts whose contrast with their background is below 4.5 : 1."""
+    return list(page.evaluate(_LOW_CONTRAST_TEXTS))
 
 
-_FAINT = """() => {
+_LOW_CONTRAST_TEXTS = """() => {
   const numbers = (colour) => colour.match(/[\\d.]+/g).map(Number);
-  const light = (rgb) => {
+  const luminance = (rgb) => {
     const [r, g, b] = rgb.slice(0, 3).map((v) => {
       const s = v / 255;
       return s <= 0.04045 ? s / 12.92 : ((s + 0.055) / 1.055) ** 2.4;
     });
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
-  const behind = (element) => {
+  const backgroundOf = (element) => {
     for (let at = element; at; at = at.parentElement) {
       const rgb = numbers(getComputedStyle(at).backgroundColor);
       if (rgb.length === 3 || rgb[3] === 1) return rgb;
     }
     return [255, 255, 255];
   };
-  const found = [];
+  const problems = [];
   const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walk.nextNode()) {
     const text = walk.currentNode.textContent.trim();
@@ -155,8 +163,9 @@ _FAINT = """() => {
     if (!text || !element.checkVisibility() || element.closest(".unseen, :disabled")) continue;
     const style = getComputedStyle(element);
     const drawn = element instanceof SVGElement ? style.fill : style.color;
-    const [a, b] = [light(numbers(drawn)), light(behind(element))].sort((x, y) => y - x);
-    if ((a + 0.05) / (b + 0.05) < 4.5) found.push(`${text.slice(0, 40)}: ${drawn} on ${behind(element)}`);
+    const [a, b] = [luminance(numbers(drawn)), luminance(backgroundOf(element))].sort((x, y) => y - x);
+    const pair = `${drawn} on ${backgroundOf(element)}`;
+    if ((a + 0.05) / (b + 0.05) < 4.5) problems.push(`${text.slice(0, 40)}: ${pair}`);
   }
-  return found;
+  return problems;
 }"""

@@ -1,4 +1,4 @@
-"""HTTP as bytes, for what no well-behaved client sends."""
+"""HTTP requests as bytes, for requests that no HTTP library sends."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def head(line: str, *lines: bytes) -> bytes:
     return line.encode() + b" HTTP/1.1\r\n" + HOST + b"".join(lines) + b"\r\n"
 
 
-def answer(line: socket.socket) -> tuple[int, bytes, bytes]:
-    """Status, headers and body of the next answer; 0 if the connection ended instead."""
+def read_response(connection: socket.socket) -> tuple[int, bytes, bytes]:
+    """Status, headers and body of the next response; status 0 if the connection ended instead."""
     text = b""
     while b"\r\n\r\n" not in text:
-        part = _more(line)
+        part = _more(connection)
         if not part:
             return 0, b"", b""
         text += part
@@ -32,40 +32,40 @@ def answer(line: socket.socket) -> tuple[int, bytes, bytes]:
             text = text.partition(b"\r\n\r\n")[2]
     top, _, body = text.partition(b"\r\n\r\n")
     top = top.lower()
-    told = [each for each in top.split(b"\r\n") if each.startswith(b"content-length:")]
-    size = int(told[0].split(b":")[1]) if told else 0
-    while len(body) < size and (part := _more(line)):
+    lengths = [each for each in top.split(b"\r\n") if each.startswith(b"content-length:")]
+    size = int(lengths[0].split(b":")[1]) if lengths else 0
+    while len(body) < size and (part := _more(connection)):
         body += part
     return int(top.split()[1]), top, body
 
 
-def _more(line: socket.socket) -> bytes:
+def _more(connection: socket.socket) -> bytes:
     try:
-        return line.recv(65536)
+        return connection.recv(65536)
     except ConnectionError:
         return b""
 
 
 def exchange(port: int, *parts: bytes) -> tuple[int, bytes, bytes]:
-    """Send and hear the first answer."""
-    with connect(port) as line:
-        with suppress(ConnectionError):  # an answer may have come before the end
+    """Send the parts and return the first response."""
+    with connect(port) as connection:
+        with suppress(ConnectionError):  # the response may come before everything is sent
             for part in parts:
-                line.sendall(part)
-        return answer(line)
+                connection.sendall(part)
+        return read_response(connection)
 
 
-def lives(line: socket.socket, pieces: Iterable[bytes], every: float, most: float) -> float:
-    """Seconds until the other side ends the connection while pieces are sent; at most ``most``."""
+def seconds_open(connection: socket.socket, pieces: Iterable[bytes], every: float, most: float) -> float:
+    """Seconds until the service closes the connection while pieces are sent; at most ``most``."""
     began = time.monotonic()
-    line.settimeout(every)
+    connection.settimeout(every)
     for piece in pieces:
         if time.monotonic() - began >= most:
             break
         try:
             if piece:
-                line.sendall(piece)
-            while line.recv(65536):
+                connection.sendall(piece)
+            while connection.recv(65536):
                 pass
             break
         except TimeoutError:

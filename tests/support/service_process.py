@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -21,20 +21,28 @@ C4B = [sys.executable, "-c", "from c4b.cli.main import main; main()"]
 
 
 class Service:
-    """One ``c4b serve`` process; its log is a file."""
+    """One ``c4b serve`` process. Its log is a file."""
 
-    def __init__(self, store: str, log: Path, *arguments: str, port: int | None = None) -> None:
+    def __init__(
+        self,
+        store: str,
+        log: Path,
+        *arguments: str,
+        port: int | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.store = store
         self.log = log
         self.port = port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         with log.open("ab") as out:
             command = [*C4B, "serve", "--store", store, "--port", str(self.port), *arguments]
-            self.process = subprocess.Popen(command, stdout=out, stderr=out)
+            variables = {**os.environ, **(environment or {})}
+            self.process = subprocess.Popen(command, stdout=out, stderr=out, env=variables)
         self.wait()
 
     def wait(self, seconds: float = 300.0) -> None:
-        """Until it is ready."""
+        """Wait until it is ready."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             if self.process.poll() is not None:
@@ -49,7 +57,7 @@ class Service:
         raise AssertionError(f"the service did not get ready:\n{self.log.read_text()[-4000:]}")
 
     def logged(self) -> list[str]:
-        """The log's lines, without one that is being written just now."""
+        """The complete lines of the log, without one that is just being written."""
         whole, _, _ = self.log.read_text().rpartition("\n")
         return whole.splitlines()
 
@@ -59,23 +67,23 @@ class Service:
         return httpx.Client(base_url=self.url, **settings)
 
     def workers(self) -> list[int]:
-        """Processes that serve: the children, or the process itself."""
-        found = []
+        """Process ids of the workers: the children, or the process itself."""
+        pids = []
         for child in psutil.Process(self.process.pid).children():
             with suppress(psutil.Error):  # it died just now
                 if "spawn_main" in " ".join(child.cmdline()):
-                    found.append(child.pid)
-        return found or [self.process.pid]
+                    pids.append(child.pid)
+        return pids or [self.process.pid]
 
     def stop(self, how: int = signal.SIGTERM, seconds: float = 120.0) -> int:
-        """Ask it to stop; its exit code."""
+        """Stop it and return its exit code."""
         if self.process.poll() is None:
             os.kill(self.process.pid, how)
         return self.process.wait(seconds)
 
 
 def free_port() -> int:
-    """Below the ports that the system gives to outgoing connections: it stays free until it is used."""
+    """A port below those that the system gives to outgoing connections, so that it stays free."""
     while True:
         port = random.SystemRandom().randrange(15_000, 32_000)
         with socket.socket() as probe, suppress(OSError):
@@ -84,8 +92,11 @@ def free_port() -> int:
 
 
 @contextmanager
-def serving(store: str, log: Path, *arguments: str) -> Iterator[Service]:
-    service = Service(store, log, *arguments)
+def serving(
+    store: str, log: Path, *arguments: str, environment: Mapping[str, str] | None = None
+) -> Iterator[Service]:
+    """Run a service for the time of a ``with`` block."""
+    service = Service(store, log, *arguments, environment=environment)
     try:
         yield service
     finally:

@@ -1,4 +1,4 @@
-"""A service with tokens of every kind, and the simplest things to ask of one."""
+"""A service with tokens of every kind, and the simplest request bodies."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from support.service_process import Service
 
 BODY: dict[str, Any] = {
     "model": {"dim": 2, "noise": 0.1, "norm_bound": 1.0},
+    "policy": "refresh",
     "alpha": 0.1,
     "reserve": 2.0,
 }
 ROUND: dict[str, Any] = {"candidates": [[1.0, 0.1], [1.0, -0.3]], "baseline": [1.0, 0.0]}
 
 
-class Guarded(NamedTuple):
+class TokenService(NamedTuple):
     service: Service
     read: str
     decide: str
     admin: str
     mine: str  # scope decide, for the deployment "mine" only
     revoked: str
-    first: int  # status of its first answer to a question under a name that is not this machine's
+    first_status: int  # status of its first response to a request under a host name of another machine

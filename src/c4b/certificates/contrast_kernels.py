@@ -4,12 +4,24 @@ A *claim* is a pair (base, offset) that certifies ``base + L(offset + x(a))`` fo
 once; the joint certificate is one.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from c4b._jit import allocating, inlined, kernel
 from c4b._validate import Array
 from c4b.evidence.bounds import lower, new_forms, pool_forms, pool_lower, raise_to_lower, upper
 from c4b.evidence.ellipsoids import Region, opened
+
+
+class Assessment(NamedTuple):
+    """K candidates against one baseline, and what is known of them."""
+
+    pool: Array  # (d, K) feature-major
+    forms: Array  # (1 + 2G, K) from ``new_forms``
+    baseline: Array  # (d,)
+    details: Array  # (R, K) one row a field; which row is which, the caller says
+    scratch: Array  # (d,)
 
 
 @inlined
@@ -32,32 +44,18 @@ def structural(
 
 
 @inlined
-def pool_joint(
-    region: Region,
-    forms: Array,
-    pool: Array,
-    baseline: Array,
-    alpha: float,
-    offset: Array,
-    row: int,
-    out: Array,
-) -> None:
-    """(8) for every candidate: out[row], out (R, K); offset (d,) is scratch."""
-    base = joint_claim(baseline, alpha, offset)
-    raise_to_lower(region, forms, pool, base, offset, row, out, True)
+def pool_joint(region: Region, assessed: Assessment, alpha: float, row: int) -> None:
+    """(8) for every candidate: details[row]."""
+    offset, details = assessed.scratch, assessed.details
+    base = joint_claim(assessed.baseline, alpha, offset)
+    raise_to_lower(region, assessed.forms, assessed.pool, base, offset, row, details, True)
 
 
 @kernel
-def pool_separate(
-    region: Region,
-    forms: Array,
-    baseline: Array,
-    alpha: float,
-    row: int,
-    out: Array,
-) -> None:
-    """(9) for every candidate: out[row], out (R, K)."""
-    pool_lower(region, forms, -(1.0 - alpha) * upper(region, baseline), row, out)
+def pool_separate(region: Region, assessed: Assessment, alpha: float, row: int) -> None:
+    """(9) for every candidate: details[row]."""
+    base = -(1.0 - alpha) * upper(region, assessed.baseline)
+    pool_lower(region, assessed.forms, base, row, assessed.details)
 
 
 @allocating
@@ -66,5 +64,6 @@ def both(evidence_flat: Array, pool: Array, baseline: Array, alpha: float, out: 
     region, _, _ = opened(evidence_flat)
     forms = new_forms(region, pool.shape[1])
     pool_forms(region, pool, forms)
-    pool_joint(region, forms, pool, baseline, alpha, np.empty(len(baseline)), 0, out)
-    pool_separate(region, forms, baseline, alpha, 1, out)
+    assessed = Assessment(pool, forms, baseline, out, np.empty(len(baseline)))
+    pool_joint(region, assessed, alpha, 0)
+    pool_separate(region, assessed, alpha, 1)

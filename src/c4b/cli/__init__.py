@@ -1,1 +1,1 @@
-"""The command ``c4b``: thin commands over study (and later deployment and service)."""
+"""The command ``c4b``: commands over studies, deployments, the service and its client."""

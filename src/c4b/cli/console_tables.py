@@ -1,7 +1,8 @@
 """Tables that fit the terminal: text wraps between words, a number is never cut.
 
-A table too wide for the terminal first wraps its headings, then its labels, and is then printed in parts
-with the labels repeated. Where not even one column of numbers fits beside its labels, rows become lists.
+If a table is too wide for the terminal, first its headings are wrapped, then its labels. If it is still
+too wide, it is printed in parts with the labels repeated. If not even one column of numbers fits beside
+the labels, rows are printed as lists.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-BESIDE = 3
-"""What a column takes beside its content: two spaces and a line."""
+COLUMN_BORDER = 3
+"""Width of a column without its content: two spaces and a line."""
 LONGEST_WORD = 24
 """A longer word of a label may be folded."""
 
@@ -50,11 +51,11 @@ def show(console: Console, heading: Sequence[str], rows: Rows, left: int) -> Non
 
 
 def _plan(heading: Sequence[str], rows: Rows, left: int, width: int) -> _Plan | None:
-    """The lowest arrangement that fits; None if there is none."""
+    """Return the arrangement with the fewest lines that fits; None if there is none."""
     columns = [[name, *(row[n] for row in rows)] for n, name in enumerate(heading)]
     whole = [max(map(cell_len, column)) for column in columns]
     numbers = list(range(left, len(heading)))
-    if sum(whole) + BESIDE * len(whole) + 1 <= width:
+    if sum(whole) + COLUMN_BORDER * len(whole) + 1 <= width:
         return _Plan(whole, [numbers])
     words = [[[cell_len(word) for word in cell.split()] for cell in column] for column in columns]
     longest = [max((w for cell in column for w in cell), default=0) for column in words]
@@ -64,7 +65,7 @@ def _plan(heading: Sequence[str], rows: Rows, left: int, width: int) -> _Plan | 
     best, lowest = None, 0
     least = [max(1, min(size, LONGEST_WORD)) for size in longest[:left]]
     for labels in _shrinking(whole[:left], least):
-        parts = _parts(narrow, numbers, width - 1 - sum(size + BESIDE for size in labels))
+        parts = _parts(narrow, numbers, width - 1 - sum(size + COLUMN_BORDER for size in labels))
         if parts is None:
             continue
         lines = [
@@ -78,7 +79,7 @@ def _plan(heading: Sequence[str], rows: Rows, left: int, width: int) -> _Plan | 
 
 
 def _shrinking(sizes: list[int], least: list[int]) -> Iterator[list[int]]:
-    """From whole labels down to the narrowest, the widest first."""
+    """Yield label widths from ``sizes`` down to ``least``; the widest label shrinks first."""
     sizes = list(sizes)
     while True:
         yield list(sizes)
@@ -88,24 +89,24 @@ def _shrinking(sizes: list[int], least: list[int]) -> Iterator[list[int]]:
         sizes[max(wide, key=lambda n: sizes[n])] -= 1
 
 
-def _parts(widths: list[int], numbers: list[int], room: int) -> list[list[int]] | None:
-    """Columns in order, as many to a part as there is room for; None if one alone has none."""
+def _parts(widths: list[int], numbers: list[int], width: int) -> list[list[int]] | None:
+    """Distribute columns over parts of at most ``width``; None if one column alone is wider."""
     parts: list[list[int]] = [[]]
     used = 0
     for n in numbers:
-        size = widths[n] + BESIDE
-        if size > room:
+        size = widths[n] + COLUMN_BORDER
+        if size > width:
             return None
-        if used + size > room:
+        if used + size > width:
             parts.append([])
             used = 0
         parts[-1].append(n)
         used += size
-    return parts if room >= 0 else None
+    return parts if width >= 0 else None
 
 
 def _lines(words: list[int], width: int) -> int:
-    """Lines that words of these lengths take."""
+    """Number of lines that words of these lengths fill."""
     lines, used = 1, 0
     for size in words:
         if used and used + 1 + size > width:

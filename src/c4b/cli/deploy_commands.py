@@ -1,4 +1,4 @@
-"""``c4b deploy``: JSON in and out, so that a shell script can drive a deployment."""
+"""``c4b deploy``: commands with JSON as input and output, for shell scripts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from c4b.cli.output import console
 from c4b.deployment import Deployment, export
 from c4b.errors import InvalidInput
 from c4b.evidence.model import CONFIDENCES, LinearModel
-from c4b.journal import sql_migration as migration
+from c4b.journal import sql_migration
+from c4b.policies import DEFAULT_POLICY, Round
 
 app = typer.Typer(no_args_is_help=True, help="Create, drive, audit and export durable deployments.")
 
@@ -22,29 +23,31 @@ Name = Annotated[str, typer.Argument(help="Name of the deployment.")]
 Request = Annotated[str, typer.Argument(help="JSON, or - to read it from standard input.")]
 
 
-def _say(answer: Any) -> None:
-    typer.echo(json.dumps(answer, allow_nan=False))
+def _print_json(value: Any) -> None:
+    typer.echo(json.dumps(value, allow_nan=False))
 
 
-def _told(text: str) -> dict[str, Any]:
+def _parsed(text: str) -> dict[str, Any]:
+    """Parse a request, which must be a JSON object."""
     try:
-        told = json.loads(sys.stdin.read() if text == "-" else text)
+        request = json.loads(sys.stdin.read() if text == "-" else text)
     except ValueError as error:
         raise InvalidInput("request", text, f"must be JSON ({error})") from error
-    if not isinstance(told, dict):
-        raise InvalidInput("request", told, "must be a JSON object")
-    return told
+    if not isinstance(request, dict):
+        raise InvalidInput("request", request, "must be a JSON object")
+    return request
 
 
-def _take(told: dict[str, Any], required: tuple[str, ...], optional: tuple[str, ...] = ()) -> list[Any]:
-    """The values of a request, in order; a missing or unknown key is an error."""
+def _with_keys(text: str, required: tuple[str, ...], optional: tuple[str, ...]) -> dict[str, Any]:
+    """Parse a request in which missing and unknown keys are errors."""
+    request = _parsed(text)
     for key in required:
-        if key not in told:
-            raise InvalidInput("request", told, f"needs {key!r}")
-    for key in told:
+        if key not in request:
+            raise InvalidInput("request", request, f"needs {key!r}")
+    for key in request:
         if key not in required + optional:
-            raise InvalidInput("request", told, f"{key!r} is none of {', '.join(required + optional)}")
-    return [told.get(key) for key in required + optional]
+            raise InvalidInput("request", request, f"{key!r} is none of {', '.join(required + optional)}")
+    return request
 
 
 @app.command()
@@ -62,9 +65,7 @@ def create(
     misspecification: Annotated[
         float, typer.Option(help="Largest deviation of a mean reward from linearity.")
     ] = 0.0,
-    policy: Annotated[
-        str, typer.Option(help="See `c4b policies`; reserve-c4b+ is recommended.")
-    ] = "refresh",
+    policy: Annotated[str, typer.Option(help="See `c4b policies`.")] = DEFAULT_POLICY,
     alpha: Annotated[
         float, typer.Option(help="Share of the baseline's reward that may be given up.")
     ] = 0.05,
@@ -77,11 +78,11 @@ def create(
         typer.Option(help="in-order, or on-arrival if the order of outcomes is independent of them."),
     ] = "in-order",
     outcome_timeout: Annotated[
-        float | None, typer.Option(help="Seconds to wait for an outcome; if not given, for ever.")
+        float | None, typer.Option(help="Seconds to wait for an outcome; if not given, without limit.")
     ] = None,
     timeout_reward: Annotated[
         float | None,
-        typer.Option(help="What silence means after that; if not given, the outcome counts as lost."),
+        typer.Option(help="Reward recorded after that; if not given, the outcome counts as lost."),
     ] = None,
 ) -> None:
     """Create a deployment."""
@@ -97,74 +98,78 @@ def create(
         absorb,
         outcome_timeout,
         timeout_reward,
-    ) as made:
-        _say(made.state().to_dict())
+    ) as dep:
+        _print_json(dep.state().to_dict())
 
 
 @app.command("list")
 def list_names(url: Url) -> None:
     """List the deployments of a store."""
-    _say(Deployment.names(url))
+    _print_json(Deployment.names(url))
 
 
 @app.command()
 def migrate(url: Url) -> None:
-    """Bring the tables of an earlier version up to date, after a backup; says the versions."""
-    before, after = migration.migrate(url)
-    _say({"before": before, "after": after})
+    """Upgrade the tables of an earlier version. Make a backup first. Prints both versions."""
+    before, after = sql_migration.migrate(url)
+    _print_json({"before": before, "after": after})
 
 
 @app.command()
 def status(url: Url, name: Name) -> None:
-    """Say where a deployment stands: bank, rounds, fallbacks, pending outcomes, last hash."""
+    """Show the state of a deployment: bank, rounds, fallbacks, pending outcomes, last hash."""
     with Deployment.open(url, name) as dep:
-        _say(dep.state().to_dict())
+        _print_json(dep.state().to_dict())
 
 
 @app.command()
 def learn(url: Url, name: Name, request: Request) -> None:
     """Give history: {"features": [[...]], "rewards": [...], "request_id": "..."}."""
-    features, rewards, asked = _take(_told(request), ("features", "rewards"), ("request_id",))
+    history = _with_keys(request, ("features", "rewards"), ("request_id",))
     with Deployment.open(url, name) as dep:
-        dep.learn(features, rewards, asked)
-        _say(dep.state().to_dict())
+        dep.learn(**history)
+        _print_json(dep.state().to_dict())
 
 
 @app.command()
 def decide(url: Url, name: Name, request: Request) -> None:
-    """Decide: {"candidates": [[...]], "baseline": [...], "request_id": "...", "context": ...}."""
-    values = _take(_told(request), ("candidates", "baseline"), ("request_id", "context"))
+    """Decide: {"candidates": [[...]], "baseline": [...], "request_id": "...", "context": ...}.
+
+    Further keys: "labels", names of the candidates; "baseline_mean", for policies that need it.
+    """
+    optional = ("request_id", "context", "labels", "baseline_mean")
+    round_ = Round(**_with_keys(request, ("candidates", "baseline"), optional))
     with Deployment.open(url, name) as dep:
-        _say(dep.explain(dep.decide(*values).id).to_dict())
+        _print_json(dep.explain(dep.decide(round_).id).to_dict())
 
 
 @app.command()
 def observe(url: Url, name: Name, request: Request) -> None:
     """Report outcomes: {"ID": reward, ...}; null declares an outcome lost."""
-    told = _told(request)
+    outcomes = _parsed(request)
     with Deployment.open(url, name) as dep:
-        dep.observe_many({id_: reward for id_, reward in told.items() if reward is not None})
-        for id_, reward in told.items():
+        dep.observe_many({id_: reward for id_, reward in outcomes.items() if reward is not None})
+        for id_, reward in outcomes.items():
             if reward is None:
                 dep.forget(id_)
-        _say(dep.state().to_dict())
+        _print_json(dep.state().to_dict())
 
 
 @app.command()
 def executed(url: Url, name: Name, request: Request) -> None:
     """Report that another action was executed: {"ID": features, ...}; null for the baseline."""
-    told = _told(request)
+    actions = _parsed(request)
     with Deployment.open(url, name) as dep:
-        for id_, features in told.items():
+        for id_, features in actions.items():
             dep.executed(id_, features)
-        _say(dep.state().to_dict())
+        _print_json(dep.state().to_dict())
 
 
 @app.command()
 def explain(url: Url, name: Name, decision_id: str) -> None:
-    """Say why a decision was made and what became of it."""
+    """Explain a decision and show its outcome."""
     with Deployment.open(url, name) as dep:
-        _say(dep.record(decision_id).to_dict())
+        _print_json(dep.record(decision_id).to_dict())
 
 
 @app.command()
@@ -172,15 +177,15 @@ def audit(
     url: Url,
     name: Name,
     sample: Annotated[
-        int, typer.Option(help="About so many decisions are recomputed in 50 digits.")
+        int, typer.Option(help="Number of decisions to recompute in 50 digits, about.")
     ] = 16,
-    as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Recompute the whole journal with independent code; exit code 1 if something does not hold."""
     with Deployment.open(url, name) as dep:
         report = dep.audit(sample)
     if as_json:
-        _say(report.to_dict())
+        _print_json(report.to_dict())
     else:
         console.print(str(report), soft_wrap=True, markup=False)
     if not report.clean:
@@ -189,16 +194,18 @@ def audit(
 
 @app.command("export")
 def export_table(
-    url: Url, name: Name, path: Annotated[Path, typer.Argument(help="Parquet file.")]
+    url: Url, name: Name, path: Annotated[Path, typer.Argument(help="The Parquet file to write.")]
 ) -> None:
     """Write all decisions with their outcomes to a Parquet file."""
     with Deployment.open(url, name) as dep:
-        _say({"path": str(path), "rows": export.write(dep, path)})
+        _print_json({"path": str(path), "rows": export.write(dep, path)})
 
 
 @app.command()
-def plot(url: Url, name: Name, path: Annotated[Path, typer.Argument(help="PNG, PDF or SVG.")]) -> None:
-    """Draw bank, fallback and pending outcomes, decision by decision."""
+def plot(
+    url: Url, name: Name, path: Annotated[Path, typer.Argument(help="The PNG, PDF or SVG file to write.")]
+) -> None:
+    """Plot bank, fallbacks and pending outcomes over the decisions."""
     with Deployment.open(url, name) as dep:
         export.plot(dep, path)
-    _say({"path": str(path)})
+    _print_json({"path": str(path)})

@@ -1,4 +1,4 @@
-"""Entry point: ``c4b --help``."""
+"""The entry point of the command ``c4b``."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import typer
 
 import c4b
 from c4b import policies
-from c4b.cli import study_commands as study
-from c4b.cli.output import console, table
+from c4b.cli import study_commands
+from c4b.cli.output import console, print_table
 from c4b.errors import C4BError
 
 app = typer.Typer(
@@ -22,24 +22,24 @@ app = typer.Typer(
     help="Conservative bandits: learn online, never fall below a set fraction of the incumbent.",
     epilog="Start with [bold]c4b reproduce[/bold], then [bold]c4b study init[/bold] for your own.",
 )
-app.command("reproduce")(study.reproduce)
-app.add_typer(study.app, name="study")
+app.command("reproduce")(study_commands.reproduce)
+app.add_typer(study_commands.app, name="study")
 if find_spec("sqlalchemy") is not None:  # the extra ``deploy`` is installed
-    from c4b.cli import deploy_commands as deploy
+    from c4b.cli import deploy_commands
 
-    app.add_typer(deploy.app, name="deploy")
-if find_spec("fastapi") is not None:  # the extra ``service``
-    from c4b.cli import serve_commands as serve
+    app.add_typer(deploy_commands.app, name="deploy")
+if find_spec("fastapi") is not None:  # the extra ``service`` is installed
+    from c4b.cli import serve_commands
 
-    app.command("serve")(serve.serve)
-    app.command("demo")(serve.demo)
-    app.command("grafana")(serve.show_grafana)
-    app.add_typer(serve.app, name="token")
+    app.command("serve")(serve_commands.serve)
+    app.command("demo")(serve_commands.demo)
+    app.command("grafana")(serve_commands.show_grafana)
+    app.add_typer(serve_commands.app, name="token")
 
 
 @app.command("policies")
 def list_policies() -> None:
-    """List the registered policies and what they are made of."""
+    """List the registered policies and their parts."""
     rows = []
     for name in policies.names():
         spec = policies.get(name)
@@ -47,11 +47,11 @@ def list_policies() -> None:
         if isinstance(spec, policies.Composition):
             parts = [spec.certificate if spec.gated else "-", spec.ledger, spec.selection]
         rows.append([name, *parts, spec.summary])
-    table("", ["name", "certificate", "ledger", "selection", "what it does"], rows, left=5)
+    print_table("", ["name", "certificate", "ledger", "selection", "what it does"], rows, left=5)
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _print_version(requested: bool) -> None:
+    if requested:
         console.print(f"reserve-c4b {c4b.__version__}")
         raise typer.Exit
 
@@ -59,20 +59,20 @@ def _version(asked: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
     pass
 
 
 def main() -> None:
-    """Run the command; a known error is one line on stderr and exit code 2."""
+    """Run the command. A known error becomes one line on stderr and exit code 2."""
     try:
-        app()
+        app(prog_name="c4b")
     except C4BError as error:
         typer.echo(f"c4b: {error}", err=True)
         sys.exit(2)
-    except OSError as error:  # a full disk, a folder that may not be written
+    except OSError as error:  # e.g. a full disk, or a folder without permission to write
         typer.echo(f"c4b: {error}", err=True)
         sys.exit(2)
     except KeyboardInterrupt:

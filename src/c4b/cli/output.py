@@ -1,4 +1,4 @@
-"""How commands speak: one console, plain tables, a progress bar with an estimate."""
+"""Output of the commands: lines, tables and progress."""
 
 from __future__ import annotations
 
@@ -19,39 +19,39 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from c4b.cli import console_tables as tables
-from c4b.study.engine.run import Progress as Report
+from c4b.cli import console_tables
+from c4b.study.engine.run import Progress as ReportProgress
 
-# in a file or a pipe there is no edge to cut a table off at
+# a file or a pipe has no width, so tables are not cut
 console = Console(highlight=False, width=None if sys.stdout.isatty() else 1000)
 _progress = Console(stderr=True)
 
 
-def say(text: str, style: str | None = None) -> None:
-    """One line as it is: no markup, no wrapping, so that paths can be copied."""
+def print_line(text: str, style: str | None = None) -> None:
+    """Print one line without markup and without wrapping, so that paths can be copied."""
     console.print(text, style=style, markup=False, soft_wrap=True)
 
 
-def tell(text: str, style: str | None = None) -> None:
-    """A sentence, wrapped between words."""
+def print_paragraph(text: str, style: str | None = None) -> None:
+    """Print text that is wrapped between words."""
     console.print(Text(text), style=style)
 
 
-def table(title: str, heading: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> None:
+def print_table(title: str, heading: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> None:
     """Print a table; the first ``left`` columns are text, the others numbers, which are never cut."""
     if title:
-        say(title, style="bold")
-    tables.show(console, heading, rows, left)
+        print_line(title, style="bold")
+    console_tables.show(console, heading, rows, left)
 
 
 @contextmanager
-def episodes_bar(what: str, compiling: bool = False) -> Iterator[Report]:
-    """Episodes done and time left on stderr: a bar, or a line now and then where no bar can be.
+def episodes_progress(title: str, compiling: bool = False) -> Iterator[ReportProgress]:
+    """Report episodes done and time left on stderr: by a bar on a terminal, by lines elsewhere.
 
-    With ``compiling``, the wait for the first episodes is said to be the compiler's.
+    compiling: show that the first episodes wait for the compiler.
     """
     if not _progress.is_terminal:
-        yield Lines(what, compiling)
+        yield ProgressLines(title, compiling)
         return
     with Progress(
         TextColumn("{task.description}"),
@@ -63,55 +63,53 @@ def episodes_bar(what: str, compiling: bool = False) -> Iterator[Report]:
         TimeRemainingColumn(),
         console=_progress,
     ) as bar:
-        yield Bar(bar, what, compiling)
+        yield ProgressBar(bar, title, compiling)
 
 
 COMPILING = "compiling, first use only"
 
 
-class Bar:
+class ProgressBar:
     """Progress on a terminal."""
 
-    def __init__(self, bar: Progress, what: str, compiling: bool) -> None:
-        self.bar, self.what, self.compiling = bar, what, compiling
+    def __init__(self, bar: Progress, title: str, compiling: bool) -> None:
+        self.bar, self.title, self.compiling = bar, title, compiling
         self.task: TaskID | None = None
 
     def __call__(self, done: int, total: int) -> None:
-        if self.task is None:  # what was done before this run says nothing about its speed
-            first = f"{self.what} ({COMPILING})" if self.compiling and done < total else self.what
+        if self.task is None:  # episodes of an earlier run do not count for the speed
+            first = f"{self.title} ({COMPILING})" if self.compiling and done < total else self.title
             self.task = self.bar.add_task(first, total=total, completed=done)
         else:
-            self.bar.update(self.task, completed=done, description=self.what)
+            self.bar.update(self.task, completed=done, description=self.title)
 
 
-class Lines:
-    """Progress for a log file: the start, the end and every ten seconds between.
+class ProgressLines:
+    """Progress for a log file: one line at the start, every ten seconds, and at the end.
 
-    Time left is told from the first finished chunk on: before it, the compiler may have been at work.
+    The time left is estimated from the first finished chunk on, because kernels may compile before it.
     """
 
-    def __init__(self, what: str, compiling: bool) -> None:
-        self.what, self.compiling = what, compiling
+    def __init__(self, title: str, compiling: bool) -> None:
+        self.title, self.compiling = title, compiling
         self.last = 0.0
         self.start: int | None = None  # episodes done when the run began
-        self.pace: tuple[float, int] | None = (
-            None  # time of the first finished chunk, episodes done by it
-        )
+        self.first_chunk: tuple[float, int] | None = None  # when it finished, episodes done by then
 
     def __call__(self, done: int, total: int) -> None:
         now = time.monotonic()
-        line = f"{self.what}: {done}/{total} episodes"
+        line = f"{self.title}: {done}/{total} episodes"
         if self.start is None:
             self.start, self.last = done, now
             if self.compiling and done < total:
                 line += f" ({COMPILING})"
             self._print(line)
             return
-        if self.pace is None:
-            self.pace = now, done
+        if self.first_chunk is None:
+            self.first_chunk = now, done
         if done < total and now - self.last < 10.0:
             return
-        began, before = self.pace
+        began, before = self.first_chunk
         if before < done < total:
             line += f", about {(now - began) * (total - done) / (done - before):.0f} s left"
         self.last = now

@@ -1,4 +1,4 @@
-"""``c4b reproduce`` and ``c4b study``."""
+"""``c4b reproduce`` and ``c4b study``: run, report and compare simulation studies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from c4b.cli.output import episodes_bar, say, table, tell
+from c4b.cli.output import episodes_progress, print_line, print_paragraph, print_table
 from c4b.errors import InvalidInput
 from c4b.study.engine import run
 from c4b.study.engine.episode_metrics import Metric
@@ -49,14 +49,14 @@ def reproduce(
 
     Writes results.parquet, trajectories.parquet, tables/, figures/, comparison.json and report.html.
     """
-    found = _run(files.load("paper"), out, episodes, seed, jobs, cluster)
-    heading, rows = central_rows(found)
-    table(
+    measured = _run(files.load("paper"), out, episodes, seed, jobs, cluster)
+    heading, rows = central_rows(measured)
+    print_table(
         "Measured (published) at rho 0.15, sigma 0.3, no reserve",
         heading,
         rows,
     )
-    _close(found)
+    _print_verdict(measured)
 
 
 @app.command("run")
@@ -70,9 +70,9 @@ def run_file(
 ) -> None:
     """Run a study file (see [bold]c4b study init[/bold]) or a shipped one such as [bold]paper[/bold]."""
     plan = files.load(study)
-    found = _run(plan, out or Path("results") / plan.name, episodes, seed, jobs, cluster)
-    _overview(found)
-    _close(found)
+    measured = _run(plan, out or Path("results") / plan.name, episodes, seed, jobs, cluster)
+    _print_overview(measured)
+    _print_verdict(measured)
 
 
 @app.command()
@@ -83,7 +83,7 @@ def init(
     if path.exists():
         raise InvalidInput("path", str(path), "exists already; choose another name")
     path.write_text(files.example())
-    say(f"Wrote {path}. Edit it, then: c4b study run {shlex.quote(str(path))}")
+    print_line(f"Wrote {path}. Edit it, then: c4b study run {shlex.quote(str(path))}")
 
 
 @app.command("report")
@@ -91,9 +91,9 @@ def rebuild(
     folder: Annotated[Path, typer.Argument(help="A folder with results.")],
 ) -> None:
     """Rebuild tables, figures and page from saved results; nothing is simulated."""
-    found = results.read(folder)
-    write_report(found)
-    _close(found)
+    measured = results.read(folder)
+    write_report(measured)
+    _print_verdict(measured)
 
 
 @app.command("compare")
@@ -101,16 +101,16 @@ def compare_folders(
     first: Annotated[Path, typer.Argument(help="A folder with results.")],
     second: Annotated[Path, typer.Argument(help="Another, run with the same seed.")],
 ) -> None:
-    """Paired differences FIRST - SECOND, with 95 % intervals over episodes."""
+    """Print paired differences FIRST - SECOND, with 95 % intervals over episodes."""
     one, other = results.read(first), results.read(second)
     rows = [
         [d.setting, d.method, _interval(d.reward_ratio, 4), _interval(d.fallback, 1)]
         for d in differences(one, other)
     ]
     heading = ["setting", "method", "reward ratio", "fallback (percentage points)"]
-    table(f"{first} - {second}: difference [95 % interval]", heading, rows, left=2)
+    print_table(f"{first} - {second}: difference [95 % interval]", heading, rows, left=2)
     for line in describe_comparison(one, other):
-        tell(line)
+        print_paragraph(line)
 
 
 def _interval(estimate: Estimate, digits: int) -> str:
@@ -126,66 +126,68 @@ def _run(
     jobs: int | None,
     cluster: str | None,
 ) -> results.Results:
-    run.threads(jobs)  # a wrong number is an error even where nothing is left to do
+    run.threads(jobs)  # checks the number, also where nothing is left to simulate
     changes = {"episodes": episodes, "seed": seed}
     study = study.with_(**{key: value for key, value in changes.items() if value is not None})
     if is_complete(study, out):
         unused = "" if cluster is None else f" (so {cluster} was not asked)"
-        say(f"{out} holds this study already; nothing to simulate{unused}.")
-        found = results.read(out)
+        print_line(f"{out} holds this study already; nothing to simulate{unused}.")
+        measured = results.read(out)
     else:
         notice = unusable_rows(study, out)
         if notice is not None:
-            say(notice)
+            print_line(notice)
         command = shlex.join(["c4b", *sys.argv[1:]])
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # its failures are told in one line
+        logging.getLogger("distributed").setLevel(
+            logging.CRITICAL
+        )  # its failures are reported in one line
         try:
             compiling = cluster is None and run.must_compile(study)
-            with episodes_bar(study.name, compiling) as progress:
-                found = run.run(
+            with episodes_progress(study.name, compiling) as progress:
+                measured = run.run(
                     study, out, jobs=jobs, cluster=cluster, progress=progress, command=command
                 )
         except KeyboardInterrupt as interrupt:
             typer.echo("c4b: interrupted; the same command goes on from here", err=True)
             raise typer.Exit(130) from interrupt
-    write_report(found)
-    return found
+    write_report(measured)
+    return measured
 
 
-def _overview(found: results.Results) -> None:
-    labels = [method.label for method in found.study.methods]
+def _print_overview(measured: results.Results) -> None:
+    labels = [method.label for method in measured.study.methods]
     rows = []
-    for s in range(len(found.study.settings)):
-        cells = [found.describe(s)]
+    for s in range(len(measured.study.settings)):
+        cells = [measured.describe(s)]
         for label in labels:
-            ratio = student(found.values(s, label, Metric.REWARD_RATIO)).mean
-            share = 100.0 * student(found.values(s, label, Metric.FALLBACK)).mean
+            ratio = student(measured.values(s, label, Metric.REWARD_RATIO)).mean
+            share = 100.0 * student(measured.values(s, label, Metric.FALLBACK)).mean
             cells.append(f"{ratio:.4f} / {share:.1f}")
         rows.append(cells)
-    table("Mean reward ratio / fallback %", ["setting", *labels], rows)
+    print_table("Mean reward ratio / fallback %", ["setting", *labels], rows)
 
 
-def _price(found: results.Results) -> None:
-    """The last gated method setting by setting, then one line for each."""
-    tallies = price_of_safety.tallies(found)
+def _print_price(measured: results.Results) -> None:
+    """Print the last gated method setting by setting, then one line for each method."""
+    tallies = price_of_safety.tallies(measured)
     label = tallies[-1].method
-    heading, rows = price_of_safety.compact_table(found, (label,))
+    heading, rows = price_of_safety.compact_table(measured, (label,))
     shown = [[row[0], *row[2:]] for row in rows]
-    table(
+    print_table(
         f"{label} beside its yardsticks: mean ± half a 95 % interval, paired",
         [heading[0], *heading[2:]],
         shown,
     )
-    tell(price_of_safety.legend(found))
+    print_paragraph(price_of_safety.legend(measured))
     for tally in tallies:
-        tell(price_of_safety.sentence(tally))
+        print_paragraph(price_of_safety.sentence(tally))
 
 
-def _close(found: results.Results) -> None:
-    if price_of_safety.is_priced(found):
-        _price(found)
-    good, line = verdict(found)
-    say(f"Report: {found.folder / 'report.html'}")
-    tell(line, style="bold green" if good else "bold red")
-    if is_papers_study(found) and not good:
+def _print_verdict(measured: results.Results) -> None:
+    if price_of_safety.is_priced(measured):
+        _print_price(measured)
+    good, line = verdict(measured)
+    print_line(f"Report: {measured.folder / 'report.html'}")
+    print_paragraph(line, style="bold green" if good else "bold red")
+    if is_papers_study(measured) and not good:
         raise typer.Exit(1)

@@ -1,77 +1,70 @@
-"""A small typed client. Every call may be repeated, so it repeats what failed."""
+"""The Python client: typed methods over the HTTP API."""
 
 from __future__ import annotations
 
-import random
-import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import quote
 
-import httpx
 import numpy as np
-from pydantic import BaseModel
 
 from c4b import errors
+from c4b.client.retrying_http import RetryingHttp
 from c4b.evidence.model import LinearModel
-from c4b.service import schemas as m
-
-A = TypeVar("A", bound=BaseModel)
-
-_AGAIN = (408, 429, 502, 503, 504)
-_LONGEST = 5.0
-"""Seconds between two attempts at most."""
+from c4b.policies import Round
+from c4b.policies.policy import as_rounds
+from c4b.service import schemas
 
 
 class Client:
-    """Speaks to ``c4b serve``; raises the library's own errors.
+    """A client of ``c4b serve``. It raises the errors of the library.
 
-    A call that got no answer is repeated up to ``attempts`` times with growing pauses. That is safe:
-    ``decide`` and ``learn`` carry a request id (made if you give none), so a repeated call gets the
-    answer of the first; outcomes and creation are the same said twice. One object may be used by several
-    threads.
+    A call that gets no answer is attempted up to ``attempts`` times with growing pauses. That is safe:
+    ``decide`` and ``learn`` carry a request id (a random one by default), so a repeated call gets the
+    answer of the first one, and repeating an outcome or a creation changes nothing. Several threads may
+    use one object.
 
-    timeout: seconds to wait for one answer. An audit or export may take as long as it needs.
+    timeout: seconds to wait for one answer. Audits and exports have no time limit.
     """
 
     def __init__(
         self, url: str, token: str | None = None, timeout: float = 10.0, attempts: int = 6
     ) -> None:
-        self._attempts = attempts
-        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        try:
-            self._http = httpx.Client(base_url=url, headers=headers, timeout=timeout, trust_env=False)
-        except (httpx.InvalidURL, TypeError) as error:
-            raise errors.InvalidInput("url", url, "must be like http://127.0.0.1:8000") from error
-        if self._http.base_url.scheme not in ("http", "https"):
-            raise errors.InvalidInput("url", url, "must be like http://127.0.0.1:8000")
+        self._http = RetryingHttp(url, token, timeout, attempts)
 
     # -- deployments ---------------------------------------------------------------------------
 
-    def create(self, name: str, model: LinearModel, **options: Any) -> m.Deployment:
-        """A new deployment; options as for ``c4b.Deployment.create``. Twice the same is harmless."""
-        told = {f.name: getattr(model, f.name) for f in fields(model) if f.init}
-        return self._ask(m.Deployment, "PUT", _at(name), json={"model": told, **options})
+    def create(self, name: str, model: LinearModel, **options: Any) -> schemas.Deployment:
+        """Create a deployment; options as for ``c4b.Deployment.create``. Repeating it is harmless."""
+        assumptions = {f.name: getattr(model, f.name) for f in fields(model) if f.init}
+        body = {"model": assumptions, **options}
+        return self._http.call(schemas.Deployment, "PUT", _path(name), json=body)
 
-    def deployments(self) -> list[m.State]:
-        """Those that the token may see."""
-        return self._ask(m.Deployments, "GET", "/v1/deployments").deployments
+    def deployments(self) -> list[schemas.State]:
+        """Return the states of the deployments that the token may read."""
+        return self._http.call(schemas.Deployments, "GET", "/v1/deployments").deployments
 
-    def deployment(self, name: str) -> m.Deployment:
-        """Where a deployment stands, and its configuration."""
-        return self._ask(m.Deployment, "GET", _at(name))
+    def deployment(self, name: str) -> schemas.Deployment:
+        """Return the state and the configuration of a deployment."""
+        return self._http.call(schemas.Deployment, "GET", _path(name))
 
     def learn(
         self, name: str, features: object, rewards: object, request_id: str | None = None
-    ) -> m.Deployment:
-        """History, before the first decision."""
-        body = {"features": _plain(features), "rewards": _plain(rewards)}
-        return self._ask(m.Deployment, "POST", _at(name, "history"), json=body, headers=_key(request_id))
+    ) -> schemas.Deployment:
+        """Give historical rows and rewards, before the first decision."""
+        body = {"features": _as_lists(features), "rewards": _as_lists(rewards)}
+        return self._http.call(
+            schemas.Deployment,
+            "POST",
+            _path(name, "history"),
+            json=body,
+            headers=_idempotency_key(request_id),
+        )
 
     # -- decisions and outcomes ----------------------------------------------------------------
 
@@ -79,84 +72,109 @@ class Client:
         self,
         name: str,
         candidates: object,
-        baseline: object,
+        baseline: object = None,
         request_id: str | None = None,
         context: object = None,
-    ) -> m.Decided:
-        """Choose among ``candidates`` (K, d) against ``baseline`` (d,); durable and charged on return."""
-        body = {"candidates": _plain(candidates), "baseline": _plain(baseline), "context": context}
-        return self._ask(m.Decided, "POST", _at(name, "decisions"), json=body, headers=_key(request_id))
+    ) -> schemas.Decided:
+        """Choose among ``candidates`` (K, d) against ``baseline`` (d,); durable and charged on return.
+
+        Or give a :class:`c4b.Round`, which may carry more.
+        """
+        round_ = candidates
+        if not isinstance(round_, Round):
+            round_ = Round(candidates, baseline, request_id=request_id, context=context)
+        return self._http.call(
+            schemas.Decided,
+            "POST",
+            _path(name, "decisions"),
+            json=_round_body(round_),
+            headers=_idempotency_key(round_.request_id),
+        )
 
     def decide_many(
         self,
         name: str,
-        rounds: Iterable[tuple[object, object]],
+        rounds: Iterable[Round | tuple[object, object]],
         request_ids: Sequence[str] | None = None,
         contexts: Sequence[object] | None = None,
-    ) -> list[m.Decided]:
-        """Several rounds, pairs (candidates, baseline), in one commit."""
-        pairs = list(rounds)
-        ids = request_ids or [uuid.uuid4().hex for _ in pairs]
-        told = contexts or [None] * len(pairs)
+    ) -> list[schemas.Decided]:
+        """Decide several rounds, ``Round`` or pairs (candidates, baseline), in one commit."""
+        given = as_rounds(rounds)
+        if request_ids:
+            pairs = zip(given, request_ids, strict=True)
+            given = [round_._replace(request_id=id_) for round_, id_ in pairs]
+        if contexts:
+            given = [r._replace(context=context) for r, context in zip(given, contexts, strict=True)]
         body = [
-            {"candidates": _plain(x), "baseline": _plain(b), "request_id": asked, "context": context}
-            for (x, b), asked, context in zip(pairs, ids, told, strict=True)
+            {**_round_body(round_), "request_id": round_.request_id or uuid.uuid4().hex}
+            for round_ in given
         ]
-        path = _at(name, "decisions", "batch")
-        return self._ask(m.Decisions, "POST", path, json={"rounds": body}).decisions
+        path = _path(name, "decisions", "batch")
+        return self._http.call(schemas.Decisions, "POST", path, json={"rounds": body}).decisions
 
     def observe(self, name: str, decision_id: str, reward: float) -> None:
-        """A decision's reward, in any order, after any delay."""
-        path = _at(name, "decisions", decision_id, "outcome")
-        self._ask(m.Done, "PUT", path, json={"reward": reward})
+        """Report a decision's reward, in any order, after any delay."""
+        path = _path(name, "decisions", decision_id, "outcome")
+        self._http.call(schemas.Done, "PUT", path, json={"reward": reward})
 
     def observe_many(
         self, name: str, outcomes: Mapping[str, float] | Iterable[tuple[str, float]]
     ) -> None:
-        """Several (id, reward) pairs, or a mapping, in one commit."""
+        """Report several (id, reward) pairs, or a mapping, in one commit."""
         pairs = outcomes.items() if isinstance(outcomes, Mapping) else outcomes
         body = {"outcomes": [{"id": id_, "reward": reward} for id_, reward in pairs]}
-        self._ask(m.Done, "POST", _at(name, "outcomes"), json=body)
+        self._http.call(schemas.Done, "POST", _path(name, "outcomes"), json=body)
 
     def forget(self, name: str, decision_id: str) -> None:
         """Declare an outcome lost, which asserts that the loss is independent of the reward."""
-        path = _at(name, "decisions", decision_id, "outcome")
-        self._ask(m.Done, "PUT", path, json={"lost": True})
+        path = _path(name, "decisions", decision_id, "outcome")
+        self._http.call(schemas.Done, "PUT", path, json={"lost": True})
 
     def executed(self, name: str, decision_id: str, features: object = None) -> None:
-        """Another action was executed: charge that one; None for the baseline."""
-        path = _at(name, "decisions", decision_id, "executed")
-        self._ask(m.Done, "PUT", path, json={"features": None if features is None else _plain(features)})
+        """Report that another action was executed, which is then charged; None for the baseline."""
+        path = _path(name, "decisions", decision_id, "executed")
+        self._http.call(
+            schemas.Done,
+            "PUT",
+            path,
+            json={"features": None if features is None else _as_lists(features)},
+        )
 
-    # -- questions -----------------------------------------------------------------------------
+    # -- queries -------------------------------------------------------------------------------
 
-    def decisions(self, name: str, order: str = "oldest", page: int = 500) -> Iterator[m.Line]:
-        """All decisions, fetched a page at a time."""
+    def decisions(
+        self, name: str, order: str = "oldest", page: int = 500
+    ) -> Iterator[schemas.DecisionRow]:
+        """Iterate over all decisions, fetched a page at a time."""
         after: dict[str, str] = {}
         while True:
-            told = {"order": order, "limit": page, **after}
-            found = self._ask(m.Page, "GET", _at(name, "decisions"), params=told)
-            yield from found.decisions
-            if found.next is None:
+            query = {"order": order, "limit": page, **after}
+            rows = self._http.call(schemas.Page, "GET", _path(name, "decisions"), params=query)
+            yield from rows.decisions
+            if rows.next is None:
                 return
-            after = {"after": found.next}
+            after = {"after": rows.next}
 
-    def explain(self, name: str, decision_id: str) -> m.Why:
-        """Why: every candidate's case, and what became of the decision."""
-        return self._ask(m.Why, "GET", _at(name, "decisions", decision_id))
+    def explain(self, name: str, decision_id: str) -> schemas.ExplainedDecision:
+        """Explain a decision: the bounds of every candidate, and the outcome."""
+        return self._http.call(schemas.ExplainedDecision, "GET", _path(name, "decisions", decision_id))
 
-    def pending(self, name: str, limit: int = 50) -> list[m.Pending]:
-        """Decisions that wait for their outcome, oldest first."""
-        return self._ask(m.Waiting, "GET", _at(name, "pending"), params={"limit": limit}).pending
+    def pending(self, name: str, limit: int = 50) -> list[schemas.PendingDecision]:
+        """Return the decisions whose outcome is not known, oldest first."""
+        return self._http.call(
+            schemas.PendingDecisions, "GET", _path(name, "pending"), params={"limit": limit}
+        ).pending
 
-    def audit(self, name: str, sample: int = 16) -> m.Audited:
+    def audit(self, name: str, sample: int = 16) -> schemas.Audited:
         """Recompute the whole journal with independent code."""
-        return self._ask(m.Audited, "POST", _at(name, "audit"), params={"sample": sample}, timeout=None)
+        return self._http.call(
+            schemas.Audited, "POST", _path(name, "audit"), params={"sample": sample}, timeout=None
+        )
 
     def export(self, name: str, path: str | PathLike[str]) -> None:
         """Write all decisions with their outcomes to a Parquet file."""
-        answer = self._send("GET", _at(name, "export"), timeout=None)
-        Path(path).write_bytes(answer.content)
+        response = self._http.send("GET", _path(name, "export"), timeout=None)
+        Path(path).write_bytes(response.content)
 
     def close(self) -> None:
         self._http.close()
@@ -172,64 +190,8 @@ class Client:
     ) -> None:
         self.close()
 
-    # -- the wire ------------------------------------------------------------------------------
 
-    def _ask(self, answer: type[A], method: str, path: str, **more: Any) -> A:
-        return answer.model_validate_json(self._send(method, path, **more).content)
-
-    def _send(self, method: str, path: str, **more: Any) -> httpx.Response:
-        """One call, repeated while that may help."""
-        said, sent = "", False
-        for attempt in range(self._attempts):
-            pause = min(0.1 * 2.0**attempt, _LONGEST) * random.uniform(0.5, 1.0)
-            try:
-                answer = self._http.request(method, path, **more)
-            except httpx.TransportError as error:
-                said = f"{type(error).__name__}: {error}"
-                sent = sent or not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
-            except ValueError as error:  # NaN has no place in JSON
-                raise errors.InvalidInput("request", path, f"cannot be sent as JSON ({error})") from error
-            else:
-                if answer.is_success:
-                    return answer
-                if answer.status_code not in _AGAIN:
-                    raise _error(answer)
-                said, sent = str(_error(answer)), True
-                wait = answer.headers.get("Retry-After", "")
-                pause = max(pause, float(wait) if wait.isdigit() else 0.0)
-            if attempt + 1 < self._attempts:
-                time.sleep(min(pause, _LONGEST))
-        if not sent:
-            raise errors.ServiceUnavailable(
-                f"{self._http.base_url}: nobody answers at this address, no connection in "
-                f"{self._attempts} attempts ({said}); nothing was sent"
-            )
-        raise errors.ServiceUnavailable(
-            f"{self._http.base_url}: no answer in {self._attempts} attempts ({said}); it may have been "
-            "carried out: repeat the call with the same request_id to learn"
-        )
-
-
-def _error(answer: httpx.Response) -> errors.C4BError:
-    """The library's error that a problem+json tells of."""
-    try:
-        told: dict[str, Any] = answer.json()
-        kind, detail = str(told["type"]), str(told["detail"])
-    except (ValueError, KeyError, TypeError):
-        return errors.ServiceRefused(f"HTTP {answer.status_code}: {answer.text[:200]}")
-    found = errors.named(kind.removeprefix("urn:c4b:problem:"))
-    if found is None:
-        return errors.ServiceRefused(f"HTTP {answer.status_code}: {detail}")
-    if not issubclass(found, errors.InvalidInput):
-        return found(detail)
-    first: dict[str, Any] = (told.get("errors") or [{}])[0]
-    argument = told.get("argument", first.get("argument", "body"))
-    remedy = told.get("remedy", first.get("remedy", detail))
-    value = told.get("value", first.get("value", "..."))
-    return errors.rebuild(found, str(argument), str(value), str(remedy))
-
-
-def _at(*parts: str) -> str:
+def _path(*parts: str) -> str:
     return "/v1/deployments/" + "/".join(_quoted(part) for part in parts)
 
 
@@ -239,10 +201,24 @@ def _quoted(part: str) -> str:
     return quote(part, safe="")
 
 
-def _key(request_id: str | None) -> dict[str, str]:
+def _idempotency_key(request_id: str | None) -> dict[str, str]:
     return {"Idempotency-Key": uuid.uuid4().hex if request_id is None else request_id}
 
 
-def _plain(values: object) -> Any:
-    """Arrays as lists; lists as they are, for the service to judge."""
+def _round_body(round_: Round) -> dict[str, Any]:
+    """The request body of a round, without its request id."""
+    optional = {
+        "baseline_mean": round_.baseline_mean,
+        "labels": round_.labels,
+        "context": round_.context,
+    }
+    return {
+        "candidates": _as_lists(round_.candidates),
+        "baseline": _as_lists(round_.baseline),
+        **{key: value for key, value in optional.items() if value is not None},
+    }
+
+
+def _as_lists(values: object) -> Any:
+    """Convert arrays to lists. Other values are sent as they are and validated by the service."""
     return values.tolist() if isinstance(values, np.ndarray) else values

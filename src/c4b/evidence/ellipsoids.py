@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from c4b._jit import inlined, kernel
-from c4b._shaped_view import window
+from c4b._shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.evidence.model import LinearModel, Terms
 
@@ -109,13 +109,15 @@ def parts(flat: Array, stack: int, dim: int) -> tuple[Region, Data, Terms]:
     e = d + dim * dim
     f = e + dim
     region = Region(
-        window(flat, HEADING, (stack, dim, dim)), window(flat, a, (stack, dim)), window(flat, b, (stack,))
+        shaped_view(flat, HEADING, (stack, dim, dim)),
+        shaped_view(flat, a, (stack, dim)),
+        shaped_view(flat, b, (stack,)),
     )
     data = Data(
-        window(flat, c, (stack,)),
-        window(flat, d, (dim, dim)),
-        window(flat, e, (dim,)),
-        window(flat, f, (TALLY,)),
+        shaped_view(flat, c, (stack,)),
+        shaped_view(flat, d, (dim, dim)),
+        shaped_view(flat, e, (dim,)),
+        shaped_view(flat, f, (TALLY,)),
         flat[7],
     )
     return region, data, Terms(flat[2], flat[3], flat[4], flat[5] == 1.0, flat[6])

@@ -14,7 +14,8 @@ from c4b.evidence import ellipsoids
 from c4b.evidence.bounds import contains
 from c4b.evidence.ellipsoids import absorb
 from c4b.evidence.evidence import Evidence
-from c4b.ledger import ledger_kernels as ledgers
+from c4b.ledger import books, ledger_kernels
+from c4b.ledger.books import LedgerKind, Tally
 from c4b.policies.compiled_round import BASELINE, NO_SAFE_ACTION, NOT_FINITE, decide
 from c4b.policies.composition import Composition
 from c4b.policies.decision import Decision
@@ -37,7 +38,7 @@ class CompiledGate(Gate):
         account = composition.account(
             terms.alpha, terms.reserve, terms.baseline_nonnegative, terms.model.misspecification
         )
-        self.ledger = ledgers.opening(account, terms.model.dim, composition.checkpoints)
+        self.ledger = books.opening(account, terms.model.dim, composition.checkpoints)
         """The ledger's flat vector; writing to it writes the gate's books."""
         self._flat = self.evidence.flat
         self._rule = composition.rule
@@ -48,12 +49,12 @@ class CompiledGate(Gate):
 
     def decide(self, round_: Round, decision_id: str) -> Decision:
         ledger, evidence = self.ledger, self.evidence
-        before = ledger.item(ledgers.BANK)
-        action, bank, ucb, certificate, details, _ = decide(
+        before = ledger.item(books.BANK)
+        action, row, bank, ucb, certificate, details = decide(
             self._flat, ledger, *self._rule, round_.candidates, round_.baseline
         )
         if action < BASELINE:
-            self._refuse(action, bank, round_)
+            self._refuse(action, row, bank, round_)
         return Decision(
             decision_id,
             None if action == BASELINE else action,
@@ -67,9 +68,9 @@ class CompiledGate(Gate):
             details,
         )
 
-    def _refuse(self, code: int, margin: float, round_: Round) -> None:
+    def _refuse(self, code: int, row: int, margin: float, round_: Round) -> None:
         if code == NOT_FINITE:
-            row, prefix = int(margin), round_.argument
+            prefix = round_.argument
             if row == BASELINE:
                 remedy = f"must be finite and at most {LARGEST:g} in magnitude"
                 raise InvalidInput(f"{prefix}baseline", round_.baseline, remedy)
@@ -88,12 +89,12 @@ class CompiledGate(Gate):
         )
 
     def charge(self, bank: float, played: Played) -> None:
-        ledgers.recharge(self.ledger, bank, *played)
+        ledger_kernels.recharge(self.ledger, bank, *played)
 
     def amend(
         self, round_number: int, decided: Played, executed: Played, bank: float | None = None
     ) -> None:
-        ledgers.amend(
+        ledger_kernels.amend(
             self.ledger,
             self._flat,
             decided.features,
@@ -104,7 +105,7 @@ class CompiledGate(Gate):
             round_number,
         )
         if bank is not None:
-            self.ledger[ledgers.BANK] = bank
+            self.ledger[books.BANK] = bank
 
     def learn(self, features: Array, rewards: Array) -> None:
         self.evidence.learn(features, rewards)
@@ -125,29 +126,29 @@ class CompiledGate(Gate):
 
     def restore(self, arrays: Arrays) -> None:
         _copy_alike(self._flat, arrays["evidence"], ellipsoids.HEADING)
-        _copy_alike(self.ledger, arrays["ledger"], ledgers.HEADING)
-        ledger, account = ledgers.views(self.ledger)
-        room, kept = len(ledger.kept_bank), ledger.tally[ledgers.KEPT]
+        _copy_alike(self.ledger, arrays["ledger"], books.HEADING)
+        ledger, account = books.views(self.ledger)
+        room, kept = len(ledger.kept_bank), ledger.tally[Tally.KEPT]
         if not (
             min(room, 1) <= kept <= room
-            and ledger.tally[ledgers.STRIDE] >= 1.0
-            and (np.isfinite(ledger.bank[0]) or account.kind == ledgers.UNGATED)
+            and ledger.tally[Tally.STRIDE] >= 1.0
+            and (np.isfinite(ledger.bank[0]) or account.kind == LedgerKind.NONE)
             and bool(np.all(np.isfinite(ledger.prefix)))
         ):
             raise ValueError("its parts contradict each other")
 
     @property
     def bank(self) -> float:
-        return self.ledger.item(ledgers.BANK)
+        return self.ledger.item(books.BANK)
 
     @property
     def rounds(self) -> int:
-        return int(ledgers.views(self.ledger)[0].tally[ledgers.ROUNDS])
+        return int(books.views(self.ledger)[0].tally[Tally.ROUNDS])
 
     @property
     def prefix(self) -> Array:
         """Z = sum of x(executed) - (1 - alpha) x(baseline), shape (d,); a copy."""
-        return ledgers.views(self.ledger)[0].prefix.copy()
+        return books.views(self.ledger)[0].prefix.copy()
 
     @property
     def alarm(self) -> str | None:

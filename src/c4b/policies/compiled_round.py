@@ -1,10 +1,13 @@
 """One round, compiled: score, certify, choose, charge (Algorithm 1). Online and simulation run this."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from c4b._jit import allocating, inlined, kernel
 from c4b._validate import LARGEST, Array
 from c4b.certificates.contrast_kernels import (
+    Assessment,
     joint_claim,
     pool_joint,
     pool_separate,
@@ -13,23 +16,18 @@ from c4b.certificates.contrast_kernels import (
 from c4b.evidence.bounds import SQUARES, lower, new_forms, pool_forms, pool_lower, pool_upper, upper
 from c4b.evidence.ellipsoids import ALARM, Region
 from c4b.evidence.ellipsoids import opened as opened_evidence
-from c4b.ledger.ledger_kernels import (
-    JOINT,
-    SEPARATE,
-    UNGATED,
-    Account,
-    Ledger,
-    baseline_margin,
-    charge,
-    pool_margins,
-)
-from c4b.ledger.ledger_kernels import opened as opened_ledger
+from c4b.ledger.books import Account, Certificate, Ledger, LedgerKind
+from c4b.ledger.books import opened as opened_ledger
+from c4b.ledger.ledger_kernels import Execution, baseline_margin, charge, pool_margins
+from c4b.policies.candidate_fields import CandidateField
 
 BASELINE = -1
 """The index that stands for the baseline in kernels."""
 NO_SAFE_ACTION, NOT_FINITE = -2, -3
-UCB, MARGIN, JOINT_BOUND, SEPARATE_BOUND, SCORE = 0, 1, 2, 3, 4
-ROWS = 5
+"""Codes in the place of an action: nothing is certified; a feature is not a finite number."""
+UCB, MARGIN, SCORE = int(CandidateField.UCB), int(CandidateField.MARGIN), int(CandidateField.SCORE)
+JOINT, SEPARATE = int(CandidateField.JOINT), int(CandidateField.SEPARATE)
+ROWS = len(CandidateField)
 """Rows of ``details`` (ROWS, K), what is known of every candidate."""
 CUSHION = 6.0
 """A thrifty choice keeps no more than this many rounds of certified baseline credit in the bank."""
@@ -39,14 +37,24 @@ TILE = 32
 """Candidates transposed at a time, so that both sides of the copy stay in cache."""
 
 
+class Rule(NamedTuple):
+    """How a composition chooses among admissible candidates."""
+
+    propose: bool  # only the best-scored candidate is tested
+    boldness: float  # share of the half-width in the score
+    thrift: float  # share of the bank that a choice would like to leave
+    latches: bool  # an alarm against the model latches the baseline
+
+
 @inlined
-def score(region: Region, pool: Array, forms: Array, boldness: float, details: Array) -> None:
-    """UCB and score of every candidate; pool (d, K), forms from ``new_forms``.
+def score(region: Region, assessed: Assessment, boldness: float) -> None:
+    """UCB and score of every candidate, and the forms of the pool.
 
     The score is the middle of the reward's interval [L(x), U(x)] plus ``boldness`` half-widths; 1 is
     the UCB itself. Scores only order admissible candidates, so any score is sound.
     """
-    pool_forms(region, pool, forms)
+    forms, details = assessed.forms, assessed.details
+    pool_forms(region, assessed.pool, forms)
     pool_upper(region, forms, UCB, details)
     if boldness == 1.0:
         _copy(details, UCB, SCORE)
@@ -65,27 +73,22 @@ def _copy(details: Array, source: int, target: int) -> None:
 
 @inlined
 def certify(
-    region: Region,
-    ledger: Ledger,
-    account: Account,
-    pool: Array,
-    baseline: Array,
-    forms: Array,
-    scratch: Array,
-    details: Array,
-    explain: bool,
+    region: Region, ledger: Ledger, account: Account, assessed: Assessment, explain: bool
 ) -> None:
-    """Margins of scored candidates and the certificates they need, or both kinds to ``explain``.
+    """Margins of scored candidates and the certificates they need, or both kinds to ``explain``."""
+    has_bank = account.kind == LedgerKind.BANK
+    if explain or (has_bank and account.certificate == Certificate.JOINT):
+        pool_joint(region, assessed, account.alpha, JOINT)
+    if explain or (has_bank and account.certificate == Certificate.SEPARATE):
+        pool_separate(region, assessed, account.alpha, SEPARATE)
+    pool_margins(ledger, account, region, assessed, certificate_row(account), MARGIN)
 
-    Shapes: pool (d, K), baseline and scratch (d,), details (ROWS, K).
-    """
-    alpha = account.alpha
-    if explain or account.kind == JOINT:
-        pool_joint(region, forms, pool, baseline, alpha, scratch, JOINT_BOUND, details)
-    if explain or account.kind == SEPARATE:
-        pool_separate(region, forms, baseline, alpha, SEPARATE_BOUND, details)
-    certificate = SEPARATE_BOUND if account.kind == SEPARATE else JOINT_BOUND
-    pool_margins(ledger, account, region, forms, pool, baseline, certificate, scratch, MARGIN, details)
+
+@inlined
+def certificate_row(account: Account) -> int:
+    """The row of ``details`` that a bank is charged by."""
+    has_bank = account.kind == LedgerKind.BANK
+    return SEPARATE if has_bank and account.certificate == Certificate.SEPARATE else JOINT
 
 
 @kernel
@@ -133,8 +136,7 @@ def settle(
     region: Region,
     ledger: Ledger,
     account: Account,
-    propose: bool,
-    thrift: float,
+    rule: Rule,
     alarmed: bool,
     candidates: Array,
     baseline: Array,
@@ -142,63 +144,76 @@ def settle(
     executed: Array,
     rank: Array,
 ) -> tuple[int, float]:
-    """Choose among assessed candidates (K, d) and charge the ledger; rank (K,) is scratch.
+    """Choose among assessed candidates (K, d) and charge the ledger; details (ROWS, K).
 
     Returns (action, BASELINE or NO_SAFE_ACTION; its margin) and writes the features of what is
-    executed. Without known nonnegativity a baseline whose margin is below 0 stops the policy; then
+    executed (d,). Without known nonnegativity a baseline whose margin is below 0 stops the policy; then
     nothing is charged. ``alarmed``: the model is refuted, so no certificate counts and only a baseline
-    that is known to be nonnegative is played.
+    that is known to be nonnegative is played. ``rank`` (K,) is scratch.
     """
     least = 0.0
-    if thrift > 0.0:
+    if rule.thrift > 0.0:
         credit = structural(region, baseline, account.alpha, True, account.tolerance)
-        least = min(thrift * ledger.bank[0], CUSHION * credit)
+        least = min(rule.thrift * ledger.bank[0], CUSHION * credit)
     action = BASELINE
     while not alarmed:
-        action = choose(details, propose, least, rank)
+        action = choose(details, rule.propose, least, rank)
         if action == BASELINE or _usable(candidates, action):
             break
         details[UCB, action] = np.inf  # absorbing it could overflow: never admitted
         details[SCORE, action] = np.inf
         details[MARGIN, action] = -np.inf
+    if action != BASELINE and _is_baseline(account, candidates, action, baseline):
+        action = BASELINE
     if action == BASELINE:
         margin = baseline_margin(ledger, account, region, baseline, executed)
         for i in range(len(executed)):
             executed[i] = baseline[i]
         unsafe = not account.nonnegative and (alarmed or not margin >= 0.0)
-        if account.kind != UNGATED and unsafe:
+        if account.kind != LedgerKind.NONE and unsafe:
             return NO_SAFE_ACTION, margin
     else:
-        margin = details[MARGIN, action] if account.kind != UNGATED else np.nan
+        margin = details[MARGIN, action] if account.kind != LedgerKind.NONE else np.nan
         for i in range(len(executed)):
             executed[i] = candidates[action, i]
-    charge(ledger, account, margin, executed, baseline, action == BASELINE)
+    charge(ledger, account, margin, Execution(executed, baseline, action == BASELINE))
     return action, margin
 
 
 @inlined
+def _is_baseline(account: Account, candidates: Array, k: int, baseline: Array) -> bool:
+    """Whether a candidate is the incumbent offered again.
+
+    Where means are linear in the features, equal features are one action. With declared misspecification
+    they may be two actions with different means.
+    """
+    if account.tolerance > 0.0:
+        return False
+    for i in range(len(baseline)):
+        if candidates[k, i] != baseline[i]:
+            return False
+    return True
+
+
+@inlined
 def executed_bounds(
-    region: Region,
-    account: Account,
-    details: Array,
-    action: int,
-    executed: Array,
-    baseline: Array,
-    scratch: Array,
+    region: Region, account: Account, assessed: Assessment, action: int, executed: Array
 ) -> tuple[float, float]:
     """(joint, separate) lower bound of the executed contrast; the baseline's is structural in both.
 
-    The one that the account's kind needed is in ``details`` already.
+    The one that the ledger needed is in ``details`` already.
     """
+    baseline, scratch, details = assessed.baseline, assessed.scratch, assessed.details
     if action == BASELINE:
         bound = structural(region, baseline, account.alpha, account.nonnegative, account.tolerance)
         return bound, bound
-    if account.kind == SEPARATE:
-        separate = details[SEPARATE_BOUND, action]
+    has_bank = account.kind == LedgerKind.BANK
+    if has_bank and account.certificate == Certificate.SEPARATE:
+        separate = details[SEPARATE, action]
     else:
         separate = lower(region, executed) - (1.0 - account.alpha) * upper(region, baseline)
-    if account.kind == JOINT:
-        return details[JOINT_BOUND, action], separate
+    if has_bank and account.certificate == Certificate.JOINT:
+        return details[JOINT, action], separate
     base = joint_claim(baseline, account.alpha, scratch)
     for i in range(len(scratch)):
         scratch[i] += executed[i]
@@ -215,21 +230,21 @@ def decide(
     latches: bool,
     candidates: Array,
     baseline: Array,
-) -> tuple[int, float, float, float, Array, Array]:
+) -> tuple[int, int, float, float, float, Array]:
     """One online round on candidates (K, d); the ledger is written only when it succeeds.
 
-    Returns (action or a negative code, margin, UCB of the executed action, its certificate, details
-    (4, K), executed features (d,)). With the code NOT_FINITE the margin is the offending candidate,
-    or BASELINE.
+    Returns (action or a negative code; with NOT_FINITE the offending candidate, or BASELINE; the margin;
+    UCB of what is executed; its certificate; details (ROWS, K)).
     """
     region, data, _ = opened_evidence(evidence_flat)
+    rule = Rule(propose, boldness, thrift, latches)
     alarmed = latches and data.tally[ALARM] != 0.0
     ledger, account = opened_ledger(ledger_flat)
     size, dim = candidates.shape
     details = np.empty((ROWS, size))
     executed = np.empty(dim)
     if not _usable(baseline.reshape(1, dim), 0):
-        return NOT_FINITE, float(BASELINE), np.nan, np.nan, details, executed
+        return NOT_FINITE, BASELINE, np.nan, np.nan, np.nan, details
     for start in range(0, size, BLOCK):
         stop = min(start + BLOCK, size)
         if size <= BLOCK:
@@ -240,26 +255,17 @@ def decide(
             bad = _certify_rows(region, ledger, account, boldness, rows, baseline, part)
             details[:, start:stop] = part
         if bad >= 0:
-            return NOT_FINITE, float(start + bad), np.nan, np.nan, details, executed
+            return NOT_FINITE, start + bad, np.nan, np.nan, np.nan, details
+    rank = np.empty(size)
     action, margin = settle(
-        region,
-        ledger,
-        account,
-        propose,
-        thrift,
-        alarmed,
-        candidates,
-        baseline,
-        details,
-        executed,
-        np.empty(size),
+        region, ledger, account, rule, alarmed, candidates, baseline, details, executed, rank
     )
     if action < 0:
         bound = structural(region, baseline, account.alpha, account.nonnegative, account.tolerance)
-        return action, margin, upper(region, baseline), bound, details, executed
-    bound = details[SEPARATE_BOUND if account.kind == SEPARATE else JOINT_BOUND, action]
+        return action, BASELINE, margin, upper(region, baseline), bound, details
+    bound = details[certificate_row(account), action]
     bound -= (2.0 - account.alpha) * account.tolerance
-    return action, margin, details[UCB, action], bound, details, executed
+    return action, action, margin, details[UCB, action], bound, details
 
 
 @inlined
@@ -288,8 +294,9 @@ def _certify_rows(
             for k in range(start, min(start + TILE, size)):
                 pool[i, k] = rows[k, i]
     forms = new_forms(region, size)
-    score(region, pool, forms, boldness, details)
-    certify(region, ledger, account, pool, baseline, forms, np.empty(dim), details, True)
+    assessed = Assessment(pool, forms, baseline, details, np.empty(dim))
+    score(region, assessed, boldness)
+    certify(region, ledger, account, assessed, True)
     for k in range(size):
         # x V^-1 x is finite for no infinite or NaN x, so only suspects are looked at again
         if not forms[SQUARES, k] < np.inf and not np.all(np.isfinite(rows[k])):

@@ -13,7 +13,8 @@ from typing import Any
 from c4b import _validate
 from c4b.errors import InvalidInput
 from c4b.evidence.model import CONFIDENCES
-from c4b.ledger import ledger_kernels as ledgers
+from c4b.ledger.books import Account, Certificate, LedgerKind
+from c4b.policies.compiled_round import Rule
 
 CERTIFICATES = ("joint", "separate")
 LEDGERS = {"carry": 0, "refresh": 1, "checkpoints": 32, "revalue": 0, "none": 0}
@@ -26,14 +27,15 @@ candidate is tested."""
 SCORES = {"ucb": 1.0, "blend": 0.5, "mean": 0.0}
 """Score name -> boldness b: the score is the middle of the reward's interval plus b half-widths."""
 
-_ACCOUNTING = {
-    ("joint", "carry"): ledgers.JOINT,
-    ("joint", "refresh"): ledgers.JOINT,
-    ("joint", "checkpoints"): ledgers.JOINT,
-    ("separate", "carry"): ledgers.SEPARATE,
-    ("separate", "revalue"): ledgers.REVALUE,
-    ("joint", "none"): ledgers.UNGATED,
+_KINDS = {
+    ("joint", "carry"): (Certificate.JOINT, LedgerKind.BANK),
+    ("joint", "refresh"): (Certificate.JOINT, LedgerKind.BANK),
+    ("joint", "checkpoints"): (Certificate.JOINT, LedgerKind.BANK),
+    ("separate", "carry"): (Certificate.SEPARATE, LedgerKind.BANK),
+    ("separate", "revalue"): (Certificate.SEPARATE, LedgerKind.PREFIX),
+    ("joint", "none"): (Certificate.JOINT, LedgerKind.NONE),
 }
+"""Which parts go together, and the kind of ledger that each pair is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +68,8 @@ latches=False)
         _validate.name("score", self.score, SCORES)
         if self.confidence is not None:
             _validate.name("confidence", self.confidence, CONFIDENCES)
-        if (self.certificate, self.ledger) not in _ACCOUNTING:
-            known = ", ".join(f"{c} with {ledger}" for c, ledger in _ACCOUNTING)
+        if (self.certificate, self.ledger) not in _KINDS:
+            known = ", ".join(f"{c} with {ledger}" for c, ledger in _KINDS)
             raise InvalidInput(
                 "ledger", self.ledger, f"does not go with certificate {self.certificate!r}: {known}"
             )
@@ -83,10 +85,9 @@ latches=False)
         return LEDGERS[self.ledger]
 
     @property
-    def rule(self) -> tuple[bool, float, float, bool]:
-        """(propose, boldness, thrift, latches), as kernels read them."""
+    def rule(self) -> Rule:
         propose = self.selection == "propose"
-        return propose, SCORES[self.score], SELECTIONS[self.selection], self.latches
+        return Rule(propose, SCORES[self.score], SELECTIONS[self.selection], self.latches)
 
     def account(
         self,
@@ -94,9 +95,9 @@ latches=False)
         reserve: float,
         baseline_nonnegative: bool = True,
         misspecification: float = 0.0,
-    ) -> ledgers.Account:
-        kind = _ACCOUNTING[self.certificate, self.ledger]
-        return ledgers.Account(alpha, reserve, baseline_nonnegative, kind, misspecification)
+    ) -> Account:
+        kinds = _KINDS[self.certificate, self.ledger]
+        return Account(alpha, reserve, baseline_nonnegative, *kinds, misspecification)
 
 
 def fields(composition: Composition) -> dict[str, Any]:

@@ -165,6 +165,7 @@ class Explanation:
             "ucb": plain(decision.ucb),
             "radius": plain(decision.radius),
             "alarm": decision.alarm,
+            **({} if decision.propensity is None else {"propensity": decision.propensity}),
             "summary": self.summary,
             "candidates": [
                 {field: plain(value) for field, value in candidate._asdict().items()}

@@ -1,4 +1,4 @@
-"""Many deployments over HTTP: tokens, metrics, a dashboard. Knows no equation.
+"""Serve many deployments over HTTP, with tokens, metrics and a dashboard.
 
-``c4b serve`` runs it (``c4b.service.serving.server``); ``c4b.Client`` speaks to it.
+``c4b serve`` runs the service (see ``c4b.service.serving.server``); ``c4b.Client`` is its client.
 """

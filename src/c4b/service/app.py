@@ -1,4 +1,4 @@
-"""The application: routes, guard, metrics, health checks and the page."""
+"""The ASGI application: routes, middleware, metrics, health checks and the dashboard."""
 
 from __future__ import annotations
 
@@ -16,148 +16,158 @@ from starlette.concurrency import run_in_threadpool
 from starlette.staticfiles import StaticFiles
 
 from c4b.errors import C4BError
-from c4b.journal import sql_schema as schema
+from c4b.journal import sql_schema
 from c4b.journal.sql_store import Store
-from c4b.service import problems, routes
-from c4b.service import schemas as messages
-from c4b.service.authorization import behind
-from c4b.service.middleware import Guard
+from c4b.service import problems, routes, schemas
+from c4b.service.access.authorization import requires
+from c4b.service.access.token_verifier import TokenVerifier
+from c4b.service.access.tokens import Scope
+from c4b.service.middleware import RequestMiddleware
 from c4b.service.monitoring import metrics
-from c4b.service.open_deployments import Shelf, warm
+from c4b.service.open_deployments import OpenDeployments, load_kernels
 from c4b.service.settings import Settings
-from c4b.service.tokens import Gatekeeper, Scope
 
-PAGE = Path(__file__).parent / "dashboard"
+DASHBOARD = Path(__file__).parent / "dashboard"
+"""Folder of the dashboard's files."""
 
 
 def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: routes.PROBLEMS[status] for status in statuses}
 
 
-_open = APIRouter(responses=_problems(403))
-_measured = APIRouter(route_class=behind(Scope.read), responses=_problems(401, 403, 500, 503, 504))
+_public_routes = APIRouter(responses=_problems(403))
+_metrics_routes = APIRouter(
+    route_class=requires(Scope.read), responses=_problems(401, 403, 500, 503, 504)
+)
 
 
-@_open.get("/healthz", tags=["operation"], summary="Alive?")
-async def alive() -> messages.Done:
-    """The process answers. Says nothing about the store."""
-    return messages.Done()
+@_public_routes.get("/healthz", tags=["operation"], summary="Is the process alive?")
+async def alive() -> schemas.Done:
+    """The process answers. The store is not checked."""
+    return schemas.Done()
 
 
-@_open.get("/readyz", tags=["operation"], summary="Ready?", responses=_problems(500, 503, 504))
-async def ready(request: Request) -> messages.Done:
+@_public_routes.get(
+    "/readyz", tags=["operation"], summary="Can it decide?", responses=_problems(500, 503, 504)
+)
+async def ready(request: Request) -> schemas.Done:
     """The store can be read, so decisions can be made."""
-    await run_in_threadpool(request.app.state.shelf.names)
-    return messages.Done()
+    await run_in_threadpool(request.app.state.deployments.names)
+    return schemas.Done()
 
 
-@_measured.get(
+@_metrics_routes.get(
     "/metrics",
     tags=["operation"],
     summary="Prometheus metrics",
     response_class=Response,
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
-async def measured(request: Request) -> Response:
-    """Needs a read token, as everything that tells about deployments."""
-    app = request.app.state
-    states, _ = await run_in_threadpool(routes.readable, app.shelf, request.state.grant)
-    page = await run_in_threadpool(app.meter.page, [state for state, _ in states])
-    return Response(page, media_type=metrics.CONTENT_TYPE)
+async def prometheus_metrics(request: Request) -> Response:
+    """Needs a read token; shows the deployments that the token may read."""
+    state = request.app.state
+    states, _ = await run_in_threadpool(routes.readable_states, state.deployments, request.state.grant)
+    text = await run_in_threadpool(state.metrics.render, [status for status, _ in states])
+    return Response(text, media_type=metrics.CONTENT_TYPE)
 
 
-@_open.get("/", include_in_schema=False)
-async def page() -> FileResponse:
-    return FileResponse(PAGE / "index.html")
+@_public_routes.get("/", include_in_schema=False)
+async def dashboard() -> FileResponse:
+    return FileResponse(DASHBOARD / "index.html")
 
 
 def create(settings: Settings) -> FastAPI:
-    """The application over one store, whose tables are made if they are not there."""
-    meter = metrics.Meter()
+    """Return the application over one store. The store's tables are created if they do not exist."""
+    request_metrics = metrics.RequestMetrics()
 
     @asynccontextmanager
-    async def life(app: FastAPI) -> AsyncIterator[None]:
-        prepare(settings.store)
-        warm()
-        _rarely_collect()
-        app.state.shelf = Shelf(settings)
-        app.state.keeper = Gatekeeper(app.state.shelf.store)
-        app.state.keeper.grant(None)  # what it knows once, it knows while the store is away
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        create_tables(settings.store)
+        load_kernels()
+        _collect_garbage_rarely()
+        app.state.deployments = OpenDeployments(settings)
+        app.state.token_verifier = TokenVerifier(app.state.deployments.store)
+        app.state.token_verifier.grant(None)  # reads the tokens before the store may become unavailable
         try:
             yield
         finally:
-            app.state.shelf.close()
+            app.state.deployments.close()
 
     async def local_only() -> bool:
-        keeper: Gatekeeper = app.state.keeper
+        """Whether only local requests are accepted, because no token exists."""
+        verifier: TokenVerifier = app.state.token_verifier
         try:
-            return await run_in_threadpool(lambda: keeper.open) if keeper.stale else keeper.open
-        except C4BError:  # no telling: no token is known
+            stale = verifier.stale
+            return (
+                await run_in_threadpool(lambda: verifier.unprotected) if stale else verifier.unprotected
+            )
+        except C4BError:  # the store is unavailable and no token is known
             return True
 
     app = FastAPI(
         title="Reserve-C4B",
         version=version("reserve-c4b"),
         description="Conservative bandits: decisions with a certified floor under performance.",
-        lifespan=life,
+        lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
         swagger_ui_oauth2_redirect_url=None,
         telemetry={"tracing": False, "metrics": False},
     )
-    app.state.meter, app.state.busy = meter, False
+    app.state.metrics, app.state.busy = request_metrics, False
     problems.install(app)
-    for router in (*routes.routers, _open, _measured):
+    for router in (*routes.routers, _public_routes, _metrics_routes):
         app.include_router(router)
-    offline = {"tryItOutEnabled": True, "persistAuthorization": False}
-    patch_fastapi(app, redirect_from_root_to_docs=False, swagger_ui_parameters=offline)
-    app.mount("/static", StaticFiles(directory=PAGE), name="static")
+    parameters = {"tryItOutEnabled": True, "persistAuthorization": False}
+    patch_fastapi(app, redirect_from_root_to_docs=False, swagger_ui_parameters=parameters)
+    app.mount("/static", StaticFiles(directory=DASHBOARD), name="static")
     app.add_middleware(
-        Guard,
+        RequestMiddleware,
         body_bytes=settings.body_bytes,
         seconds=settings.seconds,
         local_only=local_only,
-        measure=meter.measure,
+        record=request_metrics.record,
     )
-    app.openapi = lambda: _described(app)  # type: ignore[method-assign]  # FastAPI's own way
+    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]  # as FastAPI documents it
     return app
 
 
-def _rarely_collect() -> None:
-    """To look for cyclic garbage in all that is loaded takes 80 ms, during which nobody is answered.
+def _collect_garbage_rarely() -> None:
+    """Keep garbage collection short: a full collection takes 80 ms, in which no request is answered.
 
-    What is there by now stays; of what comes later little is cyclic, and 10,000 objects take a moment.
+    Objects that exist by now are never examined again. Few later objects are cyclic, and examining
+    10,000 of them takes little time.
     """
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 10, 10)
 
 
-def prepare(url: str) -> None:
-    """Make the store's tables unless they are there."""
+def create_tables(url: str) -> None:
+    """Create the store's tables unless they exist."""
     store = Store(url, create=True)
     try:
         with store.administering() as connection:
-            schema.prepare(connection)
+            sql_schema.prepare(connection)
     finally:
         store.close()
 
 
 def from_environment() -> FastAPI:
-    """For worker processes; see ``c4b.service.serving.server``."""
+    """Return the application of a worker process; see ``c4b.service.serving.server``."""
     return create(Settings.from_environment())
 
 
-def _described(app: FastAPI) -> dict[str, Any]:
-    """OpenAPI with what the guard and the tokens add to every route."""
+def _openapi(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document with problem+json and token authentication added to every route."""
     if app.openapi_schema is None:
-        told = FastAPI.openapi(app)
-        components = told.setdefault("components", {})
-        components["schemas"]["Problem"] = messages.Problem.model_json_schema()
+        document = FastAPI.openapi(app)
+        components = document.setdefault("components", {})
+        components["schemas"]["Problem"] = schemas.Problem.model_json_schema()
         components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        for path, operations in told["paths"].items():
+        for path, operations in document["paths"].items():
             for operation in operations.values():
                 if path not in ("/healthz", "/readyz"):
                     operation["security"] = [{"token": []}]
-        app.openapi_schema = told
+        app.openapi_schema = document
     return app.openapi_schema

@@ -1,4 +1,4 @@
-"""One deployment in one worker: whoever asks while a commit is under way shares the next one."""
+"""Batch the calls to one deployment: calls that arrive during a commit share the next one."""
 
 from __future__ import annotations
 
@@ -9,77 +9,78 @@ from typing import Generic, TypeVar
 
 from c4b.deployment import Deployment
 from c4b.errors import C4BError
-from c4b.policies.decision import Decision
-from c4b.policies.round import Round
+from c4b.policies import Decision, Round
 
 C = TypeVar("C")
 T = TypeVar("T")
 
-TOGETHER = 256
-"""Calls in one commit at most."""
+MAX_BATCH = 256
+"""Largest number of calls in one commit."""
 
 
-class Line(Generic[C, T]):
-    """Calls that wait for a commit, served in order of arrival, many at a time.
+class CommitQueue(Generic[C, T]):
+    """Calls that wait for a commit, in order of arrival, many calls to a commit.
 
-    A lone call is served at once. While one commit is on its way to disk others queue up, and the next
-    commit takes them all: under load the disk's speed limits commits, not calls. Safe because each call
-    still gets its own answer from ``serve``, after the commit that contains it.
+    A single call is committed at once. Calls that arrive while a commit is on its way to disk wait, and
+    the next commit takes all of them. Under load the speed of the disk therefore limits the number of
+    commits, not the number of calls. Each call gets its own result, after the commit that contains it.
+
+    commit: takes a batch of calls and returns one result or error for each of them.
     """
 
-    def __init__(self, serve: Callable[[Sequence[C]], list[T | C4BError]], executor: Executor) -> None:
-        self._serve = serve
+    def __init__(self, commit: Callable[[Sequence[C]], list[T | C4BError]], executor: Executor) -> None:
+        self._commit = commit
         self._executor = executor
         self._waiting: list[tuple[C, asyncio.Future[T]]] = []
-        self._serving: asyncio.Task[None] | None = None
+        self._worker: asyncio.Task[None] | None = None
 
-    async def ask(self, call: C) -> T:
-        """The answer to ``call``. Whoever goes away while waiting does not take the call back."""
-        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._waiting.append((call, answer))
-        if self._serving is None:
-            self._serving = asyncio.create_task(self._work())
-        return await answer
+    async def submit(self, call: C) -> T:
+        """Return the result of ``call``. A caller that is cancelled does not withdraw its call."""
+        result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._waiting.append((call, result))
+        if self._worker is None:
+            self._worker = asyncio.create_task(self._commit_waiting())
+        return await result
 
-    async def _work(self) -> None:
+    async def _commit_waiting(self) -> None:
         loop = asyncio.get_running_loop()
         try:
             while self._waiting:
-                some, self._waiting = self._waiting[:TOGETHER], self._waiting[TOGETHER:]
+                batch, self._waiting = self._waiting[:MAX_BATCH], self._waiting[MAX_BATCH:]
                 try:
-                    answers = await loop.run_in_executor(
-                        self._executor, self._serve, [call for call, _ in some]
+                    results = await loop.run_in_executor(
+                        self._executor, self._commit, [call for call, _ in batch]
                     )
-                except Exception as error:  # noqa: BLE001 (nobody else would hear of it)
-                    for _, future in some:
+                except Exception as error:  # noqa: BLE001 (the callers get it)
+                    for _, future in batch:
                         if not future.done():
                             future.set_exception(error)
                     continue
-                for (_, future), answer in zip(some, answers, strict=True):
+                for (_, future), result in zip(batch, results, strict=True):
                     if future.done():
                         continue
-                    if isinstance(answer, C4BError):
-                        future.set_exception(answer)
+                    if isinstance(result, C4BError):
+                        future.set_exception(result)
                     else:
-                        future.set_result(answer)
+                        future.set_result(result)
         finally:
-            self._serving = None
+            self._worker = None
 
 
-class Desk:
-    """A deployment, its line of decisions and its line of outcomes."""
+class QueuedDeployment:
+    """A deployment with one commit queue for decisions and one for outcomes."""
 
     def __init__(self, deployment: Deployment, executor: Executor) -> None:
         self.deployment = deployment
-        self._decisions: Line[Round, Decision] = Line(deployment.decide_each, executor)
-        self._outcomes: Line[tuple[str, float], None] = Line(deployment.observe_each, executor)
+        self._decisions: CommitQueue[Round, Decision] = CommitQueue(deployment.decide_each, executor)
+        self._outcomes: CommitQueue[tuple[str, float], None] = CommitQueue(
+            deployment.observe_each, executor
+        )
 
-    async def decide(
-        self, candidates: object, baseline: object, request_id: str | None, context: object
-    ) -> Decision:
-        """As ``Deployment.decide``; arguments are checked before they queue up."""
-        checked = self.deployment.request(candidates, baseline, request_id, context)
-        return await self._decisions.ask(checked)
+    async def decide(self, round_: Round) -> Decision:
+        """As ``Deployment.decide``. An invalid round is refused before it enters the queue."""
+        return await self._decisions.submit(self.deployment.request(round_))
 
     async def observe(self, decision_id: str, reward: float) -> None:
-        await self._outcomes.ask((decision_id, reward))
+        """As ``Deployment.observe``."""
+        await self._outcomes.submit((decision_id, reward))

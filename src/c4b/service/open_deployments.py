@@ -1,4 +1,4 @@
-"""The deployments that one worker has open."""
+"""The deployments that one worker process has open."""
 
 from __future__ import annotations
 
@@ -9,49 +9,50 @@ from concurrent.futures import ThreadPoolExecutor
 from c4b.deployment import Deployment
 from c4b.evidence.model import LinearModel
 from c4b.journal.sql_store import Store
-from c4b.policies.policy import Policy
-from c4b.service.commit_queue import Desk
+from c4b.policies import DEFAULT_POLICY, Policy
+from c4b.service.commit_queue import QueuedDeployment
 from c4b.service.settings import Settings
 
 
-class Shelf:
-    """Opens a deployment when it is first asked for, and keeps it."""
+class OpenDeployments:
+    """Opens each deployment at its first use and keeps it open."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.store = Store(settings.store)
         self.writers = ThreadPoolExecutor(max(4, os.cpu_count() or 1), "c4b-writer")
-        self._desks: dict[str, Desk] = {}
-        self._turn = threading.Lock()
+        self._by_name: dict[str, QueuedDeployment] = {}
+        self._lock = threading.Lock()
 
-    def desk(self, name: str) -> Desk | None:
-        """The desk of a deployment that is open already."""
-        return self._desks.get(name)
+    def get(self, name: str) -> QueuedDeployment | None:
+        """Return a deployment that is open already, or None. Never waits."""
+        return self._by_name.get(name)
 
-    def open(self, name: str) -> Desk:
-        """The desk of a deployment that exists; may wait for the store."""
-        found = self._desks.get(name)
-        if found is None:
-            with self._turn:
-                found = self._desks.get(name)
-                if found is None:
-                    opened = Deployment.open(self.settings.store, name, self.settings.limits)
-                    found = self._desks[name] = Desk(opened, self.writers)
-        return found
+    def open(self, name: str) -> QueuedDeployment:
+        """Return an existing deployment and open it if necessary. May wait for the store."""
+        queued = self._by_name.get(name)
+        if queued is None:
+            with self._lock:
+                queued = self._by_name.get(name)
+                if queued is None:
+                    deployment = Deployment.open(self.settings.store, name, self.settings.limits)
+                    queued = self._by_name[name] = QueuedDeployment(deployment, self.writers)
+        return queued
 
     def names(self) -> list[str]:
+        """Return the names of all deployments in the store."""
         return Deployment.names(self.settings.store)
 
     def close(self) -> None:
-        """Finish what is being written, then give the connections back."""
+        """Finish pending writes, then close all connections."""
         self.writers.shutdown(wait=True)
-        for desk in self._desks.values():
-            desk.deployment.close()
+        for queued in self._by_name.values():
+            queued.deployment.close()
         self.store.close()
 
 
-def warm() -> None:
-    """Load the compiled kernels now, not at the first request."""
-    policy = Policy("reserve-c4b+", LinearModel(dim=2, noise=0.1, norm_bound=1.0))
+def load_kernels() -> None:
+    """Compile or load the kernels before the first request needs them."""
+    policy = Policy(DEFAULT_POLICY, LinearModel(dim=2, noise=0.1, norm_bound=1.0))
     policy.learn([[1.0, 0.0]], [0.5])
     policy.observe(policy.decide([[1.0, 0.1]], [1.0, 0.0]).id, 0.5)

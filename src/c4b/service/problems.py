@@ -1,4 +1,4 @@
-"""Errors on the wire: problem+json (RFC 9457) with the library's own words."""
+"""Error responses: problem+json (RFC 9457) with the messages of the library."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ STATUS: dict[type[errors.C4BError], int] = {
     errors.SchemaVersion: 500,
     errors.InvalidInput: 422,
 }
-"""By the most special class that has an entry."""
-_repr = Repr()  # of a large value a little: it is computed for whoever sends it
-_AGAIN = {408: "1", 429: "5", 503: "1", 504: "1"}
-"""Seconds after which trying again makes sense."""
+"""HTTP status of an error. The most specific class of the error that has an entry counts."""
+_short_repr = Repr()  # shortens large values while it reads them, so that they cost nothing
+_RETRY_AFTER = {408: "1", 429: "5", 503: "1", 504: "1"}
+"""Seconds after which a client should try again."""
 
 
 class Refused(HTTPException):
-    """The service's own refusal: no token, too slow, not JSON, ..."""
+    """A refusal by the service itself, not by the library: no token, too slow, not JSON."""
 
     def __init__(self, status: int, kind: str, detail: str) -> None:
         super().__init__(status, detail)
@@ -47,67 +47,69 @@ def status_of(error: errors.C4BError) -> int:
     return next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), 500)
 
 
-def response(status: int, kind: str, detail: str, **more: Any) -> JSONResponse:
-    """``type`` is stable and made for programs, ``detail`` for people."""
+def problem_response(status: int, kind: str, detail: str, **more: Any) -> JSONResponse:
+    """Return a problem+json response. Programs rely on its ``type``, people read its ``detail``."""
     title = kind.replace("-", " ").capitalize()
     body = {"type": f"urn:c4b:problem:{kind}", "title": title, "status": status, "detail": detail, **more}
-    headers = {"Retry-After": _AGAIN[status]} if status in _AGAIN else {}
+    headers = {"Retry-After": _RETRY_AFTER[status]} if status in _RETRY_AFTER else {}
     if status == 401:
         headers["WWW-Authenticate"] = 'Bearer realm="c4b"'
     return JSONResponse(body, status, headers, MEDIA_TYPE)
 
 
-def refused(error: Refused) -> JSONResponse:
-    return response(error.status_code, error.kind, error.detail)
+def refusal_response(error: Refused) -> JSONResponse:
+    return problem_response(error.status_code, error.kind, error.detail)
 
 
 def install(app: FastAPI) -> None:
-    """Let every error leave as a problem."""
+    """Register handlers that turn every error into problem+json."""
 
     @app.exception_handler(errors.C4BError)
-    async def library(_: Request, error: errors.C4BError) -> JSONResponse:
+    async def library_error(_: Request, error: errors.C4BError) -> JSONResponse:
         more = {}
         if isinstance(error, errors.InvalidInput):
             more = {"argument": error.argument, "value": error.shown, "remedy": error.remedy}
-        return response(status_of(error), errors.kind(type(error)), str(error), **more)
+        return problem_response(status_of(error), errors.kind(type(error)), str(error), **more)
 
     @app.exception_handler(Refused)
-    async def own(_: Request, error: Refused) -> JSONResponse:
-        return refused(error)
+    async def refusal(_: Request, error: Refused) -> JSONResponse:
+        return refusal_response(error)
 
     @app.exception_handler(RequestValidationError)
-    async def shape(_: Request, error: RequestValidationError) -> JSONResponse:
-        found = [_told(each) for each in error.errors()[:20]]
-        detail = "; ".join(map(_in_words, found))
-        return response(422, "invalid-input", detail[:2000], errors=found)
+    async def validation_error(_: Request, error: RequestValidationError) -> JSONResponse:
+        described = [_described(each) for each in error.errors()[:20]]
+        detail = "; ".join(map(_sentence, described))
+        return problem_response(422, "invalid-input", detail[:2000], errors=described)
 
     @app.exception_handler(RoutingError)
-    async def routing(request: Request, error: RoutingError) -> JSONResponse:
+    async def routing_error(request: Request, error: RoutingError) -> JSONResponse:
         if error.status_code == 404:
             detail = f"{request.url.path} does not exist; /docs lists what does"
-            return response(404, "no-such-page", detail[:500])
+            return problem_response(404, "no-such-page", detail[:500])
         headers, detail = dict(error.headers or {}), str(error.detail)
-        if error.status_code == 405:  # the router knows one route; the same path may have several
-            known = request.app.openapi()["paths"].get(getattr(request.scope.get("route"), "path", None))
-            if known:
-                headers["Allow"] = ", ".join(sorted(method.upper() for method in known))
+        if error.status_code == 405:  # Starlette lists the methods of one route, the path may have more
+            path = getattr(request.scope.get("route"), "path", None)
+            operations = request.app.openapi()["paths"].get(path)
+            if operations:
+                headers["Allow"] = ", ".join(sorted(method.upper() for method in operations))
             detail = f"{request.method} is not for {request.url.path}; use {headers.get('Allow', 'GET')}"
-        made = response(error.status_code, "http-error", detail[:500])
-        made.headers.update(headers)
-        return made
+        response = problem_response(error.status_code, "http-error", detail[:500])
+        response.headers.update(headers)
+        return response
 
 
-def _told(error: Any) -> dict[str, str]:
+def _described(error: Any) -> dict[str, str]:
+    """Argument, remedy and value of one of pydantic's validation errors."""
     if error["type"] == "json_invalid":
         return {"argument": "body", "remedy": f"must be JSON ({error['ctx']['error']})"}
-    place = [part for part in error["loc"] if part not in ("body", "query", "path", "header")]
-    name = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).lstrip(".")
-    told = {"argument": name or "body", "remedy": str(error["msg"])}
+    path = [part for part in error["loc"] if part not in ("body", "query", "path", "header")]
+    name = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+    described = {"argument": name or "body", "remedy": str(error["msg"])}
     if error["type"] != "missing":
-        told["value"] = _repr.repr(error["input"])
-    return told
+        described["value"] = _short_repr.repr(error["input"])
+    return described
 
 
-def _in_words(told: dict[str, str]) -> str:
-    value = f" = {told['value']}" if "value" in told else ""
-    return f"{told['argument']}{value}: {told['remedy']}"
+def _sentence(described: dict[str, str]) -> str:
+    value = f" = {described['value']}" if "value" in described else ""
+    return f"{described['argument']}{value}: {described['remedy']}"

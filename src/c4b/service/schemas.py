@@ -1,4 +1,5 @@
-"""What travels over the wire, for service and client alike. Numbers are in units of reward."""
+"""Request and response bodies of the API, used by service and client. Rewards and banks are in units
+of reward."""
 
 from __future__ import annotations
 
@@ -8,29 +9,35 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
+from c4b import policies
+
 Vector = list[float]
 Matrix = list[list[float]]
 
 
-def _plain(value: Any) -> Any:
+def _is_none(value: Any) -> bool:
+    return value is None
+
+
+def _finite_or_none(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-Number = Annotated[float | None, BeforeValidator(_plain)]
-"""A number, or null where there is none (no gate, or not certifiable)."""
+Number = Annotated[float | None, BeforeValidator(_finite_or_none)]
+"""A finite number; null where the library has NaN or infinity (no gate, or not certifiable)."""
 
 _CANDIDATES = [[1.0, 0.1], [1.0, -0.3]]
 _BASELINE = [1.0, 0.0]
 
 
-class Told(BaseModel):
-    """A request: every key known, every value of its type."""
+class RequestBody(BaseModel):
+    """Base of request bodies. Unknown keys and values of another type are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class Answer(BaseModel):
-    """A response; clients ignore keys that they do not know."""
+class ResponseBody(BaseModel):
+    """Base of response bodies. A client ignores keys that it does not know."""
 
     model_config = ConfigDict(frozen=True, from_attributes=True)
 
@@ -38,8 +45,8 @@ class Answer(BaseModel):
 # -- deployments -----------------------------------------------------------------------------------
 
 
-class Model(Told):
-    """What is assumed about rewards; see ``c4b.LinearModel``."""
+class Model(RequestBody):
+    """Assumptions about rewards; see ``c4b.LinearModel``."""
 
     dim: int = Field(ge=1, description="Number of features.", examples=[2])
     noise: float = Field(gt=0, description="Sub-Gaussian scale of the reward noise.", examples=[0.1])
@@ -47,24 +54,30 @@ class Model(Told):
     ridge: float = Field(0.1, gt=0, description="Regularisation lambda.")
     delta: float = Field(0.05, gt=0, lt=1, description="Probability with which the promise may fail.")
     confidence: str | None = Field(None, description="Confidence set; null: the policy's own.")
-    misspecification: float = Field(0.0, ge=0, description="How far means may be from linear.")
+    misspecification: float = Field(0.0, ge=0, description="Largest deviation of a mean from linearity.")
 
 
-class Creation(Told):
+class Creation(RequestBody):
     """A new deployment."""
 
     model: Model
-    policy: str = Field("refresh", examples=["reserve-c4b+"], description="See `c4b policies`.")
-    alpha: float = Field(0.05, gt=0, le=1, description="Fraction of the incumbent that may be risked.")
+    policy: str = Field(
+        policies.DEFAULT_POLICY, examples=[policies.DEFAULT_POLICY], description="See `c4b policies`."
+    )
+    alpha: float = Field(
+        0.05, gt=0, lt=1, description="Fraction of the incumbent's reward that may be given up."
+    )
     reserve: float = Field(0.0, ge=0, description="Credit R0 given at the start.")
     baseline_nonnegative: bool = True
     absorb: str = Field("in-order", description="in-order or on-arrival.")
-    outcome_timeout: float | None = Field(None, gt=0, description="Seconds; null: wait for ever.")
-    timeout_reward: float | None = Field(None, description="What silence means; null: lost.")
+    outcome_timeout: float | None = Field(None, gt=0, description="Seconds; null: no time limit.")
+    timeout_reward: float | None = Field(
+        None, description="Reward recorded after the timeout; null: the outcome counts as lost."
+    )
 
 
-class Configuration(Answer):
-    """What was fixed when a deployment was created."""
+class Configuration(ResponseBody):
+    """The configuration of a deployment, fixed when it was created."""
 
     model: dict[str, JsonValue]
     policy: str
@@ -76,8 +89,8 @@ class Configuration(Answer):
     timeout_reward: float | None
 
 
-class State(Answer):
-    """Where a deployment stands after journal entry ``seq``."""
+class State(ResponseBody):
+    """The state of a deployment after journal entry ``seq``."""
 
     name: str
     policy: str
@@ -86,179 +99,203 @@ class State(Answer):
     bank: Number = Field(description="Certified lower bound of R0 + cumulative contrast; null: no gate.")
     rounds: int
     fallbacks: int
-    observations: int = Field(description="Rewards absorbed, history included.")
+    observations: int = Field(description="Rewards absorbed, including history.")
     pending: int = Field(description="Decisions whose outcome is not known.")
-    waiting: int = Field(description="Known outcomes that wait for an earlier one.")
+    waiting: int = Field(description="Known outcomes that wait for the outcome of an earlier decision.")
     oldest_pending: str | None
     oldest_pending_age: float | None = Field(description="Seconds since that decision.")
     radius: Number
     alarm: str | None
     seq: int
-    hash: str = Field(description="Of the last entry: keep it elsewhere, and the past cannot change.")
+    hash: str = Field(
+        description="Hash of the last entry. A copy kept elsewhere reveals any later change of the past."
+    )
     at: datetime
     health: Literal["ok", "idle", "attention", "alarm"]
-    reasons: list[str] = Field(description="Why the light is not green, and what to do.")
+    reasons: list[str] = Field(description="Why health is not ok, and what to do.")
 
 
-class Deployment(Answer):
+class Deployment(ResponseBody):
     """A deployment's state and its configuration."""
 
     state: State
     configuration: Configuration
 
 
-class Deployments(Answer):
-    """Those that the token may see; ``broken`` tells of those that cannot be read."""
+class Deployments(ResponseBody):
+    """The deployments that the token may read; ``broken`` lists those that cannot be read."""
 
     deployments: list[State]
     broken: dict[str, str] = Field(description="Name and reason.")
 
 
-# -- the protocol ----------------------------------------------------------------------------------
+# -- decisions and outcomes ------------------------------------------------------------------------
 
 
-class History(Told):
+class History(RequestBody):
     """Historical rows and their rewards, before the first decision."""
 
     features: Matrix = Field(examples=[[[1.0, 0.0], [1.0, 0.2]]])
     rewards: Vector = Field(examples=[[0.50, 0.55]])
 
 
-class Round(Told):
-    """One question: which of these, or the baseline?"""
+class Round(RequestBody):
+    """One round: the candidates and the baseline among which the service decides."""
 
     candidates: Matrix = Field(description="K rows of d features.", examples=[_CANDIDATES])
     baseline: Vector = Field(description="d features of the incumbent's action.", examples=[_BASELINE])
-    context: JsonValue = Field(None, description="Kept for whoever asks why.", examples=[{"user": "u-1"}])
+    baseline_mean: float | None = Field(
+        None, description="The known mean reward of the baseline, for policies that need it."
+    )
+    labels: list[str] | None = Field(None, description="Names of the candidates, for people.")
+    context: JsonValue = Field(
+        None,
+        description="Stored with the decision and shown when it is explained.",
+        examples=[{"user": "u-1"}],
+    )
+
+    def to_round(self, request_id: str | None) -> policies.Round:
+        """The library's value for this body."""
+        return policies.Round(
+            self.candidates, self.baseline, self.baseline_mean, self.labels, request_id, self.context
+        )
 
 
 class NamedRound(Round):
     """A round of a batch."""
 
-    request_id: str | None = Field(None, description="Makes repeating the batch safe.", examples=["r-1"])
+    request_id: str | None = Field(
+        None, description="With it, repeating the batch is safe.", examples=["r-1"]
+    )
 
 
-class Rounds(Told):
+class Rounds(RequestBody):
     """Several rounds in one commit: all are decided or none."""
 
     rounds: list[NamedRound]
 
 
-class Decided(Answer):
-    """What to do now. It is on disk and charged."""
+class Decided(ResponseBody):
+    """A decision. It is on disk, and its cost is charged to the bank."""
 
     id: str = Field(examples=["homepage-3"])
     action: int | None = Field(description="Index into the candidates; null: play the baseline.")
     bank_before: Number
-    bank: Number = Field(description="What is certified once this is executed.")
+    bank: Number = Field(description="Certified bank once this decision is executed.")
     certificate: Number = Field(description="Lower bound of this round's contrast.")
-    ucb: Number = Field(description="Optimistic reward of what is executed.")
+    ucb: Number = Field(description="Upper confidence bound of the reward of the decided action.")
     radius: Number
     policy: str
-    alarm: str | None = Field(description="What speaks against the model; certificates are void then.")
+    alarm: str | None = Field(
+        description="Evidence against the model, if there is any; certificates are void then."
+    )
+    propensity: float | None = Field(
+        None,
+        exclude_if=_is_none,
+        description="Probability of the action, from policies that randomise; left out by others.",
+    )
 
     @property
     def is_baseline(self) -> bool:
         return self.action is None
 
 
-class Decisions(Answer):
+class Decisions(ResponseBody):
+    """The decisions of a batch, in the order of its rounds."""
+
     decisions: list[Decided]
 
 
-class Outcome(Told):
+class Outcome(RequestBody):
     """A decision's reward; or ``lost``, which asserts that the loss is independent of the reward."""
 
     reward: float | None = Field(None, examples=[0.58])
     lost: bool = False
 
 
-class NamedOutcome(Told):
+class NamedOutcome(RequestBody):
+    """The reward of one decision of a batch."""
+
     id: str = Field(examples=["homepage-3"])
     reward: float = Field(examples=[0.58])
 
 
-class Outcomes(Told):
-    """Several rewards in one commit: all are taken or none."""
+class Outcomes(RequestBody):
+    """Several rewards in one commit: all are recorded or none."""
 
     outcomes: list[NamedOutcome]
 
 
-class Executed(Told):
-    """What was executed instead of what was decided."""
+class Executed(RequestBody):
+    """The action that was executed instead of the decided one."""
 
     features: Vector | None = Field(description="d features; null: the baseline.", examples=[[1.0, 0.2]])
 
 
-class Done(Answer):
-    """It is on disk."""
+class Done(ResponseBody):
+    """The change is on disk."""
 
     done: Literal[True] = True
 
 
-# -- questions -------------------------------------------------------------------------------------
+# -- queries ---------------------------------------------------------------------------------------
 
 
-class Line(Decided):
-    """A decision as one line of a table."""
+class RecordedDecision(Decided):
+    """A decision with its outcome so far."""
 
     at: datetime
-    candidates: int = Field(description="How many there were.")
-    admissible: int = Field(description="How many of them could be certified.")
     request_id: str | None
     outcome: str = Field(description="pending, observed, timeout or forgotten.")
     reward: float | None
-    executed: Vector | None = Field(description="What was executed instead, if that was reported.")
+    executed: Vector | None = Field(
+        description="Features of the action that was executed instead, if that was reported."
+    )
 
 
-class Page(Answer):
-    """Decisions in the order asked for; ``next`` continues, null at the end."""
+class DecisionRow(RecordedDecision):
+    """A decision as one row of a table."""
 
-    decisions: list[Line]
+    candidates: int = Field(description="Number of candidates.")
+    admissible: int = Field(description="Number of admissible candidates.")
+
+
+class Page(ResponseBody):
+    """Decisions in the requested order. ``next`` continues; null at the end."""
+
+    decisions: list[DecisionRow]
     next: str | None
 
 
-class Candidate(Answer):
-    """One candidate's case."""
+class Candidate(ResponseBody):
+    """The bounds of one candidate."""
 
-    candidate: int
+    candidate: int = Field(description="Index into the candidates.")
     ucb: Number
     margin: Number = Field(description="Bank after playing it; admissible when >= 0. Null: no number.")
     admissible: bool
     joint: Number = Field(description="Lower bound of its contrast, one set for both rewards.")
-    separate: Number = Field(description="The same with the two rewards bounded apart.")
-    penalty: Number = Field(description="joint - separate: what bounding apart would have cost.")
+    separate: Number = Field(description="Lower bound with the two rewards bounded separately.")
+    penalty: Number = Field(description="joint - separate: the cost of separate bounds.")
     chosen: bool
     estimate: Number = Field(description="Estimated contrast; null in journals of early versions.")
-    upper: Number = Field(description="Upper bound of the contrast, of which joint is the lower one.")
+    upper: Number = Field(description="Upper bound of the contrast; joint is its lower bound.")
     features: Vector
 
 
-class Why(Answer):
-    """Everything about one decision."""
+class ExplainedDecision(RecordedDecision):
+    """A decision with the bounds of every candidate, its context and its outcome."""
 
-    id: str
-    policy: str
-    action: int | None
-    bank_before: Number
-    bank: Number
-    certificate: Number
-    ucb: Number
-    radius: Number
-    alarm: str | None
     summary: str = Field(description="One sentence.")
     candidates: list[Candidate]
     baseline: Vector
-    at: datetime
-    request_id: str | None
+    baseline_mean: float | None = Field(None, exclude_if=_is_none, description="If the round had it.")
+    labels: list[str] | None = Field(None, exclude_if=_is_none, description="If the round had them.")
     context: JsonValue
-    outcome: str
-    reward: float | None
-    executed: Vector | None
 
 
-class Audited(Answer):
-    """An audit's verdict; see ``c4b.deployment.audit.audit_report.Report``."""
+class Audited(ResponseBody):
+    """The result of an audit; see ``c4b.deployment.Report``."""
 
     clean: bool
     name: str
@@ -268,7 +305,7 @@ class Audited(Answer):
     fallbacks: int
     outcomes: int
     observations: int
-    precise: int
+    precise: int = Field(description="Decisions recomputed in 50 digits.")
     snapshots: int
     replay_differences: int
     largest_error: float
@@ -278,7 +315,7 @@ class Audited(Answer):
 
 
 class Problem(BaseModel):
-    """What went wrong, as application/problem+json (RFC 9457)."""
+    """An error, as application/problem+json (RFC 9457)."""
 
     type: str = Field(examples=["urn:c4b:problem:invalid-input"])
     title: str
@@ -286,21 +323,21 @@ class Problem(BaseModel):
     detail: str = Field(description="For people: what is wrong and what to do.")
 
 
-class Series(Answer):
-    """The course of a deployment at some of its decisions; one column each, oldest first."""
+class Series(ResponseBody):
+    """A deployment at some of its decisions, oldest first; one list for each quantity."""
 
     round: list[int]
     at: list[datetime]
     bank: list[Number]
     fallbacks: list[int] = Field(description="Decisions for the baseline so far.")
     pending: list[int] = Field(description="Outcomes unknown at that moment.")
-    certificate: list[Number] = Field(description="Lower bound of the contrast of what was played.")
+    certificate: list[Number] = Field(description="Lower bound of the contrast of the decided action.")
     estimate: list[Number] = Field(description="Estimate of the same contrast at that moment.")
     radius: list[Number]
 
 
-class Pending(Answer):
-    """A decision that waits for its outcome."""
+class PendingDecision(ResponseBody):
+    """A decision whose outcome is not known."""
 
     id: str
     at: datetime
@@ -310,7 +347,7 @@ class Pending(Answer):
     action: int | None
 
 
-class Waiting(Answer):
-    """Decisions that wait for their outcomes, oldest first."""
+class PendingDecisions(ResponseBody):
+    """Decisions whose outcome is not known, oldest first."""
 
-    pending: list[Pending]
+    pending: list[PendingDecision]

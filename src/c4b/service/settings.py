@@ -1,4 +1,4 @@
-"""What one service was told at its start, handed to its worker processes."""
+"""Settings of one service, passed from ``c4b serve`` to its worker processes."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from c4b import _validate
 from c4b.deployment import Limits
 from c4b.errors import InvalidInput
 
-VARIABLE = "C4B_SERVICE"
-"""Environment variable with the settings as JSON: the store's address may hold a password, and what
-stands on a command line everybody on the machine can read."""
+SETTINGS_VARIABLE = "C4B_SERVICE"
+"""Environment variable that holds the settings as JSON. The settings are not passed on the command line,
+because the store's address may contain a password and every user of a machine can read command lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """One service. Everything here bounds what a stranger can make it do."""
+    """Settings of one service: its store, and the limits on requests."""
 
     store: str
     """sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE"""
     body_bytes: int = 8_388_608
-    """Bytes of one request."""
+    """Largest request body, in bytes."""
     dimension: int = 1_000
-    """Features of a deployment created over HTTP: state grows with the square."""
+    """Largest number of features of a deployment created over HTTP. State grows with its square."""
     seconds: float = 30.0
-    """For one request, its body included."""
+    """Time limit of one request, including the time in which its body arrives."""
     limits: Limits = field(default_factory=lambda: Limits(candidates=1_000, batch=1_000))
-    """Of every deployment that the service opens."""
+    """Limits of every deployment that the service opens."""
 
     def __post_init__(self) -> None:
         _validate.count("body_bytes", self.body_bytes, 1024, "must be a whole number of at least 1024")
@@ -41,14 +41,16 @@ class Settings:
 
     @classmethod
     def from_json(cls, text: str) -> Settings:
-        told: dict[str, Any] = json.loads(text)
-        return cls(**{**told, "limits": Limits(**told["limits"])})
+        values: dict[str, Any] = json.loads(text)
+        return cls(**{**values, "limits": Limits(**values["limits"])})
 
     @classmethod
     def from_environment(cls) -> Settings:
-        """As ``c4b serve`` left them for its workers."""
-        text = os.environ.get(VARIABLE)
+        """Read the settings that ``c4b serve`` set for its workers."""
+        text = os.environ.get(SETTINGS_VARIABLE)
         if text is None:
             names = ", ".join(f.name for f in fields(cls))
-            raise InvalidInput(VARIABLE, text, f"must be JSON with {names}; start with `c4b serve`")
+            raise InvalidInput(
+                SETTINGS_VARIABLE, text, f"must be JSON with {names}; start with `c4b serve`"
+            )
         return cls.from_json(text)

@@ -1,7 +1,7 @@
-// Questions to the service. The token lives in this tab only and never in an address.
+// Requests to the service. The token is kept in this tab only and never put into an address.
 
 const KEY = "c4b-token";
-const PATIENCE = 20_000; // milliseconds
+const TIMEOUT = 20_000; // milliseconds
 
 let token = null;
 try {
@@ -14,17 +14,17 @@ export function hasToken() {
   return token !== null;
 }
 
-export function keepToken(told) {
-  token = told;
+export function keepToken(value) {
+  token = value;
   try {
-    if (told === null) sessionStorage.removeItem(KEY);
-    else sessionStorage.setItem(KEY, told);
+    if (value === null) sessionStorage.removeItem(KEY);
+    else sessionStorage.setItem(KEY, value);
   } catch {
     // as above
   }
 }
 
-// What went wrong, with what to do. `status` 0: no answer.
+// An error with its remedy. `status` 0: no answer.
 export class Problem extends Error {
   constructor(status, detail) {
     super(detail);
@@ -41,10 +41,10 @@ export function path(...parts) {
 }
 
 export async function get(address, signal) {
-  return (await send("GET", address, AbortSignal.any([signal, AbortSignal.timeout(PATIENCE)]))).json();
+  return (await send("GET", address, AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT)]))).json();
 }
 
-// Takes as long as it takes: audits read everything.
+// Without a time limit, because an audit reads the whole journal.
 export async function post(address) {
   return (await send("POST", address)).json();
 }
@@ -62,11 +62,11 @@ async function send(method, address, signal) {
     if (error.name === "AbortError") throw error;
     throw new Problem(0, "the service does not answer; check that `c4b serve` runs and the network is up");
   }
-  if (!response.ok) throw new Problem(response.status, await told(response));
+  if (!response.ok) throw new Problem(response.status, await detailOf(response));
   return response;
 }
 
-async function told(response) {
+async function detailOf(response) {
   try {
     const { detail } = await response.json();
     if (detail) return String(detail);

@@ -1,4 +1,4 @@
-// The shell: which page is open, whether it is live, and what to do when it is not.
+// The frame around the pages: routing, the connection to the service, and errors.
 
 import { hasToken, keepToken, Problem } from "./api.js";
 import { h, setProse, setText } from "./dom.js";
@@ -11,17 +11,17 @@ import { listPage } from "./pages/list.js";
 import { tokenPage } from "./pages/token.js";
 import { whyPage } from "./pages/why.js";
 
-const KEPT = 4; // pages that are found again as they were left
+const KEPT = 4; // pages that are restored as they were left
 const part = (id) => document.getElementById(id);
 const main = part("main");
 const kept = new Map(); // address: {page, scroll, focus}
 let address = null;
 let page = null;
-let asking = false; // for a token
+let tokenWanted = false
 let trouble = null; // the last round's problem
 let countdown = null;
 
-const live = new Live((signal) => page.refresh(signal), told);
+const live = new Live((signal) => page.refresh(signal), showStatus);
 
 function routed(hash) {
   const parts = hash.replace(/^#\/?/, "").split("/").map(decoded);
@@ -56,7 +56,7 @@ function open() {
   const wanted = location.hash || "#/";
   if (!wanted.startsWith("#/")) return;
   const first = page === null;
-  if (page && !asking) {
+  if (page && !tokenWanted) {
     kept.delete(address);
     kept.set(address, { page, scroll: scrollY, focus: document.activeElement });
     if (kept.size > KEPT) kept.delete(kept.keys().next().value);
@@ -64,7 +64,7 @@ function open() {
   address = wanted;
   const before = kept.get(wanted);
   page = before?.page ?? fresh(wanted);
-  asking = false;
+  tokenWanted = false;
   show(page);
   if (!first) {
     const target = before && page.element.contains(before.focus) ? before.focus : page.element.querySelector("h1");
@@ -85,29 +85,29 @@ function name(title) {
   if (document.title !== full) document.title = full;
 }
 
-// From the beginning, with another token or without.
+// Start again, with another token or without one.
 function again() {
   kept.clear();
   page = fresh(address);
-  asking = false;
+  tokenWanted = false;
   show(page);
   live.now();
 }
 
-function ask(rejected) {
+function askForToken(rejected) {
   live.stop();
-  asking = true;
+  tokenWanted = true;
   const form = tokenPage(rejected, again);
   show(form);
   form.field.focus();
 }
 
-function told({ problem, retryAt, last }) {
+function showStatus({ problem, retryAt, last }) {
   clearInterval(countdown);
   if (problem?.status === 401) {
     banner(null);
     setText(part("live"), "");
-    ask(hasToken());
+    askForToken(hasToken());
     return;
   }
   const lost = trouble?.passing ?? false;
@@ -142,7 +142,7 @@ function banner(problem, seconds, last) {
   setProse(part("banner-text"), `${what}, retrying in ${seconds} s, ${when}: ${problem.message}.`);
 }
 
-// An answer that trying again will hardly change.
+// An error that a retry will not change.
 function refused(problem) {
   main.querySelector(":scope > .refused")?.remove();
   if (problem === null) return;
@@ -151,15 +151,15 @@ function refused(problem) {
     problem.status === 403
       ? "Use “Forget token” and enter one that covers this; a read token is enough for this page."
       : "";
-  const told = h("p", { class: "reason", "data-health": "alarm", role: "alert" });
-  setProse(told, `${what}: ${problem.message}. ${remedy}`);
-  main.prepend(h("div", { class: "refused" }, told, h("p", {}, h("a", { href: "#/" }, "All deployments"))));
+  const message = h("p", { class: "reason", "data-health": "alarm", role: "alert" });
+  setProse(message, `${what}: ${problem.message}. ${remedy}`);
+  main.prepend(h("div", { class: "refused" }, message, h("p", {}, h("a", { href: "#/" }, "All deployments"))));
 }
 
 part("pause").addEventListener("click", () => {
   live.paused = !live.paused;
   part("pause").setAttribute("aria-pressed", String(live.paused));
-  if (!asking) live.now();
+  if (!tokenWanted) live.now();
 });
 part("retry").addEventListener("click", () => live.now());
 part("forget").addEventListener("click", () => {

@@ -1,4 +1,4 @@
-// Making and changing elements. Text is only ever set as text: contexts come from strangers.
+// Create and change elements. Text is only ever set as text, because contexts come from strangers.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -24,8 +24,8 @@ export function svg(tag, attributes = {}, ...children) {
 
 // Changes nothing where nothing changed, so that selections and screen readers stay where they are.
 export function setText(node, text) {
-  const told = text === null || text === undefined ? "" : String(text);
-  if (node.textContent !== told) node.textContent = told;
+  const value = text === null || text === undefined ? "" : String(text);
+  if (node.textContent !== value) node.textContent = value;
 }
 
 // The same for a sentence in which `commands` stand between back quotes.
@@ -83,13 +83,13 @@ export class Keyed {
         this.#shown.delete(key);
       }
     }
-    let place = this.#parent.firstElementChild;
+    let next = this.#parent.firstElementChild;
     for (const item of items) {
       const there = this.#shown.get(this.#key(item));
       if (there) there.update(item);
       const { element } = there ?? this.#made(item);
-      if (element === place) place = place.nextElementSibling;
-      else this.#parent.insertBefore(element, place);
+      if (element === next) next = next.nextElementSibling;
+      else this.#parent.insertBefore(element, next);
     }
   }
 
@@ -117,7 +117,7 @@ export function steady(change) {
   if (scrollY > 0 && held?.isConnected) scrollBy(0, held.getBoundingClientRect().top - before);
 }
 
-// Rows of plain text in a table's body; cells that say the same are left alone.
+// Rows of plain text in a table's body; cells with the same text are not changed.
 export function fillRows(body, rows) {
   while (body.rows.length > rows.length) body.deleteRow(-1);
   rows.forEach((row, r) => {

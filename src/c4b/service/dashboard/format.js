@@ -3,11 +3,11 @@
 const NONE = "–";
 
 function plain(value, decimals) {
-  const told = new Intl.NumberFormat("en", {
+  const text = new Intl.NumberFormat("en", {
     minimumFractionDigits: decimals,
     maximumFractionDigits: decimals,
   }).format(value);
-  return /^-[0.,]*$/.test(told) ? told.slice(1) : told.replace("-", "−");
+  return /^-[0.,]*$/.test(text) ? text.slice(1) : text.replace("-", "−");
 }
 
 // Decimals with which the largest of some numbers has `digits` significant ones: columns align.
@@ -34,8 +34,8 @@ export function constant(value) {
 }
 
 export function signed(value, decimals) {
-  const told = fixed(value, decimals);
-  return value > 0 ? `+${told}` : told;
+  const text = fixed(value, decimals);
+  return value > 0 ? `+${text}` : text;
 }
 
 export function count(value) {

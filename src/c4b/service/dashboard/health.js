@@ -1,4 +1,4 @@
-// The light: a shape, a word and a colour, so that it is read without seeing the colour.
+// The health of a deployment as a shape, a word and a colour, so that it can be read without colour.
 
 import { h, setAttribute, setText, svg } from "./dom.js";
 
@@ -23,8 +23,8 @@ export function word(health) {
 }
 
 export function gravity(health) {
-  const place = GRAVITY.indexOf(health);
-  return place < 0 ? GRAVITY.length : place;
+  const index = GRAVITY.indexOf(health);
+  return index < 0 ? GRAVITY.length : index;
 }
 
 // For the title of the page, which a tab shows when nothing else is seen.
@@ -32,17 +32,17 @@ export function mark(health) {
   return { alarm: "!! ", broken: "!! ", attention: "! " }[health] ?? "";
 }
 
-export class Light {
+export class HealthBadge {
   #subject;
   #word = h("span");
-  #body = svg("path", { class: "light-body" });
-  #sign = svg("path", { class: "light-sign" });
+  #body = svg("path", { class: "health-body" });
+  #sign = svg("path", { class: "health-sign" });
   #health = null;
 
   constructor(subject) {
     this.#subject = subject;
     const icon = svg("svg", { viewBox: "0 0 20 20", "aria-hidden": "true" }, this.#body, this.#sign);
-    this.element = h("span", { class: "light" }, icon, this.#word);
+    this.element = h("span", { class: "health" }, icon, this.#word);
   }
 
   show(health) {
@@ -57,7 +57,7 @@ export class Light {
   }
 }
 
-// For screen readers: the only thing that speaks by itself.
+// For screen readers.
 export function announce(text) {
   setText(document.getElementById("announcer"), text);
 }

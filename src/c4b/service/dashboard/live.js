@@ -1,11 +1,11 @@
-// Asks again and again: every two seconds while the page is seen, ever more rarely while it fails.
+// Polling: every two seconds while the page is visible, at growing intervals while it fails.
 
 const PACE = 2_000; // milliseconds
 const LONGEST = 60_000;
 
 export class Live {
   #work;
-  #tell;
+  #report;
   #timer = null;
   #current = null;
   #failures = 0;
@@ -13,10 +13,10 @@ export class Live {
   #wanted = false;
   paused = false;
 
-  // `work(signal)` does one round; `tell({problem, retryAt, last})` hears how it went.
-  constructor(work, tell) {
+  // `work(signal)` does one round; `report({problem, retryAt, last})` is called with the result.
+  constructor(work, report) {
     this.#work = work;
-    this.#tell = tell;
+    this.#report = report;
     document.addEventListener("visibilitychange", () => {
       if (document.hidden) this.#halt();
       else if (this.#wanted) this.now();
@@ -52,7 +52,7 @@ export class Live {
     if (!problem) this.#last = new Date();
     const delay = problem ? PACE * 2 ** (this.#failures - 1) : Math.max(PACE, 4 * took);
     const wait = Math.min(delay, LONGEST);
-    this.#tell({ problem, retryAt: Date.now() + wait, last: this.#last });
+    this.#report({ problem, retryAt: Date.now() + wait, last: this.#last });
     if (!document.hidden && !(this.paused && !problem)) this.#timer = setTimeout(() => this.now(), wait);
   }
 }

@@ -53,7 +53,7 @@ export function command(label, text) {
   return h("div", { class: "command" }, head, h("pre", { tabindex: "0" }, code));
 }
 
-// The curl for a request to this service, with a place for the token where one is needed.
+// The curl for a request to this service, with a placeholder for the token where one is needed.
 export function curl(method, path, body) {
   const lines = [`curl -X ${method} '${new URL(path, document.baseURI).href.replaceAll("'", "%27")}'`];
   lines.push("-H 'Content-Type: application/json'");

@@ -1,12 +1,12 @@
-// Light, dark or as the system says. Runs before the first paint, so that nothing flashes.
+// Light, dark or the setting of the system. Runs before the first paint, so that the page does not flash.
 (() => {
   const ORDER = ["auto", "light", "dark"];
   const root = document.documentElement;
 
   function stored() {
     try {
-      const told = localStorage.getItem("c4b-theme");
-      return ORDER.includes(told) ? told : "auto";
+      const stored = localStorage.getItem("c4b-theme");
+      return ORDER.includes(stored) ? stored : "auto";
     } catch {
       return "auto"; // storage may be forbidden
     }

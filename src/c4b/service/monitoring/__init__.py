@@ -1,1 +1,1 @@
-"""What the service tells its operators: metrics, logs, health, a Grafana dashboard."""
+"""Monitoring: Prometheus metrics, logs, health, a Grafana dashboard."""

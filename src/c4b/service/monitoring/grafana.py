@@ -1,11 +1,11 @@
-"""A ready Grafana dashboard over ``/metrics``: ``c4b grafana > c4b.json``, then import it."""
+"""A Grafana dashboard for ``/metrics``: ``c4b grafana > c4b.json``, then import the file."""
 
 from __future__ import annotations
 
 from typing import Any
 
 _SOURCE = {"type": "prometheus", "uid": "${source}"}
-_WHICH = 'deployment=~"$deployment"'
+_SELECTED = 'deployment=~"$deployment"'
 
 
 def _panel(number: int, title: str, unit: str, *queries: tuple[str, str], **more: Any) -> dict[str, Any]:
@@ -15,7 +15,7 @@ def _panel(number: int, title: str, unit: str, *queries: tuple[str, str], **more
         "title": title,
         "datasource": _SOURCE,
         "gridPos": {"h": 8, "w": 12, "x": 12 * ((number - 1) % 2), "y": 8 * ((number - 1) // 2)},
-        "fieldConfig": {"defaults": {"unit": unit, "min": more.pop("least", None)}, "overrides": []},
+        "fieldConfig": {"defaults": {"unit": unit, "min": more.pop("minimum", None)}, "overrides": []},
         "targets": [
             {"refId": chr(65 + n), "expr": query, "legendFormat": legend, "datasource": _SOURCE}
             for n, (query, legend) in enumerate(queries)
@@ -25,64 +25,68 @@ def _panel(number: int, title: str, unit: str, *queries: tuple[str, str], **more
 
 
 def dashboard() -> dict[str, Any]:
-    """As Grafana imports it; asks for the Prometheus data source."""
+    """Return the dashboard as Grafana imports it. Grafana then asks for the Prometheus data source."""
     each = "{{deployment}}"
-    rate = "rate(%s{" + _WHICH + "}[5m])"
+    rate = "rate(%s{" + _SELECTED + "}[5m])"
     latency = "histogram_quantile(%s, sum by (le) (rate(c4b_http_request_seconds_bucket%s[5m])))"
     deciding = '{route="/v1/deployments/{name}/decisions",method="POST"}'
     panels = [
-        _panel(1, "Alarm (1: certificates are void)", "none", (f"c4b_alarm{{{_WHICH}}}", each), least=0),
+        _panel(
+            1, "Alarm (1: certificates are void)", "none", (f"c4b_alarm{{{_SELECTED}}}", each), minimum=0
+        ),
         _panel(
             2,
             "Bank, certified (units of reward; below 0 is not covered)",
             "none",
-            (f"c4b_bank{{{_WHICH}}}", each),
-            (f"c4b_reserve{{{_WHICH}}}", f"{each} reserve"),
+            (f"c4b_bank{{{_SELECTED}}}", each),
+            (f"c4b_reserve{{{_SELECTED}}}", f"{each} reserve"),
         ),
         _panel(
             3,
             "Share of decisions that played the baseline, 5 min",
             "percentunit",
             (f"{rate % 'c4b_fallbacks_total'} / {rate % 'c4b_decisions_total'}", each),
-            least=0,
+            minimum=0,
         ),
-        _panel(4, "Decisions per second", "reqps", (rate % "c4b_decisions_total", each), least=0),
+        _panel(4, "Decisions per second", "reqps", (rate % "c4b_decisions_total", each), minimum=0),
         _panel(
             5,
             "Outcomes pending, and known ones that wait for them",
             "none",
-            (f"c4b_pending_outcomes{{{_WHICH}}}", f"{each} pending"),
-            (f"c4b_waiting_outcomes{{{_WHICH}}}", f"{each} waiting"),
-            least=0,
+            (f"c4b_pending_outcomes{{{_SELECTED}}}", f"{each} pending"),
+            (f"c4b_waiting_outcomes{{{_SELECTED}}}", f"{each} waiting"),
+            minimum=0,
         ),
         _panel(
             6,
             "Age of the oldest pending",
             "s",
-            (f"c4b_oldest_pending_seconds{{{_WHICH}}}", each),
-            least=0,
+            (f"c4b_oldest_pending_seconds{{{_SELECTED}}}", each),
+            minimum=0,
         ),
-        _panel(7, "Radius of the confidence set", "none", (f"c4b_radius{{{_WHICH}}}", each), least=0),
+        _panel(
+            7, "Radius of the confidence set", "none", (f"c4b_radius{{{_SELECTED}}}", each), minimum=0
+        ),
         _panel(
             8,
             "Time to decide",
             "s",
             *((latency % (q, deciding), f"p{100 * float(q):g}") for q in ("0.5", "0.99")),
-            least=0,
+            minimum=0,
         ),
         _panel(
             9,
             "Requests that failed, per second",
             "reqps",
             ('sum by (status) (rate(c4b_http_requests_total{status=~"5.."}[5m]))', "{{status}}"),
-            least=0,
+            minimum=0,
         ),
         _panel(
             10,
             "Requests refused, per second",
             "reqps",
             ('sum by (status) (rate(c4b_http_requests_total{status=~"4.."}[5m]))', "{{status}}"),
-            least=0,
+            minimum=0,
         ),
     ]
     names = {

@@ -1,4 +1,4 @@
-"""The light: one word and the reasons for it, for a person at 3 am."""
+"""The health of a deployment: one word, and the reasons for it."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ from typing import Literal
 
 from c4b.deployment import Status
 
-Light = Literal["ok", "idle", "attention", "alarm"]
+Health = Literal["ok", "idle", "attention", "alarm"]
 
-PATIENCE = 3600.0
-"""Seconds after which a pending outcome deserves attention, unless the deployment has its own window."""
-ENOUGH = 100
-"""Rounds after which playing nothing but the baseline deserves attention."""
+PENDING_SECONDS = 3600.0
+"""Age at which a pending outcome needs attention, unless the deployment has an outcome timeout."""
+ROUNDS_OF_BASELINE_ONLY = 100
+"""Number of rounds after which a deployment that only played the baseline needs attention."""
 
 
-def light(status: Status, window: float | None = None) -> tuple[Light, list[str]]:
-    """alarm: do not trust it; attention: safe, but it does not do its work; idle: no traffic yet."""
+def health_of(status: Status, outcome_timeout: float | None = None) -> tuple[Health, list[str]]:
+    """Return the health of a deployment and its reasons.
+
+    alarm: its certificates do not hold. attention: it is safe, but does not work as it should. idle: it
+    has made no decision yet.
+    """
     if status.alarm is not None:
         return "alarm", [
             f"Alarm: {status.alarm}. Certificates given before are void; play the baseline, find out "
@@ -26,13 +30,14 @@ def light(status: Status, window: float | None = None) -> tuple[Light, list[str]
     if not status.rounds:
         return "idle", ["No decision yet. Give it history, then send decisions."]
     reasons = []
-    age, patience = status.oldest_pending_age, PATIENCE if window is None else 2.0 * window
-    if age is not None and age > patience:
+    age = status.oldest_pending_age
+    oldest_allowed = PENDING_SECONDS if outcome_timeout is None else 2.0 * outcome_timeout
+    if age is not None and age > oldest_allowed:
         reasons.append(
-            f"The outcome of {status.oldest_pending} is missing for {_ago(age)} and holds back "
+            f"The outcome of {status.oldest_pending} is missing for {_duration(age)} and holds back "
             "what came after it: report it, or declare it lost."
         )
-    if status.rounds >= ENOUGH and status.fallbacks == status.rounds:
+    if status.rounds >= ROUNDS_OF_BASELINE_ONLY and status.fallbacks == status.rounds:
         reasons.append(
             f"All {status.rounds} decisions were the baseline: nothing could be certified yet. Give more "
             "history or a reserve, or check the noise and norm bounds."
@@ -40,7 +45,7 @@ def light(status: Status, window: float | None = None) -> tuple[Light, list[str]
     return ("attention" if reasons else "ok"), reasons
 
 
-def _ago(seconds: float) -> str:
+def _duration(seconds: float) -> str:
     for size, unit in ((3600.0, "h"), (60.0, "min")):
         if seconds >= size:
             return f"{seconds / size:.1f} {unit}"

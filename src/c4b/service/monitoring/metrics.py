@@ -1,4 +1,4 @@
-"""Prometheus metrics: what requests took, from every worker; where deployments stand, from the store."""
+"""Prometheus metrics: requests, measured in every worker, and deployments, read from the store."""
 
 from __future__ import annotations
 
@@ -31,8 +31,11 @@ _COUNTERS = {
 }
 
 
-class Meter:
-    """Requests as this worker saw them. Paths are route patterns, so strangers cannot invent series."""
+class RequestMetrics:
+    """Counts and times the requests of this worker.
+
+    Paths are route patterns, so that clients cannot create new series.
+    """
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -50,15 +53,15 @@ class Meter:
             registry=self.registry,
         )
 
-    def measure(self, method: str, route: str, status: int, seconds: float) -> None:
+    def record(self, method: str, route: str, status: int, seconds: float) -> None:
         known = method if method in ("GET", "POST", "PUT", "HEAD", "OPTIONS", "DELETE") else "other"
         self._seconds.labels(known, route).observe(seconds)
         self._requests.labels(known, route, str(status or 499)).inc()
 
-    def page(self, states: list[Status]) -> bytes:
-        """All metrics in Prometheus's text format."""
+    def render(self, states: list[Status]) -> bytes:
+        """Return all metrics in Prometheus's text format."""
         registry = self.registry
-        if "PROMETHEUS_MULTIPROC_DIR" in os.environ:  # several workers: add up what all of them saw
+        if "PROMETHEUS_MULTIPROC_DIR" in os.environ:  # several workers: sum over all of them
             registry = CollectorRegistry()
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # of prometheus_client
         deployments = CollectorRegistry()
@@ -67,7 +70,7 @@ class Meter:
 
 
 class _Deployments(Collector):
-    """The same from whichever worker is asked, and after a restart: it is read from the journal."""
+    """Reads the states from the journal, so that every worker reports the same, also after a restart."""
 
     def __init__(self, states: list[Status]) -> None:
         self._states = states

@@ -1,4 +1,4 @@
-"""Structured logs: one JSON object a line, with the request's id; never a token, never a query."""
+"""Structured logs: one JSON object a line, with the request's id, without secrets and query strings."""
 
 from __future__ import annotations
 
@@ -13,48 +13,48 @@ request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
 logger = logging.getLogger("c4b.service")
 
 
-class Lines(logging.Formatter):
-    """A record as one line of JSON."""
+class JsonFormatter(logging.Formatter):
+    """Formats a log record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
-        told: dict[str, Any] = {
+        values: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "event": record.getMessage(),
             "process": record.process,
         }
-        asked = request_id.get()
-        if asked is not None:
-            told["request_id"] = asked
-        told.update(getattr(record, "fields", {}))
+        current = request_id.get()
+        if current is not None:
+            values["request_id"] = current
+        values.update(getattr(record, "fields", {}))
         if record.exc_info:
-            told["error"] = self.formatException(record.exc_info)
-        return json.dumps(told, default=str)  # ASCII: there are line ends beyond it
+            values["error"] = self.formatException(record.exc_info)
+        return json.dumps(values, default=str)  # ASCII, because Unicode has further line separators
 
 
 def configuration(level: str) -> dict[str, Any]:
-    """For ``logging.config.dictConfig``; uvicorn applies it in every worker."""
-    handler = {"class": "logging.StreamHandler", "formatter": "lines", "stream": "ext://sys.stderr"}
-    own = {"handlers": ["lines"], "level": level.upper(), "propagate": False}
+    """Return the argument of ``logging.config.dictConfig``, which uvicorn applies in every worker."""
+    handler = {"class": "logging.StreamHandler", "formatter": "json", "stream": "ext://sys.stderr"}
+    own = {"handlers": ["stderr"], "level": level.upper(), "propagate": False}
     return {
         "version": 1,
         "disable_existing_loggers": False,
-        "formatters": {"lines": {"()": "c4b.service.monitoring.request_log.Lines"}},
-        "handlers": {"lines": handler},
+        "formatters": {"json": {"()": "c4b.service.monitoring.request_log.JsonFormatter"}},
+        "handlers": {"stderr": handler},
         "loggers": {
             "c4b": own,
             "uvicorn": own,
-            "uvicorn.error": {"level": "WARNING", "handlers": ["lines"], "propagate": False},
+            "uvicorn.error": {"level": "WARNING", "handlers": ["stderr"], "propagate": False},
         },
     }
 
 
-def say(event: str, **fields: Any) -> None:
-    """One line for people and programs alike."""
+def log_event(event: str, **fields: Any) -> None:
+    """Log an event with further fields."""
     logger.info(event, extra={"fields": fields})
 
 
-def plainly(text: str) -> None:
-    """A line for whoever started the service, beside the log."""
+def print_notice(text: str) -> None:
+    """Print a line for the person who started the service. It is not JSON and not part of the log."""
     print(text, file=sys.stderr, flush=True)

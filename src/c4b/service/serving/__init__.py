@@ -1,1 +1,1 @@
-"""Run the service: processes, sockets, the HTTP protocol, a demo."""
+"""Run the service: processes, sockets and the HTTP protocol."""

@@ -1,8 +1,8 @@
-"""uvicorn's HTTP protocol with patience that ends, and a bound on headers.
+"""uvicorn's HTTP protocol with time limits for slow clients and a limit on the size of headers.
 
-uvicorn closes a connection that is silent between two requests; one byte after an answer, and it waits
-for ever. It keeps headers of any size. And an answer that nobody takes stays in memory. With this,
-thousands of clients that do such things hold their connections for seconds.
+uvicorn closes a connection that is silent between two requests, but a single byte after a response makes
+it wait without limit. It accepts headers of any size, and it keeps a response that the client does not
+read in memory. With this class, a client that does any of this loses its connection after some seconds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from c4b.service.settings import Settings
 
 HEADER_SECONDS = 10.0
 HEADER_BYTES = 65_536
-"""Of one request, give or take one read from the network."""
+"""Limit for one request. It is exceeded by at most one read from the network."""
 
 
 @cache
@@ -25,26 +25,29 @@ def _request_seconds() -> float:
     return Settings.from_environment().seconds
 
 
-class PatientProtocol(HttpToolsProtocol):
-    """While nobody is served a client has ``HEADER_SECONDS``, or the time of one request if that is
-    less, until its next headers are complete. Whoever does not take an answer has the time of one
-    request to take what is in the buffer."""
+class TimeLimitedProtocol(HttpToolsProtocol):
+    """An HTTP connection with time limits.
 
-    _impatience: asyncio.TimerHandle | None = None
-    _blocked: asyncio.TimerHandle | None = None
+    While no request is being answered, the client has ``HEADER_SECONDS``, or the time limit of a request
+    if that is shorter, to complete its next headers. A client that does not read a response has the time
+    limit of a request to read what is in the buffer.
+    """
+
+    _header_timer: asyncio.TimerHandle | None = None
+    _write_timer: asyncio.TimerHandle | None = None
     _unused = 0  # bytes since the last headers or the last piece of a body
-    _served: Any = None  # of several requests in a row the one that is being answered
+    _answered: Any = None  # the request that is being answered, the first of several pipelined ones
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self._wait()
+        self._start_header_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._stop()
-        self._unblock()
-        if self._served is not None and not self._served.response_complete:
-            self._served.disconnected = True  # super() tells only the last one that was sent
-            self._served.message_event.set()
+        self._stop_header_timer()
+        self._stop_write_timer()
+        if self._answered is not None and not self._answered.response_complete:
+            self._answered.disconnected = True  # super() notifies the last pipelined request only
+            self._answered.message_event.set()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -54,15 +57,15 @@ class PatientProtocol(HttpToolsProtocol):
             self.logger.warning("Headers too large.")
             self.transport.write(STATUS_LINE[431] + b"content-length: 0\r\nconnection: close\r\n\r\n")
             self.transport.close()
-        if self._impatience is None and (self.cycle is None or self.cycle.response_complete):
-            self._wait()  # the request before is answered, and super() has ended its own patience
+        if self._header_timer is None and (self.cycle is None or self.cycle.response_complete):
+            self._start_header_timer()  # the last request is answered; super() stopped its own timer
 
     def on_headers_complete(self) -> None:
-        self._stop()
+        self._stop_header_timer()
         self._unused = 0
         super().on_headers_complete()
         if not self.pipeline:
-            self._served = self.cycle
+            self._answered = self.cycle
 
     def on_body(self, body: bytes) -> None:
         self._unused = 0
@@ -70,33 +73,33 @@ class PatientProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         if self.pipeline:
-            self._served = self.pipeline[-1][0]
+            self._answered = self.pipeline[-1][0]
         super().on_response_complete()
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._unblock()
-        self._blocked = self.loop.call_later(_request_seconds(), self.transport.abort)
+        self._stop_write_timer()
+        self._write_timer = self.loop.call_later(_request_seconds(), self.transport.abort)
 
     def resume_writing(self) -> None:
-        self._unblock()
+        self._stop_write_timer()
         super().resume_writing()
 
-    def _wait(self) -> None:
+    def _start_header_timer(self) -> None:
         seconds = min(HEADER_SECONDS, _request_seconds())
-        self._impatience = self.loop.call_later(seconds, self._give_up)
+        self._header_timer = self.loop.call_later(seconds, self._close_idle)
 
-    def _stop(self) -> None:
-        if self._impatience is not None:
-            self._impatience.cancel()
-            self._impatience = None
+    def _stop_header_timer(self) -> None:
+        if self._header_timer is not None:
+            self._header_timer.cancel()
+            self._header_timer = None
 
-    def _unblock(self) -> None:
-        if self._blocked is not None:
-            self._blocked.cancel()
-            self._blocked = None
+    def _stop_write_timer(self) -> None:
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
 
-    def _give_up(self) -> None:
-        self._impatience = None
+    def _close_idle(self) -> None:
+        self._header_timer = None
         if not self.transport.is_closing():
             self.transport.close()

@@ -1,4 +1,4 @@
-"""Run the service: uvicorn, one process or several."""
+"""Run the service with uvicorn, in one process or in several."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from sqlalchemy import make_url
 from uvicorn.supervisors import Multiprocess
 
 from c4b.errors import InvalidInput, UnknownName
-from c4b.service import app, tokens
-from c4b.service import open_deployments as shelf
-from c4b.service.monitoring import request_log as logs
-from c4b.service.serving import listen_address as address
-from c4b.service.settings import VARIABLE, Settings
+from c4b.service import app
+from c4b.service.access import tokens
+from c4b.service.monitoring import request_log
+from c4b.service.open_deployments import load_kernels
+from c4b.service.serving import listen_address
+from c4b.service.settings import SETTINGS_VARIABLE, Settings
 
-GRACE = 30
-"""Seconds that requests under way get to finish when the service is asked to stop."""
+SHUTDOWN_SECONDS = 30
+"""Seconds in which requests may finish when the service is stopped."""
 
-
-LEVELS = ("debug", "info", "warning", "error")
+LOG_LEVELS = ("debug", "info", "warning", "error")
 
 
 def run(
@@ -41,52 +41,56 @@ def run(
     log_level: str = "info",
     tls_cert: Path | None = None,
     tls_key: Path | None = None,
-    advice: str | None = None,
-    begin: Callable[[str], object] = lambda _: None,
+    token_advice: str | None = None,
+    on_listening: Callable[[str], object] = lambda _: None,
 ) -> None:
-    """Serve until asked to stop (SIGTERM, SIGINT); a worker that dies is replaced.
+    """Serve until SIGTERM or SIGINT. A worker that dies is replaced.
 
-    advice: for whoever wants to serve others and has no token; usually how to make one.
-    begin: called with the service's address once that is taken.
+    token_advice: shown while no token exists, instead of the command that creates one.
+    on_listening: called with the service's URL once its sockets listen.
     """
-    if log_level not in LEVELS:
-        raise UnknownName("log_level", log_level, f"must be one of {', '.join(LEVELS)}")
+    if log_level not in LOG_LEVELS:
+        raise UnknownName("log_level", log_level, f"must be one of {', '.join(LOG_LEVELS)}")
     _check_tls(tls_cert, tls_key)
-    with address.taken(host, port) as sockets:
-        app.prepare(settings.store)
-        check_host(settings.store, host, advice)
-        logs.plainly("c4b: preparing (the first time on a machine this compiles for about half a minute)")
-        shelf.warm()
-        os.environ[VARIABLE] = settings.to_json()
-        _many_connections()
+    with listen_address.bound_sockets(host, port) as sockets:
+        app.create_tables(settings.store)
+        check_host(settings.store, host, token_advice)
+        request_log.print_notice(
+            "c4b: preparing (the first time on a machine this compiles for about half a minute)"
+        )
+        load_kernels()
+        os.environ[SETTINGS_VARIABLE] = settings.to_json()
+        _raise_file_limit()
         config = uvicorn.Config(
             "c4b.service.app:from_environment",
             factory=True,
             workers=workers,
-            http="c4b.service.serving.http_protocol:PatientProtocol",
+            http="c4b.service.serving.http_protocol:TimeLimitedProtocol",
             ws="none",
             lifespan="on",
-            log_config=logs.configuration(log_level),
+            log_config=request_log.configuration(log_level),
             access_log=False,
             server_header=False,
             proxy_headers=False,
             timeout_keep_alive=30,
-            timeout_graceful_shutdown=GRACE,
-            timeout_worker_healthcheck=10,  # a worker killed while it starts holds the others up so long
+            timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+            timeout_worker_healthcheck=10,  # the others wait so long for a worker killed while it starts
             ssl_certfile=tls_cert,
             ssl_keyfile=tls_key,
         )
-        address.listen(sockets, host)
+        listen_address.listen(sockets, host)
         name = f"[{host}]" if ":" in host else host
-        url = f"{'https' if config.is_ssl else 'http'}://{name}:{address.number(sockets)}"
-        logs.plainly(f"c4b: serving {url}/ (dashboard) and /docs (API); stop with Ctrl-C")
-        begin(url)
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn raises it again when it is done
+        url = f"{'https' if config.is_ssl else 'http'}://{name}:{listen_address.port_of(sockets)}"
+        request_log.print_notice(f"c4b: serving {url}/ (dashboard) and /docs (API); stop with Ctrl-C")
+        on_listening(url)
+        signal.signal(
+            signal.SIGTERM, lambda *_: sys.exit(0)
+        )  # uvicorn raises the signal again at its end
         with _shared_metrics() if workers > 1 else nullcontext(), suppress(KeyboardInterrupt):
-            _answer(config, sockets)
+            _serve(config, sockets)
 
 
-def _answer(config: uvicorn.Config, sockets: list[socket.socket]) -> None:
+def _serve(config: uvicorn.Config, sockets: list[socket.socket]) -> None:
     if config.workers > 1:
         Multiprocess(config, sockets).run()
         return
@@ -98,9 +102,9 @@ def _answer(config: uvicorn.Config, sockets: list[socket.socket]) -> None:
 
 @contextmanager
 def _shared_metrics() -> Iterator[None]:
-    """A folder in which workers add up what they measure."""
-    with tempfile.TemporaryDirectory(prefix="c4b-metrics-") as shared:
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = shared
+    """Create the folder in which the workers share their metrics."""
+    with tempfile.TemporaryDirectory(prefix="c4b-metrics-") as folder:
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
         yield
 
 
@@ -122,45 +126,45 @@ def _check_tls(cert: Path | None, key: Path | None) -> None:
         raise InvalidInput("tls_cert", str(cert), remedy) from error
 
 
-def check_host(store: str, host: str, advice: str | None = None) -> None:
-    """Without tokens listen to this machine only, and say so."""
+def check_host(store: str, host: str, token_advice: str | None = None) -> None:
+    """While no token exists, refuse to listen on a public address, and print a notice."""
     if tokens.listed(store):
         return
-    if not loopback(host):
+    if not _is_loopback(host):
         remedy = (
             "without tokens the service listens to this machine only (127.0.0.1); "
-            f"make one first: {creation(store)}"
+            f"make one first: {token_command(store)}"
         )
         raise InvalidInput("host", host, remedy)
-    logs.plainly(
+    request_log.print_notice(
         "c4b: no token is configured: everybody on this machine, and nobody else, may do everything. "
-        + (advice or f"To serve others: {creation(store)}")
+        + (token_advice or f"To serve others: {token_command(store)}")
     )
 
 
-def creation(store: str) -> str:
-    """The command that makes a token in ``store``; a password in its address is not shown.
+def token_command(store: str) -> str:
+    """Return the command that creates a token in ``store``, without the password in its address.
 
-    >>> creation("sqlite:///shop.db")
+    >>> token_command("sqlite:///shop.db")
     'c4b token create --scope admin --store sqlite:///shop.db'
     """
     url = make_url(store)
-    secret = [key for key in url.query if "password" in key]
+    passwords = [key for key in url.query if "password" in key]
     command = "c4b token create --scope admin --store "
-    if url.password is None and not secret:
+    if url.password is None and not passwords:
         return command + shlex.quote(store)
-    shown = url.difference_update_query(secret).render_as_string(hide_password=True)
+    shown = url.difference_update_query(passwords).render_as_string(hide_password=True)
     return f"{command}{shlex.quote(shown)}, with the password in it"
 
 
-def loopback(host: str) -> bool:
+def _is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
 
 
-def _many_connections() -> None:
-    """As many open files as the system allows: each connection is one."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+def _raise_file_limit() -> None:
+    """Allow as many open files as the system permits, because each connection is one."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -10,17 +10,19 @@ from typing import NamedTuple
 import numpy as np
 
 from c4b._jit import inlined, kernel
-from c4b._shaped_view import window
+from c4b._shaped_view import shaped_view
 from c4b._validate import Array, Counts
+from c4b.certificates.contrast_kernels import Assessment
 from c4b.evidence.bounds import CROSS, contains
 from c4b.evidence.ellipsoids import ALARM, add, recentre
 from c4b.evidence.ellipsoids import opened_as as opened_evidence
-from c4b.ledger.ledger_kernels import UNGATED
-from c4b.ledger.ledger_kernels import opened_as as opened_ledger
+from c4b.ledger.books import LedgerKind
+from c4b.ledger.books import opened_as as opened_ledger
 from c4b.policies.compiled_round import (
     BASELINE,
     MARGIN,
     ROWS,
+    Rule,
     certify,
     executed_bounds,
     score,
@@ -32,7 +34,7 @@ USUAL_STACK, USUAL_DIM, USUAL_SIZE = 1, 5, 32
 """Ellipsoids, features and candidates of the paper's study, which gets machine code of its own."""
 
 
-class Rule(IntEnum):
+class RuleColumn(IntEnum):
     """Columns of ``Lineup.rules``: the composition's rule, then where the method's state begins."""
 
     PROPOSE = 0
@@ -61,7 +63,7 @@ class Lineup(NamedTuple):
     """What the compiled methods of a setting start from, as arrays: one call plays them all."""
 
     ledgers: Array  # flat ledgers, one after the other
-    rules: Array  # (methods, len(Rule))
+    rules: Array  # (methods, len(RuleColumn))
 
 
 class Workspace(NamedTuple):
@@ -79,8 +81,8 @@ def workspace(lineup: Lineup, stack: int, dim: int, size: int) -> Workspace:
     """Scratch for any of the methods."""
     longest = lineup.rules.max(axis=0).astype(int)
     return Workspace(
-        np.empty(longest[Rule.EVIDENCE_SIZE]),
-        np.empty(longest[Rule.LEDGER_SIZE]),
+        np.empty(longest[RuleColumn.EVIDENCE_SIZE]),
+        np.empty(longest[RuleColumn.LEDGER_SIZE]),
         np.empty((1 + 2 * stack, size)),
         np.empty((ROWS, size)),
         np.empty(dim),
@@ -114,25 +116,29 @@ def _play(
     size: int,
 ) -> None:
     """Row ``row`` of the lineup in ``run_setting``, for G = ``stack``, d = ``dim`` and K = ``size``."""
-    rule = lineup.rules[row]
-    method = int(rule[Rule.METHOD])
-    propose, latches = rule[Rule.PROPOSE] == 1.0, rule[Rule.LATCHES] == 1.0
-    forced_rounds = int(rule[Rule.FORCED_ROUNDS])
-    boldness, thrift = rule[Rule.BOLDNESS], rule[Rule.THRIFT]
-    for i in range(int(rule[Rule.EVIDENCE_SIZE])):
-        work.evidence[i] = evidences[int(rule[Rule.EVIDENCE_START]) + i]
-    for i in range(int(rule[Rule.LEDGER_SIZE])):
-        work.ledger[i] = lineup.ledgers[int(rule[Rule.LEDGER_START]) + i]
+    columns = lineup.rules[row]
+    method = int(columns[RuleColumn.METHOD])
+    rule = Rule(
+        columns[RuleColumn.PROPOSE] == 1.0,
+        columns[RuleColumn.BOLDNESS],
+        columns[RuleColumn.THRIFT],
+        columns[RuleColumn.LATCHES] == 1.0,
+    )
+    forced_rounds = int(columns[RuleColumn.FORCED_ROUNDS])
+    for i in range(int(columns[RuleColumn.EVIDENCE_SIZE])):
+        work.evidence[i] = evidences[int(columns[RuleColumn.EVIDENCE_START]) + i]
+    for i in range(int(columns[RuleColumn.LEDGER_SIZE])):
+        work.ledger[i] = lineup.ledgers[int(columns[RuleColumn.LEDGER_START]) + i]
     rounds = len(scene.best)
     region, data, terms = opened_evidence(work.evidence, stack, dim)
     ledger, account = opened_ledger(work.ledger, int(work.ledger[0]), dim)
-    pools = window(scene.pools, 0, (rounds, dim, size))
+    pools = shaped_view(scene.pools, 0, (rounds, dim, size))
     means, best, noise = scene.means, scene.best, scene.noise
-    baseline, theta = window(scene.baseline, 0, (dim,)), window(scene.theta, 0, (dim,))
-    forms = window(work.forms, 0, (1 + 2 * stack, size))
-    details = window(work.details, 0, (ROWS, size))
-    executed, scratch = window(work.executed, 0, (dim,)), window(work.scratch, 0, (dim,))
-    gated = account.kind != UNGATED
+    baseline, theta = shaped_view(scene.baseline, 0, (dim,)), shaped_view(scene.theta, 0, (dim,))
+    forms = shaped_view(work.forms, 0, (1 + 2 * stack, size))
+    details = shaped_view(work.details, 0, (ROWS, size))
+    executed, scratch = shaped_view(work.executed, 0, (dim,)), shaped_view(work.scratch, 0, (dim,))
+    gated = account.kind != LedgerKind.NONE
     baseline_mean = 0.0
     for i in range(dim):
         baseline_mean += baseline[i] * theta[i]
@@ -144,9 +150,10 @@ def _play(
     for t in range(rounds):
         covered &= contains(region, data, theta)
         pool = pools[t]
-        alarmed = latches and data.tally[ALARM] != 0.0
-        score(region, pool, forms, boldness, details)
-        certify(region, ledger, account, pool, baseline, forms, scratch, details, False)
+        alarmed = rule.latches and data.tally[ALARM] != 0.0
+        assessed = Assessment(pool, forms, baseline, details, scratch)
+        score(region, assessed, rule.boldness)
+        certify(region, ledger, account, assessed, False)
         if t < forced_rounds:
             for k in range(size):
                 details[MARGIN, k] = -np.inf
@@ -154,8 +161,7 @@ def _play(
             region,
             ledger,
             account,
-            propose,
-            thrift,
+            rule,
             alarmed,
             pool.T,
             baseline,
@@ -176,9 +182,7 @@ def _play(
         least = min(least, deficit)
         if gated:
             least_slack = min(least_slack, deficit - margin)
-            joint, separate = executed_bounds(
-                region, account, details, action, executed, baseline, scratch
-            )
+            joint, separate = executed_bounds(region, account, assessed, action, executed)
             paid_joint -= joint
             paid_separate -= separate
             need_joint = max(need_joint, paid_joint)
@@ -217,7 +221,7 @@ def run_setting(
     """
     _, dim, size = scene.pools.shape
     for m in range(len(lineup.rules)):
-        stack = int(evidences[int(lineup.rules[m, Rule.EVIDENCE_START])])
+        stack = int(evidences[int(lineup.rules[m, RuleColumn.EVIDENCE_START])])
         _play(evidences, lineup, scene, work, metrics, fallbacks, setting, m, stack, dim, size)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from c4b._validate import Array
 from c4b.evidence.ellipsoids import empty
-from c4b.ledger.ledger_kernels import opening
+from c4b.ledger.books import opening
 from c4b.policies.composition import Composition
 from c4b.study.engine.compiled_episode import Lineup, Runner, runner
 from c4b.study.spec.plan import Method

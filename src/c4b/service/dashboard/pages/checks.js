@@ -1,4 +1,4 @@
-// What a person can do here: check the whole journal, and take the decisions away as a file.
+// Run an audit, and export the decisions to a file.
 
 import { blob, path, post } from "../api.js";
 import { h, setAttribute, setProse, setText } from "../dom.js";
@@ -31,9 +31,9 @@ export class Checks {
     this.#audit.disabled = this.#export.disabled = true;
     setText(button, meanwhile);
     try {
-      this.#say(...(await work()));
+      this.#showVerdict(...(await work()));
     } catch (problem) {
-      this.#say("attention", `It did not work: ${problem.message}.`);
+      this.#showVerdict("attention", `It did not work: ${problem.message}.`);
     }
     setText(button, label);
     this.#audit.disabled = this.#export.disabled = false;
@@ -44,10 +44,12 @@ export class Checks {
     const report = await post(path(this.#name, "audit"));
     const entries = `${plural(report.entries, "entry", "entries")}, ${plural(report.decisions, "decision")}`;
     if (report.clean) {
+      const checked = `Clean at ${clock(new Date())}: ${entries} and ${plural(report.outcomes, "outcome")}`;
+      if (report.level === "replayed") return ["ok", `${checked} replayed: the policy decided every round again, bit for bit.`];
       return [
         "ok",
-        `Clean at ${clock(new Date())}: ${entries} and ${plural(report.outcomes, "outcome")} recomputed, ` +
-          `${plural(report.precise, "decision")} in 50 digits; largest difference ${report.largest_error.toExponential(1)}.`,
+        `${checked} recomputed, ${plural(report.precise, "decision")} in 50 digits; ` +
+          `largest difference ${report.largest_error.toExponential(1)}.`,
       ];
     }
     const where = report.entry === null ? "" : ` at entry ${report.entry}`;
@@ -66,7 +68,7 @@ export class Checks {
     return ["ok", `Exported ${this.#name}.parquet, ${count(Math.ceil(file.size / 1024))} KiB.`];
   }
 
-  #say(health, text) {
+  #showVerdict(health, text) {
     setAttribute(this.#verdict, "data-health", health);
     setProse(this.#verdict, text);
     this.#verdict.hidden = false;

@@ -1,4 +1,4 @@
-// The last decisions; older ones on request. While older ones are read, new ones wait to be asked for.
+// The last decisions, and older ones on request. While older ones are shown, new ones are only announced.
 
 import { get, path } from "../api.js";
 import { h, Keyed, setText } from "../dom.js";

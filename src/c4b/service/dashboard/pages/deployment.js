@@ -1,34 +1,34 @@
-// One deployment: the light and its reasons, the course of the bank, the last decisions.
+// One deployment: its health, its charts, its last decisions.
 
 import { get, path } from "../api.js";
 import { h, setAttribute, setProse, setText, steady } from "../dom.js";
 import { age, constant, count, decimalsFor, number, plural, share } from "../format.js";
-import { Light, mark } from "../health.js";
+import { HealthBadge, mark } from "../health.js";
 import { command, curl, figures, heading, link, trail } from "../parts.js";
 import { Checks } from "./checks.js";
-import { Course } from "./course.js";
 import { DecisionTable } from "./decisions.js";
 import { PendingTable } from "./pending.js";
+import { SeriesCharts } from "./series.js";
 
 const FIGURES = ["Bank", "Decisions", "Baseline played", "Pending outcomes", "Rewards absorbed", "Radius"];
 
 export function deploymentPage(name) {
-  const light = new Light(name);
+  const badge = new HealthBadge(name);
   const promise = h("p", { class: "aside promise" });
   const reasons = h("div", { class: "reasons" });
   const facts = figures(FIGURES);
-  const course = new Course();
+  const charts = new SeriesCharts();
   const table = new DecisionTable(name);
   const pending = new PendingTable(name);
   const checks = new Checks(name);
   const start = h("section", { class: "card", hidden: true });
-  const busy = h("div", {}, course.element, pending.element, table.element);
+  const busy = h("div", {}, charts.element, pending.element, table.element);
   const settings = h("dl", { class: "pairs" });
   const element = h(
     "div",
     {},
     trail(["Deployments", "#/"], [name, null]),
-    h("div", { class: "title" }, heading(name), light.element),
+    h("div", { class: "title" }, heading(name), badge.element),
     reasons,
     promise,
     facts.element,
@@ -51,19 +51,19 @@ export function deploymentPage(name) {
       get(`${path(name, "pending")}?limit=50`, signal),
     ]);
     steady(() => {
-      course.show(series, state);
+      charts.show(series, state);
       table.show(page, decimalsFor([configuration.model.noise], 3));
       pending.show(waiting.pending, state);
     });
-    seen = state.seq; // only now: what failed is asked again
+    seen = state.seq; // only now, so that a failed request is repeated
   }
 
   function show(state, configuration) {
-    light.show(state.health);
+    badge.show(state.health);
     title = `${mark(state.health)}${name}`;
     why(reasons, state);
     setText(promise, promised(state, configuration));
-    tell(facts, state);
+    showFacts(facts, state);
     start.hidden = state.rounds > 0;
     busy.hidden = !state.rounds;
     if (!state.rounds && !start.firstChild) start.append(...beginning(name, configuration));
@@ -93,7 +93,7 @@ function promised(state, configuration) {
   return `Policy ${state.policy}. While the bank is not negative: with ${sure} % probability the total mean reward is at least ${kept} % of the incumbent's${reserve}.`;
 }
 
-function tell(facts, state) {
+function showFacts(facts, state) {
   if (state.bank === null) facts.set("Bank", "no gate", "nothing is certified");
   else facts.set("Bank", number(state.bank), `reserve ${constant(state.reserve)}`);
   facts.set("Decisions", count(state.rounds));

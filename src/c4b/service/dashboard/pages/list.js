@@ -3,7 +3,7 @@
 import { get, path } from "../api.js";
 import { h, Keyed, setAttribute, setProse, setText, steady } from "../dom.js";
 import { age, constant, count, moment, number, plural, share } from "../format.js";
-import { gravity, Light, mark, word } from "../health.js";
+import { gravity, HealthBadge, mark, word } from "../health.js";
 import { caption, cell, command, curl, heading, link, tableHead } from "../parts.js";
 
 const COLUMNS = [
@@ -34,9 +34,9 @@ export function listPage() {
   let title = "Deployments";
 
   async function refresh(signal) {
-    const told = await get(path(), signal);
-    const broken = Object.entries(told.broken).map(([name, why]) => ({ name, health: "broken", reasons: [why] }));
-    const items = [...told.deployments, ...broken];
+    const response = await get(path(), signal);
+    const broken = Object.entries(response.broken).map(([name, why]) => ({ name, health: "broken", reasons: [why] }));
+    const items = [...response.deployments, ...broken];
     items.sort((a, b) => gravity(a.health) - gravity(b.health) || (a.name < b.name ? -1 : 1));
     full.hidden = !items.length;
     empty.hidden = items.length > 0;
@@ -58,17 +58,17 @@ function inWords(items) {
 }
 
 function row(first) {
-  const light = new Light(first.name);
+  const badge = new HealthBadge(first.name);
   const cells = COLUMNS.map(([name, kind, short = name], n) => cell(short, kind, n === 1 ? "th" : "td"));
   const [health, name, ...numbers] = cells;
   const reasons = h("ul", { class: "reasons-small" });
   const policy = h("span", { class: "aside" });
-  health.append(light.element);
+  health.append(badge.element);
   name.append(h("a", { href: link("d", first.name) }, first.name), policy, reasons);
   const element = h("tr", { role: "row" }, ...cells);
 
   function update(item) {
-    light.show(item.health);
+    badge.show(item.health);
     setAttribute(element, "data-health", item.health);
     if (reasons.childElementCount !== item.reasons.length) {
       reasons.replaceChildren(...item.reasons.map(() => h("li")));
@@ -81,7 +81,7 @@ function row(first) {
     }
     setProse(policy, item.policy);
     const oldest = item.oldest_pending_age === null ? "" : `, oldest ${age(item.oldest_pending_age)}`;
-    const told = [
+    const texts = [
       item.bank === null ? "no gate" : number(item.bank),
       constant(item.reserve),
       count(item.rounds),
@@ -89,7 +89,7 @@ function row(first) {
       `${count(item.pending)}${oldest}`,
       moment(item.at),
     ];
-    told.forEach((text, n) => setText(numbers[n], text));
+    texts.forEach((text, n) => setText(numbers[n], text));
   }
 
   update(first);

@@ -1,4 +1,4 @@
-// Asks for a token.
+// The form for a token.
 
 import { hasToken, keepToken } from "../api.js";
 import { h } from "../dom.js";
@@ -19,13 +19,13 @@ export function tokenPage(rejected, enter) {
   wrong.hidden = !rejected;
   const submit = (event) => {
     event.preventDefault();
-    const told = field.value.trim();
-    if (!/^[\x21-\x7e]+$/.test(told)) {
+    const token = field.value.trim();
+    if (!/^[\x21-\x7e]+$/.test(token)) {
       wrong.textContent = "A token has letters, digits and signs, and no spaces.";
       wrong.hidden = false;
       return;
     }
-    keepToken(told);
+    keepToken(token);
     enter();
   };
   const form = h(

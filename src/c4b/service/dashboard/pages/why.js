@@ -1,13 +1,14 @@
-// Why one decision was made: every candidate's case.
+// The explanation of one decision: the bounds of every candidate.
 
 import { get, path } from "../api.js";
 import { disclosure, fillRows, h, setText, svg } from "../dom.js";
 import { count, decimalsFor, fixed, moment, number, played, plural, signed } from "../format.js";
-import { Intervals, marker } from "../intervals.js";
+import { Intervals, marker } from "../charts/intervals.js";
 import { figures, heading, link, trail } from "../parts.js";
 
 const SHOWN = 40;
-const FIGURES = ["Bank before → after", "Played", "Certified contrast", "Admissible", "Outcome", "Radius"];
+const BANK = "Bank before → after";
+const FIGURES = [BANK, "Played", "Certified contrast", "Admissible", "Outcome", "Radius"];
 const COLUMNS = [
   "Candidate", "Verdict", "Bank after", "Joint bound", "Separate bound", "Penalty avoided",
   "Estimate", "Upper bound", "UCB",
@@ -44,10 +45,10 @@ export function whyPage(name, id) {
     summary.classList.toggle("reason", why.alarm !== null);
     summary.dataset.health = why.alarm === null ? "" : "alarm";
     const decimals = decimalsFor(contrasts(why));
-    if (why.bank === null) facts.set(FIGURES[0], "no gate", "nothing is certified");
+    if (why.bank === null) facts.set(BANK, "no gate", "nothing is certified");
     else {
       const change = `${signed(why.bank - why.bank_before, decimals)} units of reward`;
-      facts.set(FIGURES[0], `${fixed(why.bank_before, decimals)} → ${fixed(why.bank, decimals)}`, change);
+      facts.set(BANK, `${fixed(why.bank_before, decimals)} → ${fixed(why.bank, decimals)}`, change);
     }
     const instead = why.executed ? "another action was executed instead" : "";
     facts.set("Played", played(why.action), instead);
@@ -70,7 +71,7 @@ export function whyPage(name, id) {
   return { element, refresh, title: `Why ${id}?` };
 }
 
-// All numbers of the page are told with the decimals that these need.
+// The numbers that decide how many decimals all numbers of the page have.
 function contrasts(why) {
   return [why.certificate, ...why.candidates.flatMap((each) => [each.joint, each.upper, each.separate])];
 }
@@ -142,7 +143,7 @@ function cases(why) {
 }
 
 function title(why, sorted, limit) {
-  // a ledger that recertifies its past has no one limit: there the round alone does not tell
+  // a ledger that recertifies its past has no one limit: there the round alone does not decide
   const short = (each) => limit !== null && each.separate !== null && each.separate < limit;
   const saved = sorted.filter((each) => each.admissible && short(each)).length;
   if (why.bank === null) return "No gate: nothing is certified, the highest UCB was played";
@@ -185,11 +186,11 @@ function baselineRow(why, decimals) {
 }
 
 function line(each, gated, decimals) {
-  const told = (value) => (value === null ? "–" : fixed(value, decimals));
-  const joint = each.joint === null ? "cannot be certified" : told(each.joint);
+  const shown = (value) => (value === null ? "–" : fixed(value, decimals));
+  const joint = each.joint === null ? "cannot be certified" : shown(each.joint);
   return [
-    each.candidate, verdict(each, gated), told(each.margin), joint, told(each.separate), told(each.penalty),
-    told(each.estimate), told(each.upper), told(each.ucb),
+    each.candidate, verdict(each, gated), shown(each.margin), joint, shown(each.separate), shown(each.penalty),
+    shown(each.estimate), shown(each.upper), shown(each.ucb),
   ];
 }
 

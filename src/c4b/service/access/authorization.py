@@ -1,4 +1,4 @@
-"""Who may use a route: checked before the body is read."""
+"""Routes that need a scope. The token is checked before the body is read."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from fastapi.routing import APIRoute
 from pydantic_core import from_json
 from starlette.concurrency import run_in_threadpool
 
+from c4b.service.access.token_verifier import Grant, TokenVerifier
+from c4b.service.access.tokens import Scope
 from c4b.service.problems import Refused
-from c4b.service.tokens import Gatekeeper, Grant, Scope
 
 
 class _JSONRequest(Request):
-    """A body parsed by a parser with a bound on nesting, that takes no NaN."""
+    """A request whose body is parsed with a limit on nesting and without NaN."""
 
     async def json(self) -> Any:
         try:
@@ -25,42 +26,45 @@ class _JSONRequest(Request):
             raise json.JSONDecodeError(str(error), "", 0) from error
 
 
-def behind(scope: Scope) -> type[APIRoute]:
-    """A class of routes that need ``scope``, on the deployment ``{name}`` if the path has one."""
+def requires(scope: Scope) -> type[APIRoute]:
+    """Return a class of routes that need ``scope``, on the deployment ``{name}`` if the path has one."""
 
-    class Guarded(APIRoute):
+    class AuthorizedRoute(APIRoute):
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
             handle = super().get_route_handler()
 
-            async def guarded(request: Request) -> Response:
-                request.state.grant = await _granted(request, scope)
-                _only_json(request)
+            async def handle_authorized(request: Request) -> Response:
+                request.state.grant = await _authorize(request, scope)
+                _require_json(request)
                 return await handle(_JSONRequest(request.scope, request.receive))
 
-            return guarded
+            return handle_authorized
 
-    return Guarded
+    return AuthorizedRoute
 
 
-def _only_json(request: Request) -> None:
-    """Refuse a body of another kind: a page elsewhere can make a browser send forms and text here."""
+def _require_json(request: Request) -> None:
+    """Refuse other media types: a foreign web page can make a browser send forms and text."""
     kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
-    bare = (
+    empty = (
         request.headers.get("content-length", "0") == "0" and "transfer-encoding" not in request.headers
     )
-    packed = request.headers.get("content-encoding", "identity")
-    if packed != "identity":
-        raise Refused(415, "unsupported-media-type", f"send it as it is, not as {packed[:50]!r}")
-    if request.method in ("POST", "PUT") and kind != "application/json" and (kind or not bare):
+    encoding = request.headers.get("content-encoding", "identity")
+    if encoding != "identity":
+        raise Refused(415, "unsupported-media-type", f"send it as it is, not as {encoding[:50]!r}")
+    if request.method in ("POST", "PUT") and kind != "application/json" and (kind or not empty):
         detail = f"send application/json, not {kind!r}" if kind else "say Content-Type: application/json"
         raise Refused(415, "unsupported-media-type", detail[:200])
 
 
-async def _granted(request: Request, scope: Scope) -> Grant:
-    keeper: Gatekeeper = request.app.state.keeper
-    kind, _, bearer = request.headers.get("authorization", "").partition(" ")
-    told = bearer.strip() if kind.lower() == "bearer" else None
-    grant = await run_in_threadpool(keeper.grant, told) if keeper.stale else keeper.grant(told)
+async def _authorize(request: Request, scope: Scope) -> Grant:
+    verifier: TokenVerifier = request.app.state.token_verifier
+    scheme, _, value = request.headers.get("authorization", "").partition(" ")
+    token = value.strip() if scheme.lower() == "bearer" else None
+    if verifier.stale:
+        grant = await run_in_threadpool(verifier.grant, token)
+    else:
+        grant = verifier.grant(token)
     if grant is None:
         detail = (
             "send the header `Authorization: Bearer TOKEN` with a valid token; "

@@ -1,4 +1,4 @@
-// From numbers to places, and the round numbers at which an axis is labelled.
+// Linear scales, and the round numbers at which an axis is labelled.
 
 export function linear([low, high], [from, to]) {
   const slope = high === low ? 0 : (to - from) / (high - low);
@@ -17,9 +17,9 @@ export function ticks(low, high, wanted, whole = false) {
   return Array.from({ length: last - first + 1 }, (_, n) => (first + n) * step);
 }
 
-export function tickDecimals(places) {
-  if (places.length < 2) return 2;
-  return Math.min(Math.max(0, Math.ceil(-Math.log10(Math.abs(places[1] - places[0])) - 1e-9)), 10);
+export function tickDecimals(values) {
+  if (values.length < 2) return 2;
+  return Math.min(Math.max(0, Math.ceil(-Math.log10(Math.abs(values[1] - values[0])) - 1e-9)), 10);
 }
 
 // [low, high] of some numbers with room around them; never empty.

@@ -1,7 +1,7 @@
 // Candidates as intervals of their contrast: the joint bound, the separate one, and the gap between.
 
-import { setAttribute, svg } from "./dom.js";
-import { fixed } from "./format.js";
+import { setAttribute, svg } from "../dom.js";
+import { fixed } from "../format.js";
 import { extent, linear, tickDecimals, ticks } from "./scale.js";
 
 const NARROW = 620;
@@ -68,10 +68,10 @@ export class Intervals {
   }
 
   #axis(frame, x, low, high) {
-    const places = ticks(low, high, (frame.right - frame.left) / 80);
-    const decimals = tickDecimals(places);
+    const values = ticks(low, high, (frame.right - frame.left) / 80);
+    const decimals = tickDecimals(values);
     const parts = [];
-    for (const value of places) {
+    for (const value of values) {
       const at = x(value);
       parts.push(
         svg("line", { x1: at, x2: at, y1: frame.top - 4, y2: frame.bottom + 4, class: "grid" }),
@@ -113,8 +113,8 @@ export class Intervals {
       : { x: frame.right + 16, y: line, class: `verdict${strong}` };
     front.push(svg("text", name, row.name), svg("text", side, narrow ? row.short : row.verdict));
     if (row.joint === null) {
-      const told = { x: (frame.left + frame.right) / 2, y: middle + 4, class: `cannot middle${strong}` };
-      front.push(svg("text", told, "cannot be certified"));
+      const position = { x: (frame.left + frame.right) / 2, y: middle + 4, class: `cannot middle${strong}` };
+      front.push(svg("text", position, "cannot be certified"));
       return;
     }
     const from = x(row.joint);

@@ -1,12 +1,12 @@
-// The charts of a deployment.
+// The charts of a deployment over its decisions.
 
-import { Chart } from "../chart.js";
+import { Chart } from "../charts/chart.js";
 import { h } from "../dom.js";
 import { age, constant, number, plural, share } from "../format.js";
 
 const UNGATED = "No gate: nothing is certified.";
 
-export class Course {
+export class SeriesCharts {
   #bank = new Chart({
     name: "Bank",
     unit: "units of reward",
@@ -14,7 +14,7 @@ export class Course {
     kind: "area",
     zero: true,
     danger: true,
-    tell: (value) => `bank ${number(value)} units of reward`,
+    describe: (value) => `bank ${number(value)} units of reward`,
   });
   #fallbacks = new Chart({
     name: "Baseline played",
@@ -23,7 +23,7 @@ export class Course {
     kind: "area",
     bounds: [0, 100],
     decimals: 1,
-    tell: (value) => `baseline played in ${share(value, 100)} of decisions`,
+    describe: (value) => `baseline played in ${share(value, 100)} of decisions`,
   });
   #contrast = new Chart({
     name: "Estimated contrast of what was played",
@@ -32,7 +32,7 @@ export class Course {
     kind: "dots",
     zero: true,
     below: "certified at least",
-    tell: (value, floor) => {
+    describe: (value, floor) => {
       const certain = floor === null ? "nothing certified" : `certified at least ${number(floor)}`;
       return `contrast estimated ${number(value)}, ${certain}, in units of reward`;
     },
@@ -45,22 +45,22 @@ export class Course {
     whole: true,
     bounds: [0],
     decimals: 0,
-    tell: (value) => `${plural(value, "outcome")} pending at that moment`,
+    describe: (value) => `${plural(value, "outcome")} pending at that moment`,
   });
   #radius = new Chart({
     name: "Radius of the confidence set",
     unit: "no unit",
     height: 190,
     kind: "line",
-    tell: (value) => `radius ${number(value)}`,
+    describe: (value) => `radius ${number(value)}`,
   });
 
   constructor() {
     const small = [this.#fallbacks, this.#contrast, this.#pending, this.#radius];
     this.element = h(
       "section",
-      { "aria-labelledby": "course" },
-      h("h2", { id: "course" }, "Over time"),
+      { "aria-labelledby": "over-time" },
+      h("h2", { id: "over-time" }, "Over time"),
       h("div", { class: "card" }, this.#bank.element),
       h("div", { class: "grid-2" }, ...small.map((chart) => h("div", { class: "card" }, chart.element))),
     );

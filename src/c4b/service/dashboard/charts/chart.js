@@ -1,7 +1,7 @@
 // One line over decisions, with axes, a readout by pointer or arrow keys, and its numbers as a table.
 
-import { disclosure, fillRows, h, setAttribute, setText, svg } from "./dom.js";
-import { count, fixed, moment, tickTime } from "./format.js";
+import { disclosure, fillRows, h, setAttribute, setText, svg } from "../dom.js";
+import { count, fixed, moment, tickTime } from "../format.js";
 import { extent, linear, tickDecimals, ticks } from "./scale.js";
 
 const DOTS = 60; // up to this many points each is marked
@@ -21,9 +21,9 @@ export class Chart {
   #rows = h("tbody");
   #view = null;
   #picked = null; // index of the decision that is read; null: the last one
-  #place = null;
+  #layout = null;
 
-  // options: name, unit, height, tell(value), and what is drawn: kind "line", "area" or "dots";
+  // options: name, unit, height, describe(value), and what is drawn: kind "line", "area" or "dots";
   // below: name of a second value under each dot; zero: a line at zero; danger: a red region below it; bounds: [low, high] that are always seen.
   constructor(options) {
     this.#options = options;
@@ -77,15 +77,15 @@ export class Chart {
     this.#empty.hidden = !bare;
     for (const part of [this.#stage, this.#readout, this.#numbers.element]) part.hidden = bare;
     if (bare) return;
-    setAttribute(this.#svg, "aria-label", `${view.title} ${this.#told(view.round.length - 1)}`);
+    setAttribute(this.#svg, "aria-label", `${view.title} ${this.#describe(view.round.length - 1)}`);
     this.#draw();
     this.#numbers.refresh();
   }
 
-  #told(n) {
+  #describe(n) {
     const { round, at, values } = this.#view;
     const floor = this.#view.floor?.[n];
-    const value = values[n] === null ? "nothing certified" : this.#options.tell(values[n], floor);
+    const value = values[n] === null ? "nothing certified" : this.#options.describe(values[n], floor);
     return `Decision ${count(round[n])}, ${moment(at[n])}: ${value}`;
   }
 
@@ -120,9 +120,9 @@ export class Chart {
     const last = round.at(-1);
     const alone = (frame.left + frame.right) / 2;
     const x = first === last ? () => alone : linear([first, last], [frame.left + 6, frame.right - 6]);
-    const place = (n) => x(round[n]);
+    const xOf = (n) => x(round[n]);
     const y = linear([low, high], [frame.bottom, frame.top]);
-    this.#place = { place, y, frame };
+    this.#layout = { xOf, y, frame };
 
     const parts = [svg("text", { x: 2, y: 12, class: "unit" }, unit)];
     if (danger) parts.push(...this.#danger(frame, y(0)));
@@ -134,23 +134,23 @@ export class Chart {
       );
     });
     parts.push(...this.#across(frame, x));
-    if (kind === "area") parts.push(area(values, place, y, y(Math.max(0, low))));
+    if (kind === "area") parts.push(area(values, xOf, y, y(Math.max(0, low))));
     if (zero) {
       parts.push(svg("line", { x1: frame.left, x2: frame.right, y1: y(0), y2: y(0), class: "zero" }));
     }
     if (reference) parts.push(...referenceLine(frame, y, reference, values));
     if (kind === "dots") {
       floor.forEach((value, n) => {
-        if (value !== null) parts.push(svg("circle", { cx: place(n), cy: y(value), r: 1.8, class: "dot below" }));
+        if (value !== null) parts.push(svg("circle", { cx: xOf(n), cy: y(value), r: 1.8, class: "dot below" }));
       });
       values.forEach((value, n) => {
-        if (value !== null) parts.push(svg("circle", { cx: place(n), cy: y(value), r: 2, class: "dot" }));
+        if (value !== null) parts.push(svg("circle", { cx: xOf(n), cy: y(value), r: 2, class: "dot" }));
       });
     } else {
-      parts.push(svg("path", { d: path(values, place, y), class: "line" }));
+      parts.push(svg("path", { d: path(values, xOf, y), class: "line" }));
       if (values.length <= DOTS) {
         values.forEach((value, n) => {
-          if (value !== null) parts.push(svg("circle", { cx: place(n), cy: y(value), r: 2.5, class: "dot" }));
+          if (value !== null) parts.push(svg("circle", { cx: xOf(n), cy: y(value), r: 2.5, class: "dot" }));
         });
       }
     }
@@ -176,8 +176,8 @@ export class Chart {
       svg("rect", { ...box, fill: `url(#${hatch})` }),
     ];
     if (height > 15) {
-      const place = { x: frame.right - 6, y: zero + Math.min(height - 4, 14) };
-      parts.push(svg("text", { ...place, class: "danger-name end" }, "below zero: not covered"));
+      const position = { x: frame.right - 6, y: zero + Math.min(height - 4, 14) };
+      parts.push(svg("text", { ...position, class: "danger-name end" }, "below zero: not covered"));
     }
     return parts;
   }
@@ -187,12 +187,12 @@ export class Chart {
     const { round, at } = this.#view;
     const span = new Date(at.at(-1)) - new Date(at[0]);
     const wanted = Math.max(1, Math.floor((frame.right - frame.left) / 110));
-    const places = ticks(round[0], round.at(-1), wanted, true);
+    const values = ticks(round[0], round.at(-1), wanted, true);
     const parts = [
       svg("text", { x: frame.left - 7, y: frame.bottom + 20, class: "tick end" }, "decision"),
       svg("text", { x: frame.left - 7, y: frame.bottom + 35, class: "tick end faint" }, "time"),
     ];
-    for (const value of places) {
+    for (const value of values) {
       const n = nearest(round, value);
       const middle = x(value);
       const label = tickTime(at[n], span);
@@ -213,19 +213,19 @@ export class Chart {
     const last = round.length - 1;
     this.#picked = n === null ? null : Math.min(Math.max(n, 0), last);
     const shown = this.#picked ?? last;
-    const told = this.#told(shown);
-    setText(this.#readout, this.#picked === null ? `Latest: ${told}` : told);
+    const text = this.#describe(shown);
+    setText(this.#readout, this.#picked === null ? `Latest: ${text}` : text);
     setAttribute(this.#slider, "aria-valuenow", shown + 1);
-    setAttribute(this.#slider, "aria-valuetext", told);
+    setAttribute(this.#slider, "aria-valuetext", text);
     if (!this.#cursor) return;
-    const { place, y, frame } = this.#place;
+    const { xOf, y, frame } = this.#layout;
     const parts = [];
     if (this.#picked !== null) {
-      const at = place(shown);
+      const at = xOf(shown);
       parts.push(svg("line", { x1: at, x2: at, y1: frame.top, y2: frame.bottom, class: "hair" }));
     }
     if (values[shown] !== null) {
-      parts.push(svg("circle", { cx: place(shown), cy: y(values[shown]), r: 4, class: "here" }));
+      parts.push(svg("circle", { cx: xOf(shown), cy: y(values[shown]), r: 4, class: "here" }));
     }
     this.#cursor.replaceChildren(...parts);
   }
@@ -250,13 +250,13 @@ export class Chart {
   }
 
   #point(event) {
-    if (!this.#place) return;
+    if (!this.#layout) return;
     const at = event.clientX - this.#stage.getBoundingClientRect().left;
-    const { place } = this.#place;
+    const { xOf } = this.#layout;
     const { round } = this.#view;
     let best = 0;
     for (let n = 1; n < round.length; n++) {
-      if (Math.abs(place(n) - at) < Math.abs(place(best) - at)) best = n;
+      if (Math.abs(xOf(n) - at) < Math.abs(xOf(best) - at)) best = n;
     }
     this.#pick(best);
   }
@@ -272,26 +272,26 @@ function nearest(sorted, value) {
 
 // Runs of known values; a null is a gap.
 function runs(values) {
-  const found = [];
+  const runs = [];
   let open = null;
   values.forEach((value, n) => {
     if (value === null) open = null;
     else if (open) open.push(n);
-    else found.push((open = [n]));
+    else runs.push((open = [n]));
   });
-  return found;
+  return runs;
 }
 
-function path(values, place, y) {
+function path(values, xOf, y) {
   return runs(values)
-    .map((run) => run.map((n, k) => `${k ? "L" : "M"}${place(n).toFixed(1)} ${y(values[n]).toFixed(1)}`).join(""))
+    .map((run) => run.map((n, k) => `${k ? "L" : "M"}${xOf(n).toFixed(1)} ${y(values[n]).toFixed(1)}`).join(""))
     .join("");
 }
 
-function area(values, place, y, floor) {
+function area(values, xOf, y, floor) {
   const shapes = runs(values).map((run) => {
-    const top = run.map((n) => `L${place(n).toFixed(1)} ${y(values[n]).toFixed(1)}`).join("");
-    return `M${place(run[0]).toFixed(1)} ${floor}${top}L${place(run.at(-1)).toFixed(1)} ${floor}Z`;
+    const top = run.map((n) => `L${xOf(n).toFixed(1)} ${y(values[n]).toFixed(1)}`).join("");
+    return `M${xOf(run[0]).toFixed(1)} ${floor}${top}L${xOf(run.at(-1)).toFixed(1)} ${floor}Z`;
   });
   return svg("path", { d: shapes.join(""), class: "area" });
 }
@@ -301,9 +301,9 @@ function referenceLine(frame, y, { value, name }, values) {
   const at = y(value);
   const far = (other) => Math.abs((other ?? value) - value);
   const end = far(values.at(-1)) >= far(values[0]);
-  const place = end ? { x: frame.right - 6, class: "reference-name end" } : { x: frame.left + 6, class: "reference-name" };
+  const position = end ? { x: frame.right - 6, class: "reference-name end" } : { x: frame.left + 6, class: "reference-name" };
   return [
     svg("line", { x1: frame.left, x2: frame.right, y1: at, y2: at, class: "reference" }),
-    svg("text", { ...place, y: at - 6 }, name),
+    svg("text", { ...position, y: at - 6 }, name),
   ];
 }

@@ -1,0 +1,177 @@
+"""The ledger's terms and its arrays: the bank B, the executed prefix Z, and the rounds it remembers.
+
+Carry, refresh and checkpoints are one ledger with different memories; see ``bank_ledger``. Which rounds
+are kept: round 0 for ever; of the others every ``stride``-th. When M are kept, every second one goes and
+the stride doubles, so they stay evenly spread and the state bounded.
+"""
+
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+
+from c4b._jit import inlined
+from c4b._shaped_view import shaped_view
+from c4b._validate import Array
+from c4b.ledger.exact_sums import plus
+
+
+class Certificate(IntEnum):
+    """How the contrast of a candidate is bounded."""
+
+    JOINT = 0
+    """By one set for the whole contrast (8)."""
+    SEPARATE = 1
+    """By two intervals, one for each reward (9)."""
+
+
+class LedgerKind(IntEnum):
+    """What is kept of earlier rounds."""
+
+    BANK = 0
+    """A bank that is carried from round to round, and checkpoints to recertify from."""
+    PREFIX = 1
+    """Sums of features, revalued as a whole each round."""
+    NONE = 2
+    """Nothing: no gate."""
+
+
+CODES = {
+    (Certificate.JOINT, LedgerKind.BANK): 0,
+    (Certificate.SEPARATE, LedgerKind.BANK): 1,
+    (Certificate.SEPARATE, LedgerKind.PREFIX): 2,
+    (Certificate.JOINT, LedgerKind.NONE): 3,
+}
+"""Combinations there are, and the number of each in a flat vector. Numbers on disk never change."""
+
+
+class SumsOf(IntEnum):
+    """Rows of ``Ledger.sums``."""
+
+    PLAYED = 0
+    """Candidates played."""
+    DISPLACED = 1
+    """Baselines that they displaced."""
+    FALLBACK = 2
+    """Baselines played."""
+
+
+class Tally(IntEnum):
+    """Entries of ``Ledger.tally``."""
+
+    ROUNDS = 0
+    """Rounds charged."""
+    KEPT = 1
+    """Checkpoints kept."""
+    STRIDE = 2
+    """Rounds between two checkpoints."""
+    SLACK = 3
+    """What declared misspecification has cost so far."""
+
+
+class Account(NamedTuple):
+    """The ledger's fixed terms."""
+
+    alpha: float
+    reserve: float  # R0
+    nonnegative: bool  # baseline means are known to be >= 0
+    certificate: int  # Certificate
+    kind: int  # LedgerKind
+    tolerance: float  # epsilon: how far a mean may be from linear
+
+
+class Ledger(NamedTuple):
+    """Arrays written in place by ``charge``; room for M checkpoints."""
+
+    bank: Array  # (1,) B
+    prefix: Array  # (d,) Z = sum of executed contrasts' features
+    sums: Array  # (3, d) see SumsOf; kept for LedgerKind.PREFIX only
+    tally: Array  # (4,) see Tally
+    kept_bank: Array  # (M,) B_s
+    kept_prefix: Array  # (M, d) Z_s
+    kept_round: Array  # (M,) s
+    low: Array  # (4, d) what rounding took from the prefix and the three sums
+    kept_low: Array  # (M, d) the same for Z_s
+
+
+HEADING = 7
+"""Numbers before the arrays in a flat vector: M, d, then alpha, R0, nonnegative, code, tolerance."""
+BANK = HEADING
+"""Where the bank lies in a flat vector."""
+
+
+def opening(account: Account, dim: int, checkpoints: int) -> Array:
+    """Before the first round, as one flat vector: B = R0, Z = 0, kept as the first checkpoint."""
+    flat = np.zeros(HEADING + 5 + 8 * dim + checkpoints * (2 + 2 * dim))
+    code = CODES[Certificate(account.certificate), LedgerKind(account.kind)]
+    terms = (account.alpha, account.reserve, account.nonnegative, code, account.tolerance)
+    flat[:HEADING] = (checkpoints, dim, *terms)
+    ledger, _ = views(flat)
+    ledger.bank[0] = np.nan if account.kind == LedgerKind.NONE else account.reserve
+    ledger.tally[:] = (0, min(checkpoints, 1), 1, 0)
+    ledger.kept_bank[:] = account.reserve
+    return flat
+
+
+def views(flat: Array) -> tuple[Ledger, Account]:
+    """Name the parts of a flat vector; writing to them writes to it. ``opened`` is its compiled form."""
+    return parts(flat, int(flat[0]), int(flat[1]))
+
+
+def parts(flat: Array, room: int, dim: int) -> tuple[Ledger, Account]:
+    """``views`` for an M and d that the caller knows, perhaps when compiling."""
+    a = HEADING + 1
+    b = a + dim
+    c = b + 3 * dim
+    d = c + 4
+    e = d + room
+    f = e + room * dim
+    g = f + room
+    h = g + 4 * dim
+    ledger = Ledger(
+        shaped_view(flat, HEADING, (1,)),
+        shaped_view(flat, a, (dim,)),
+        shaped_view(flat, b, (3, dim)),
+        shaped_view(flat, c, (4,)),
+        shaped_view(flat, d, (room,)),
+        shaped_view(flat, e, (room, dim)),
+        shaped_view(flat, f, (room,)),
+        shaped_view(flat, g, (4, dim)),
+        shaped_view(flat, h, (room, dim)),
+    )
+    code = int(flat[5])
+    certificate = 1 if code in (1, 2) else 0  # see CODES
+    kind = 0 if code < 2 else code - 1
+    return ledger, Account(flat[2], flat[3], flat[4] == 1.0, certificate, kind, flat[6])
+
+
+opened_as = inlined(parts)
+
+
+@inlined
+def opened(flat: Array) -> tuple[Ledger, Account]:
+    return opened_as(flat, int(flat[0]), int(flat[1]))
+
+
+@inlined
+def round_slack(account: Account, is_baseline: bool) -> float:
+    """What misspecification can cost a round: epsilon (1 + c) for a candidate, epsilon alpha else.
+
+    The contrast of a candidate has two means in it, with weights 1 and c; the baseline's has one.
+    """
+    if is_baseline:
+        return account.alpha * account.tolerance
+    return (2.0 - account.alpha) * account.tolerance
+
+
+@inlined
+def enter_prefix(ledger: Ledger, account: Account, executed: Array, baseline: Array, sign: float) -> None:
+    """Add a round's contrast to Z, or take it out again, without losing what is small beside Z.
+
+    A plain sum would forget every later round after one huge row, and claims about later rounds, which
+    are differences of two prefixes, would certify contrasts that they no longer see.
+    """
+    low, kept = ledger.low, 1.0 - account.alpha
+    for i in range(len(executed)):
+        total, lost = plus(ledger.prefix[i], low[0, i], sign * executed[i])
+        ledger.prefix[i], low[0, i] = plus(total, lost, -kept * (sign * baseline[i]))

@@ -1,0 +1,57 @@
+"""Sums of features, revalued as a whole each round: the paper's revalue.
+
+Rounds that played a candidate earn L of the sum of what was played and owe c U of the sum of the
+baselines that it displaced; fallback rounds earn alpha max{L, 0} of the sum of theirs.
+"""
+
+from c4b._jit import inlined
+from c4b._validate import Array
+from c4b.certificates.contrast_kernels import Assessment, structural
+from c4b.evidence.bounds import lower, raise_to_lower, upper
+from c4b.evidence.ellipsoids import Region
+from c4b.ledger.books import Account, Ledger, SumsOf, Tally, round_slack
+from c4b.ledger.exact_sums import plus
+
+
+@inlined
+def prefix_margins(
+    ledger: Ledger, account: Account, region: Region, assessed: Assessment, row: int
+) -> None:
+    """details[row, k] = the value of all rounds if candidate k were played now."""
+    offset = assessed.scratch
+    for i in range(len(offset)):
+        offset[i] = ledger.sums[SumsOf.DISPLACED, i] + assessed.baseline[i]
+    owed = (1.0 - account.alpha) * upper(region, offset)
+    fallback = ledger.sums[SumsOf.FALLBACK]
+    earned = structural(region, fallback, account.alpha, account.nonnegative, 0.0)
+    base = account.reserve + earned - owed - ledger.tally[Tally.SLACK]
+    played = ledger.sums[SumsOf.PLAYED]
+    raise_to_lower(region, assessed.forms, assessed.pool, base, played, row, assessed.details, True)
+
+
+@inlined
+def prefix_baseline_margin(
+    ledger: Ledger, account: Account, region: Region, baseline: Array, scratch: Array
+) -> float:
+    """The value of all rounds if the baseline were played now; scratch (d,)."""
+    for i in range(len(baseline)):
+        scratch[i] = ledger.sums[SumsOf.FALLBACK, i] + baseline[i]
+    earned = structural(region, scratch, account.alpha, account.nonnegative, 0.0)
+    displaced, played = ledger.sums[SumsOf.DISPLACED], ledger.sums[SumsOf.PLAYED]
+    owed = (1.0 - account.alpha) * upper(region, displaced) + ledger.tally[Tally.SLACK]
+    slack = round_slack(account, True)
+    total: float = account.reserve + lower(region, played) + earned - owed - slack
+    return total
+
+
+@inlined
+def enter_sums(ledger: Ledger, executed: Array, baseline: Array, is_baseline: bool, sign: float) -> None:
+    """Add a round to the sums that it belongs to, or take it out again."""
+    low, sums = ledger.low, ledger.sums
+    for i in range(len(executed)):
+        x, b = sign * executed[i], sign * baseline[i]
+        if is_baseline:
+            sums[SumsOf.FALLBACK, i], low[3, i] = plus(sums[SumsOf.FALLBACK, i], low[3, i], b)
+        else:
+            sums[SumsOf.PLAYED, i], low[1, i] = plus(sums[SumsOf.PLAYED, i], low[1, i], x)
+            sums[SumsOf.DISPLACED, i], low[2, i] = plus(sums[SumsOf.DISPLACED, i], low[2, i], b)

@@ -1,0 +1,1 @@
+"""Access control: tokens in the store, and the check of every request."""

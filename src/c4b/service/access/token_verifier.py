@@ -1,0 +1,87 @@
+"""Verify the token of a request, with the tokens of the store cached for a second."""
+
+from __future__ import annotations
+
+import hmac
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import inspect, select
+
+from c4b.journal.sql_store import Store
+from c4b.service.access.tokens import TOKEN_PREFIX, Scope, hash_secret, token_table
+
+CACHE_SECONDS = 1.0
+"""Seconds for which a worker uses the tokens that it read. A revoked token works no longer than this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What the sender of a request may do."""
+
+    token: str
+    """The token's public id, for logs."""
+    scope: Scope
+    deployment: str | None
+    """The only deployment that the token is valid for, or None for all."""
+
+    def covers(self, scope: Scope, deployment: str | None) -> bool:
+        """Whether it allows ``scope`` on ``deployment``, or on the whole store if that is None."""
+        return self.scope >= scope and self.deployment in (None, deployment)
+
+
+UNPROTECTED = Grant("none", Scope.admin, None)
+"""The grant of every request while no token exists. The service then accepts local connections only."""
+
+
+class TokenVerifier:
+    """Verifies tokens for one worker process. Reads them again when the cached ones are too old."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._rows: dict[str, Any] = {}
+        self._read_at = float("-inf")
+        self._unprotected = True
+        self._lock = threading.Lock()
+
+    def grant(self, token: str | None) -> Grant | None:
+        """Return what ``token`` allows; None if it is not valid, or missing where one is needed."""
+        rows = self._current_rows()
+        if self._unprotected:
+            return UNPROTECTED
+        prefix, _, rest = (token or "").partition("_")
+        token_id, _, secret = rest.partition("_")
+        row = rows.get(token_id)
+        # compare even without a row, so that the time taken does not reveal which ids exist
+        same = hmac.compare_digest(hash_secret(secret), row.hash if row else b"\0" * 32)
+        if prefix != TOKEN_PREFIX or row is None or not same or row.revoked is not None:
+            return None
+        return Grant(token_id, Scope[row.scope], row.deployment)
+
+    @property
+    def unprotected(self) -> bool:
+        """Whether no token was ever created. Reads the store while none is known."""
+        if self._unprotected:
+            self._current_rows()
+        return self._unprotected
+
+    @property
+    def stale(self) -> bool:
+        """Whether the next call reads the store and may therefore wait."""
+        return time.monotonic() - self._read_at > CACHE_SECONDS
+
+    def _current_rows(self) -> dict[str, Any]:
+        if self.stale:
+            with self._lock:
+                if self.stale:
+                    began = time.monotonic()
+                    with self._store.administering(write=False) as connection:
+                        exists = inspect(connection).has_table(token_table.name)
+                        rows = connection.execute(select(token_table)).all() if exists else []
+                    self._rows = {row.id: row for row in rows}
+                    # deleting the rows does not make the service unprotected again
+                    self._unprotected = self._unprotected and not rows
+                    self._read_at = began
+        return self._rows

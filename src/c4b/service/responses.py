@@ -1,0 +1,51 @@
+"""Convert the library's values to response bodies."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from c4b.deployment import Deployment, Record, Status
+from c4b.policies.candidate_fields import CandidateField
+from c4b.policies.decision import Decision
+from c4b.service import schemas
+from c4b.service.monitoring.health import health_of
+
+
+def deployment(dep: Deployment) -> schemas.Deployment:
+    fixed = dep.configuration
+    configuration = schemas.Configuration(
+        model={f.name: getattr(fixed.model, f.name) for f in fields(fixed.model) if f.init},
+        policy=fixed.spec.name,
+        alpha=fixed.alpha,
+        reserve=fixed.reserve,
+        baseline_nonnegative=fixed.baseline_nonnegative,
+        absorb=fixed.absorb,
+        outcome_timeout=fixed.outcome_timeout,
+        timeout_reward=fixed.timeout_reward,
+    )
+    return schemas.Deployment(
+        state=state(dep.state(), fixed.outcome_timeout), configuration=configuration
+    )
+
+
+def state(status: Status, outcome_timeout: float | None) -> schemas.State:
+    health, reasons = health_of(status, outcome_timeout)
+    return schemas.State(**status.to_dict(), health=health, reasons=reasons)
+
+
+def decided(decision: Decision) -> schemas.Decided:
+    return schemas.Decided.model_validate(decision)
+
+
+def decision_row(record: Record) -> schemas.DecisionRow:
+    decision = record.decision
+    return schemas.DecisionRow(
+        **dict(decided(decision)),
+        at=record.at,
+        candidates=len(record.candidates),
+        admissible=int((decision.details[CandidateField.MARGIN] >= 0.0).sum()),
+        request_id=record.request_id,
+        outcome=record.outcome,
+        reward=record.reward,
+        executed=None if record.executed is None else record.executed.tolist(),
+    )
