@@ -193,20 +193,13 @@ class Deployment:
         """The arguments of ``decide``, checked, for ``decide_each``; their context is JSON text."""
         if isinstance(candidates, Round):
             return self._checked(candidates, candidates.request_id, candidates.context)
-        if self._needs:
-            return self._checked(Round(candidates, baseline), request_id, context)
-        pool = _validate.pool("candidates", candidates, self._dim)  # the usual case, cheaply
-        text = self._limits.context("context", context)
-        self._limits.pool("candidates", len(pool), self._dim, text)
-        point = _validate.point("baseline", baseline, self._dim)
-        return Round(pool, point, None, None, checks.request_id("request_id", request_id), text)
+        return self._checked(Round(candidates, baseline), request_id, context)
 
     def _checked(self, given: Round, request_id: object, context: object) -> Round:
-        round_, argument = checked_round(given, self._dim, self._needs), given.argument
-        text, size = self._limits.context(f"{argument}context", context), len(round_.candidates)
-        self._limits.pool(f"{argument}candidates", size, self._dim, text, round_.labels)
+        candidates, baseline, mean, labels, _, _, argument = checked_round(given, self._dim, self._needs)
+        text = self._limits.context(f"{argument}context", context)
+        self._limits.pool(f"{argument}candidates", len(candidates), self._dim, text, labels)
         id_ = checks.request_id(f"{argument}request_id", request_id)
-        candidates, baseline, mean, labels, *_ = round_
         return Round(candidates, baseline, mean, labels, id_, text, argument)
 
     def decide_each(self, rounds: Sequence[Round]) -> list[Decision | C4BError]:

@@ -62,7 +62,8 @@ class State:
         self.series: DownsampledSeries | None = DownsampledSeries()  # None: an early snapshot had none
         self.alarm: str | None = None  # the last one
         self.model_alarm: str | None = None
-        self._fingerprint: str | None = None  # until an outcome is absorbed
+        self._fingerprint: str | None = None  # these two are forgotten when an outcome is absorbed
+        self._centre: list[float] | None = None
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -83,6 +84,13 @@ class State:
         if self._fingerprint is None:
             self._fingerprint = self.run.gate.fingerprint()
         return self._fingerprint
+
+    def _estimate(self) -> list[float] | None:
+        """The gate's estimate of theta; None if it has none."""
+        if self._centre is None:
+            estimate = self.run.gate.estimate
+            self._centre = None if estimate is None else estimate.tolist()
+        return self._centre
 
     def pending(self, seq: int) -> PendingOutcome | None:
         """What is known of an open decision; None when it is closed or no decision."""
@@ -114,7 +122,7 @@ class State:
     def learn(self, features: Array, rewards: Array) -> None:
         """History (n, d) with rewards (n,)."""
         self.run.gate.learn(features, rewards)
-        self._fingerprint = None
+        self._fingerprint = self._centre = None
         self.counts["learned"] += len(rewards)
 
     def enter(self, seq: int, at: int, fallback: bool, numbers: DecisionNumbers) -> None:
@@ -126,7 +134,8 @@ class State:
         self.counts["fallback"] += fallback
         if self.series is not None:
             made = self.run.outcomes.open[round_]
-            alpha, centre = self.configuration.alpha, self.run.gate.estimate
+            alpha = self.configuration.alpha
+            estimate = contrast_intervals.estimate(self._estimate(), made.executed, made.baseline, alpha)
             self.series.add(
                 Row(
                     round_ + 1,
@@ -135,7 +144,7 @@ class State:
                     self.counts["fallback"],
                     self.unknown,
                     numbers.certificate,
-                    contrast_intervals.estimate(centre, made.executed, made.baseline, alpha),
+                    estimate,
                     numbers.radius,
                 )
             )
@@ -144,7 +153,7 @@ class State:
         """An open decision's outcome, None for lost; absorbs what can be absorbed now."""
         for closed in self.run.report(self.open[seq].round, reward):
             del self.open[self.seq_of.pop(closed)]
-        self._fingerprint = None
+        self._fingerprint = self._centre = None
         self.counts["forgotten" if reward is None else "observed"] += 1
 
     def amend(self, seq: int, features: Array | None, bank: float | None = None) -> None:

@@ -371,10 +371,14 @@ def as_rounds(rounds: object) -> list[Round]:
         raise InvalidInput("rounds", rounds, remedy)
     listed = []
     for n, given in enumerate(rounds):
-        if not isinstance(given, Round):
-            ((candidates, baseline),) = _validate.pairs(f"rounds[{n}]", [given], remedy)
-            given = Round(candidates, baseline)  # noqa: PLW2901 (the same round, named)
-        listed.append(given._replace(argument=f"rounds[{n}]."))
+        if isinstance(given, Round):
+            listed.append(given._replace(argument=f"rounds[{n}]."))
+            continue
+        try:
+            candidates, baseline = given
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(f"rounds[{n}]", given, remedy) from error
+        listed.append(Round(candidates, baseline, argument=f"rounds[{n}]."))
     return listed
 
 

@@ -48,15 +48,12 @@ def checked_round(given: Round, dim: int, needs: Collection[str] = ()) -> Round:
     prefix = given.argument
     candidates = _validate.pool(f"{prefix}candidates", given.candidates, dim)
     baseline = _validate.point(f"{prefix}baseline", given.baseline, dim)
-    return Round(
-        candidates,
-        baseline,
-        _checked_mean(prefix, given.baseline_mean, needs),
-        _checked_labels(prefix, given.labels, len(candidates)),
-        given.request_id,
-        given.context,
-        prefix,
-    )
+    mean, labels = given.baseline_mean, given.labels
+    if mean is not None or needs:
+        mean = _checked_mean(prefix, mean, needs)
+    if labels is not None:
+        labels = _checked_labels(prefix, labels, len(candidates))
+    return Round(candidates, baseline, mean, labels, given.request_id, given.context, prefix)
 
 
 def _checked_mean(prefix: str, mean: object, needs: Collection[str]) -> float | None:
