@@ -79,19 +79,19 @@ def delay(world: World, seed: int) -> tuple[int | None, str | None, bool]:
 
 
 def summary(world: World, episodes: int) -> dict[str, object]:
-    found = [delay(world, seed) for seed in range(episodes)]
-    times = sorted(np.inf if d is None else float(d) for d, _, _ in found)
+    runs = [delay(world, seed) for seed in range(episodes)]
+    times = sorted(np.inf if d is None else float(d) for d, _, _ in runs)
     quantiles = {
         f"delay_{int(100 * q)}": times[min(int(q * episodes), episodes - 1)] for q in (0.1, 0.5, 0.9)
     }
     return {
         "broken": world.what,
         "episodes": episodes,
-        "alarmed": sum(d is not None for d, _, _ in found) / episodes,
+        "alarmed": sum(d is not None for d, _, _ in runs) / episodes,
         **{key: None if np.isinf(value) else int(value) for key, value in quantiles.items()},
-        "empty_set": sum("norm bound" in (why or "") for _, why, _ in found),
-        "residuals": sum("residuals" in (why or "") for _, why, _ in found),
-        "below_before_alarm": sum(below for *_, below in found) / episodes,
+        "empty_set": sum("norm bound" in (why or "") for _, why, _ in runs),
+        "residuals": sum("residuals" in (why or "") for _, why, _ in runs),
+        "below_before_alarm": sum(below for *_, below in runs) / episodes,
     }
 
 

@@ -49,12 +49,12 @@ def coverage(episodes: int, seed: int = 4_100_000, jobs: int = 1) -> Iterator[di
     starts = range(0, episodes, CHUNK)
     with ThreadPoolExecutor(jobs) as pool:
         chunks = pool.map(lambda at: _kept(study, at, min(at + CHUNK, episodes)), starts)
-        found = np.concatenate(list(chunks))
+        metrics = np.concatenate(list(chunks))
     for m, method in enumerate(METHODS):
         for s, setting in enumerate(SETTINGS):
             where = {"history": setting.history, "rho": setting.rho, "sigma": setting.sigma}
-            yield {"method": method.label, **where, **_counted(found[:, s, m], setting.delta)}
-        together = found[:, :, m].reshape(-1, len(NEEDED))
+            yield {"method": method.label, **where, **_counted(metrics[:, s, m], setting.delta)}
+        together = metrics[:, :, m].reshape(-1, len(NEEDED))
         yield {"method": method.label, "history": "all", **_counted(together, SETTINGS[0].delta)}
 
 

@@ -16,6 +16,7 @@ from c4b.study.engine.cluster import ClusterLost
 from c4b.study.engine.run import run
 from c4b.study.spec import identity
 from c4b.study.spec import study_file as files
+from support.python_gates import registered
 from support.small_studies import TOML, small_study, study_file
 
 distributed = pytest.importorskip("distributed")
@@ -79,6 +80,11 @@ def test_a_worker_with_other_code_is_refused(
             run(STUDY, tmp_path, cluster=cluster.scheduler_address)
     finally:
         identity.code.cache_clear()
+
+
+def test_a_gate_that_a_worker_does_not_know_is_refused(tmp_path: Path, cluster: Any) -> None:
+    with registered(), pytest.raises(InvalidInput, match=r"entry point c4b\.gates.*silent"):
+        run(small_study(("silent",)), tmp_path, cluster=cluster.scheduler_address)
 
 
 def test_a_lost_scheduler_is_a_typed_error_and_the_run_resumes(tmp_path: Path) -> None:

@@ -53,8 +53,8 @@ def _check(client: Any, address: str, remedy: str, digest: Any, *arguments: Any)
         digests = client.run(digest, *arguments)
     except Exception as error:  # whatever a worker without the package raises
         raise InvalidInput("cluster", address, f"{remedy} ({type(error).__name__}: {error})") from error
-    for worker, found in digests.items():
-        if found != digest(*arguments):
+    for worker, theirs in digests.items():
+        if theirs != digest(*arguments):
             raise InvalidInput("cluster", address, f"worker {worker} runs other code; {remedy}")
 
 
