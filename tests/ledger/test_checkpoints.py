@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import c4b
 from c4b.ledger import ledger_kernels as kernels
+from c4b.policies.candidate_fields import CandidateField
 from support.conic_solver import Quadratic, ball, ellipsoid, infimum
 from support.evidence_internals import inside
 from support.oracle import random_stream
@@ -64,7 +65,7 @@ def test_checkpoints_dominate_refresh_dominates_carry(seed: int, dim: int, round
     baseline = baseline if baseline @ theta >= 0.0 else -baseline
     carry, refresh = like(policy, "contrast"), like(policy, "refresh")
     before = [p._ledger.copy() for p in (carry, refresh, policy)]
-    margins = [p.decide(pool, baseline).details[1] for p in (carry, refresh, policy)]
+    margins = [p.decide(pool, baseline).details[CandidateField.MARGIN] for p in (carry, refresh, policy)]
     assert np.all(np.diff(margins, axis=0) >= 0.0)
     for p, flat in zip((carry, refresh, policy), before, strict=True):
         p._ledger[:] = flat

@@ -12,7 +12,7 @@ import numpy as np
 
 from c4b._validate import Array
 from c4b.certificates.contrast_kernels import both
-from c4b.policies.compiled_round import JOINT_BOUND
+from c4b.policies.candidate_fields import CandidateField
 
 ESTIMATE, UPPER = "estimate", "upper"
 """Names of the arrays in an entry."""
@@ -43,7 +43,7 @@ def recorded(arrays: Mapping[str, Array], alpha: float, stack: int) -> Array | N
     """
     if ESTIMATE not in arrays:
         return None
-    candidates, lower = arrays["candidates"], arrays["details"][JOINT_BOUND]
+    candidates, lower = arrays["candidates"], arrays["details"][CandidateField.JOINT]
     with np.errstate(invalid="ignore"):
         estimates = (candidates - (1.0 - alpha) * arrays["baseline"]) @ arrays[ESTIMATE]
         above = arrays.get(UPPER)

@@ -24,13 +24,14 @@ from c4b.ledger.ledger_kernels import (
     pool_margins,
 )
 from c4b.ledger.ledger_kernels import opened as opened_ledger
+from c4b.policies.candidate_fields import CandidateField
 
 BASELINE = -1
 """The index that stands for the baseline in kernels."""
 NO_SAFE_ACTION, NOT_FINITE = -2, -3
-UCB, MARGIN, JOINT_BOUND, SEPARATE_BOUND, SCORE = 0, 1, 2, 3, 4
-ROWS = 5
-"""Rows of ``details`` (ROWS, K), what is known of every candidate."""
+UCB, MARGIN, JOINT_BOUND, SEPARATE_BOUND, SCORE = map(int, CandidateField)
+ROWS = len(CandidateField)
+"""Rows of ``details`` (ROWS, K) as plain numbers: kernels cannot index by members of an enum."""
 CUSHION = 6.0
 """A thrifty choice keeps no more than this many rounds of certified baseline credit in the bank."""
 BLOCK = 256
@@ -219,7 +220,7 @@ def decide(
     """One online round on candidates (K, d); the ledger is written only when it succeeds.
 
     Returns (action or a negative code, margin, UCB of the executed action, its certificate, details
-    (4, K), executed features (d,)). With the code NOT_FINITE the margin is the offending candidate,
+    (ROWS, K), executed features (d,)). With the code NOT_FINITE the margin is the offending candidate,
     or BASELINE.
     """
     region, data, _ = opened_evidence(evidence_flat)

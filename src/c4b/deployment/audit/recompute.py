@@ -10,8 +10,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from c4b._validate import Array
+from c4b.policies.candidate_fields import CandidateField
 
-UCB, MARGIN, JOINT, SEPARATE, SCORE = range(5)
+UCB, MARGIN, JOINT, SEPARATE, SCORE = CandidateField
 """Rows of a decision's details, as the journal's format has them."""
 
 
@@ -159,7 +160,7 @@ class Books:
     def details(self, candidates: Array, baseline: Array, boldness: float) -> Array:
         """UCB, margin, joint and separate certificate and score (5, K), from the set and the books."""
         c = 1.0 - self.alpha
-        out = np.empty((5, len(candidates)))
+        out = np.empty((len(CandidateField), len(candidates)))
         low, out[UCB] = self.region.bounds(candidates)
         contrasts = candidates - c * baseline
         out[JOINT] = self.region.bounds(contrasts)[0]
