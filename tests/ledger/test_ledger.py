@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import c4b
-from c4b.evidence import ellipsoids as statistics
+from c4b.evidence.absorption import empty
 from c4b.ledger import ledger_kernels as kernels
 
 MODEL = c4b.LinearModel(2, 0.1, 1.0)
@@ -44,7 +44,7 @@ def test_charge_books_the_executed_contrast() -> None:
 def test_amending_back_restores_prefix_and_sums(kind: int) -> None:
     """There and back leaves Z and the sums, and never leaves more bank than before."""
     flat = kernels.opening(ACCOUNT._replace(kind=kind), 2, 0)
-    evidence = statistics.empty(MODEL)
+    evidence = empty(MODEL)
     ledger, account = kernels.views(flat)
     x, b, other = np.array([1.0, 0.5]), np.array([1.0, 0.0]), np.array([0.5, 0.25])
     kernels.charge(ledger, account, 0.5, x, b, False)
@@ -62,7 +62,7 @@ def test_amending_to_the_same_action_is_free() -> None:
     x, b = np.array([1.0, 0.5]), np.array([1.0, 0.0])
     kernels.charge(ledger, account, 0.5, x, b, False)
     before = flat.copy()
-    kernels.amend(flat, statistics.empty(MODEL), x, False, x, False, b, 0)
+    kernels.amend(flat, empty(MODEL), x, False, x, False, b, 0)
     np.testing.assert_array_equal(flat, before)
 
 
@@ -76,7 +76,7 @@ def test_amending_charges_the_misspecification_of_what_was_executed(kind: int) -
         flat = kernels.opening(account, 2, 4)
         ledger, _ = kernels.views(flat)
         kernels.charge(ledger, account, 0.5, decided, b, decided is b)
-        kernels.amend(flat, statistics.empty(MODEL), decided, decided is b, x, False, b, 0)
+        kernels.amend(flat, empty(MODEL), decided, decided is b, x, False, b, 0)
         found.append((ledger.kept_bank[0], ledger.tally[kernels.SLACK], ledger.prefix.tolist()))
     assert found[0] == found[1]
     assert found[0][:2] == (0.5 - 1.75 * epsilon, 1.75 * epsilon)

@@ -17,8 +17,10 @@ METHODS = ("separate", "contrast", "refresh", "revalue", "revalue-f", "linucb")
 GATED = METHODS[:-1]  # the paper's
 ALL_GATED = (*GATED, *KEEPING)
 ALL_METHODS = (*METHODS, *KEEPING)
-CONFIDENCES = ("self-normalized", "mixture")  # one ellipsoid each
-ALL_CONFIDENCES = (*CONFIDENCES, "constrained", "unbiased")
+ALL_CONFIDENCES = c4b.evidence.CONFIDENCES
+CONFIDENCES = tuple(  # of one ellipsoid each
+    name for name in ALL_CONFIDENCES if len(c4b.LinearModel(1, 1.0, 1.0, confidence=name).ridges) == 1
+)
 TOLERANCE = 1e-9
 
 

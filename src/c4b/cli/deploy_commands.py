@@ -12,7 +12,8 @@ import typer
 from c4b.cli.output import console
 from c4b.deployment import Deployment, export
 from c4b.errors import InvalidInput
-from c4b.evidence.model import CONFIDENCES, LinearModel
+from c4b.evidence.model import LinearModel
+from c4b.evidence.sets.table import CONFIDENCES
 from c4b.journal import sql_migration as migration
 
 app = typer.Typer(no_args_is_help=True, help="Create, drive, audit and export durable deployments.")

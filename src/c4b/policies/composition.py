@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from c4b import _validate
 from c4b.errors import InvalidInput
-from c4b.evidence.model import CONFIDENCES
+from c4b.evidence.sets.table import checked_name
 from c4b.ledger import ledger_kernels as ledgers
 
 CERTIFICATES = ("joint", "separate")
@@ -63,7 +63,7 @@ latches=False)
         _validate.name("selection", self.selection, SELECTIONS)
         _validate.name("score", self.score, SCORES)
         if self.confidence is not None:
-            _validate.name("confidence", self.confidence, CONFIDENCES)
+            checked_name("confidence", self.confidence)
         if (self.certificate, self.ledger) not in _ACCOUNTING:
             known = ", ".join(f"{c} with {ledger}" for c, ledger in _ACCOUNTING)
             raise InvalidInput(

@@ -20,7 +20,6 @@ from c4b.errors import (
     UnknownDecision,
 )
 from c4b.evidence import ellipsoids as statistics
-from c4b.evidence.ellipsoids import absorb
 from c4b.evidence.evidence import Evidence
 from c4b.evidence.model import LinearModel
 from c4b.ledger import ledger_kernels as ledgers
@@ -273,7 +272,7 @@ class Policy:
 
     def _absorb(self, round_: int) -> None:
         for features, reward in self._outcomes.ready(round_):
-            absorb(self._evidence.flat, features, reward)
+            self._evidence.absorber(self._evidence.flat, features, reward)
 
     def _round_of(self, decision_id: str) -> int:
         if isinstance(decision_id, str):

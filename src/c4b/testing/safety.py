@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from c4b._validate import Array
-from c4b.evidence.bounds import contains
-from c4b.evidence.ellipsoids import views
 from c4b.testing.kit import Factory, requirement
 from c4b.testing.world import SLACK, World, decided, lived
 
@@ -50,7 +48,7 @@ def _path(make: Factory, seed: int, interfere: bool) -> tuple[bool, float, float
         if last > 0.0:  # an adversary: after good luck, offer what the estimate likes best
             pool[0] = baseline + policy.estimate
         for decision, played in decided(policy, [(pool, baseline)]):
-            covered &= contains(*views(policy.evidence.flat)[:-1], world.theta)
+            covered &= policy.evidence.contains(world.theta)
             executed: Array = played
             if interfere and world.rng.random() < 0.3:
                 executed = world.pool(baseline, 1)[0]

@@ -15,7 +15,7 @@ import numpy as np
 from c4b._validate import Array
 from c4b.deployment import snapshot
 from c4b.deployment.audit.audit_report import Report
-from c4b.deployment.audit.recompute import JOINT, MARGIN, SCORE, SEPARATE, UCB, Books, ConfidenceSet
+from c4b.deployment.audit.recompute import JOINT, MARGIN, SCORE, SEPARATE, UCB, Books, RecomputedSet
 from c4b.deployment.configuration import Configuration
 from c4b.deployment.state import State
 from c4b.journal.entries import Entry
@@ -94,7 +94,7 @@ class Auditor:
         self.fields, self.rule, self.ridges = fields, arrays["rule"], arrays["ridges"]
         self.model = fields["model"]
         self.report.name = fields["name"]
-        self.set = ConfidenceSet(self.model, self.ridges, arrays["alarms"])
+        self.set = RecomputedSet(self.model, self.ridges, arrays["alarms"])
         self.books = Books(fields, self.rule, self.set)
         self.cases: dict[int, Case] = {}
         self.order: dict[int, int] = {}  # round -> number of its entry, open ones
@@ -176,7 +176,7 @@ class Auditor:
         scale = 1.0 + abs(books.bank) if books.gated else 1.0
         for row, what in ((UCB, "UCB"), (MARGIN, "margin"), (JOINT, "joint"), (SEPARATE, "separate")):
             self._near(f"{what} of candidates", told[row], found[row], scale)
-        self._near("radius", radius, self.set.factors()[2][0], 1.0)
+        self._near("radius", radius, self.set.stack().radii[0], 1.0)
         if "estimate" in arrays:
             self._explanation(arrays)
         chosen = self._choice(told, baseline, fields["alarm"])
@@ -209,7 +209,7 @@ class Auditor:
         contrasts = arrays["candidates"] - (1.0 - self.books.alpha) * arrays["baseline"]
         with np.errstate(invalid="ignore"):
             told = contrasts @ arrays["estimate"]
-            found = contrasts @ self.set.factors()[1][0]
+            found = contrasts @ self.set.stack().centres[0]
         self._near("estimated contrasts", np.where(np.isnan(told), -np.inf, told), found, 1.0)
         if "upper" in arrays:  # one that is too large explains less, but nothing wrongly
             self._near("upper bounds of contrasts", -arrays["upper"], -self.set.bounds(contrasts)[1], 1.0)
@@ -242,10 +242,10 @@ class Auditor:
         radius: float,
         scale: float,
     ) -> None:
-        from c4b.deployment.audit.exact import PreciseSet  # noqa: PLC0415 (mpmath)
+        from c4b.deployment.audit.exact import ExactSet  # noqa: PLC0415 (mpmath)
 
         books = copy.copy(self.books)
-        books.region = exact = PreciseSet(self.sums, self.set.count, self.model, self.ridges)
+        books.region = exact = ExactSet(self.sums, self.set.count, self.model, self.ridges)
         self._near("radius (50 digits)", radius, exact.radius, 1.0)
         if books.gated:
             found = books.baseline_margin(baseline)

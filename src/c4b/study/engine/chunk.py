@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from c4b._validate import Array, Counts
-from c4b.evidence import ellipsoids as statistics
+from c4b.evidence import absorption
 from c4b.ledger.ledger_kernels import opening
 from c4b.study.engine.episode import METRICS, Lineup, Runner, Scene, runner, workspace
 from c4b.study.spec.plan import Method, Setting, Study
@@ -63,7 +63,7 @@ def _part(setting: Setting, methods: tuple[Method, ...]) -> _Part:
     for method in methods:
         confidence, composition = method.confidence_in(setting), method.composition
         if confidence not in empties:
-            empties[confidence] = statistics.empty(setting.model(confidence))
+            empties[confidence] = absorption.empty(setting.model(confidence))
             places[confidence] = at
             at += len(empties[confidence])
         account = composition.account(
@@ -128,7 +128,7 @@ class _Stage:
         rewards = features @ scene.theta + noise
         learned = [empty.copy() for empty in part.empties]
         for evidence in learned:
-            statistics.absorb_many(evidence, features, rewards)
+            absorption.absorb_many(evidence, features, rewards)
         return np.concatenate(learned)
 
     def _noise(self, setting: Setting, role: int, shape: tuple[int, ...]) -> Array:

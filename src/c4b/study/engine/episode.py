@@ -11,8 +11,9 @@ import numpy as np
 from c4b._jit import inlined, kernel
 from c4b._shaped_view import window
 from c4b._validate import Array, Counts
+from c4b.evidence.absorption import add, recentre
 from c4b.evidence.bounds import CROSS, contains
-from c4b.evidence.ellipsoids import ALARM, add, recentre
+from c4b.evidence.ellipsoids import ALARM
 from c4b.evidence.ellipsoids import opened_as as opened_evidence
 from c4b.ledger.ledger_kernels import UNGATED
 from c4b.ledger.ledger_kernels import opened_as as opened_ledger
