@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from c4b import Deployment, LinearModel, policies
-from c4b.deployment.audit.exact import PreciseSet, Sums
-from c4b.deployment.audit.recompute import ConfidenceSet
+from c4b.deployment.audit.exact import ExactSet, Sums
+from c4b.deployment.audit.recompute import RecomputedSet
 from c4b.evidence import CONFIDENCES
 from support.shop_world import BASELINE, MODEL, create, entries_of, forge, outcome, rivals, trade
 
@@ -143,11 +143,11 @@ def test_high_precision_agrees_with_the_recomputation() -> None:
     }
     model["misspecification"] = 0.01
     ridges = MODEL.ridges
-    sums, plain = Sums(3), ConfidenceSet(model, ridges, np.array([1e-3, 0.5]))
+    sums, plain = Sums(3), RecomputedSet(model, ridges, np.array([1e-3, 0.5]))
     sums.add(x, y)
     plain.add(x, y)
     vectors = rng.normal(size=(5, 3))
     for ours, theirs in zip(
-        plain.bounds(vectors), PreciseSet(sums, 200, model, ridges).bounds(vectors), strict=True
+        plain.bounds(vectors), ExactSet(sums, 200, model, ridges).bounds(vectors), strict=True
     ):
         assert np.allclose(ours, theirs, rtol=1e-9)

@@ -6,7 +6,8 @@ from scipy import stats
 
 import c4b
 from c4b.evidence import ellipsoids as statistics
-from c4b.evidence.ellipsoids import ALARM_LEVEL, EMPTY_SET, RESIDUALS, absorb
+from c4b.evidence.absorption import absorb, empty
+from c4b.evidence.alarms import ALARM_LEVEL, EMPTY_SET, RESIDUALS
 from support.evidence_internals import inside
 from support.oracle_sets import Array
 
@@ -33,7 +34,7 @@ def alarms(
     """
     rng = np.random.default_rng([NOISES.index(noise), runs, rows])
     model = c4b.LinearModel(2, 0.3, 1.0, 0.5, delta, confidence, epsilon)
-    start = statistics.empty(model)
+    start = empty(model)
     found = np.empty(runs)
     for n in range(runs):
         flat = start.copy()
@@ -44,7 +45,7 @@ def alarms(
         means = features @ theta + epsilon * rng.choice([-1.0, 1.0], size=rows)
         for x, y in zip(features, means + error, strict=True):
             absorb(flat, x, y)
-        found[n] = flat[-statistics.TALLY + statistics.ALARM]
+        found[n] = statistics.views(flat)[1].tally[statistics.ALARM]
     return found
 
 

@@ -6,14 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import c4b
+from c4b.evidence.ellipsoids import LOG_DET
 from c4b.ledger import books
 from c4b.ledger.books import Certificate, LedgerKind, Tally
 from c4b.ledger.ledger_kernels import Execution, charge
+from c4b.policies import CandidateField
 from support.conic_solver import Quadratic, ball, ellipsoid, infimum
 from support.evidence_internals import inside
 from support.oracle import random_stream
 from support.oracle_comparison import ALL_CONFIDENCES, ALL_GATED, history
-from support.oracle_sets import Array
+from support.oracle_sets import DEFINITIONS, Array
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -66,7 +68,7 @@ def test_checkpoints_dominate_refresh_dominates_carry(seed: int, dim: int, round
     baseline = baseline if baseline @ theta >= 0.0 else -baseline
     carry, refresh = like(policy, "contrast"), like(policy, "refresh")
     before = [p.gate.ledger.copy() for p in (carry, refresh, policy)]
-    margins = [p.decide(pool, baseline).details[1] for p in (carry, refresh, policy)]
+    margins = [p.decide(pool, baseline).details[CandidateField.MARGIN] for p in (carry, refresh, policy)]
     assert np.all(np.diff(margins, axis=0) >= 0.0)
     for p, flat in zip((carry, refresh, policy), before, strict=True):
         p.gate.ledger[:] = flat
@@ -86,19 +88,15 @@ def test_more_checkpoints_help_somewhere() -> None:
 
 
 def exact_set(evidence: c4b.Evidence) -> list[Quadratic]:
-    """The ellipsoids of the moment; for a set within the norm ball the set that they enclose."""
-    parts, dim = inside(evidence), evidence.model.dim
-    if evidence.model.confidence == "unbiased":
-        whitened = np.linalg.solve(parts.gram + parts.mixing * np.eye(dim), parts.gram)
-        reach = parts.radius[0] - np.sqrt(parts.mixing) * evidence.model.norm_bound
-        explained = float(parts.moment @ parts.estimate[0])
-        return [(parts.gram @ whitened, parts.gram @ parts.estimate[0], reach**2 - explained)]
-    if evidence.model.confidence == "constrained":
-        spread = parts.radius[0] ** 2 - evidence.model.ridge * evidence.model.norm_bound**2
-        explained = float(parts.moment @ parts.estimate[0])
-        return [(parts.gram.copy(), parts.moment.copy(), spread - explained)]
-    shape = parts.gram + evidence.model.ridge * np.eye(dim)
-    return [ellipsoid(evidence.estimate, shape, evidence.radius)]
+    """The ellipsoid of the moment; for a set within the norm ball the set that its stack encloses."""
+    parts, model = inside(evidence), evidence.model
+    definition = DEFINITIONS[model.confidence or ""]
+    shape = parts.gram + parts.ridges[0] * np.eye(model.dim)
+    if not definition.within_ball:
+        return [ellipsoid(evidence.estimate, shape, evidence.radius)]
+    spread = model.noise**2 * (parts.tally[LOG_DET] + 2.0 * np.log(1.0 / model.delta))
+    level = spread - float(parts.moment @ parts.estimate[0])
+    return [(*definition.quadratic(parts.gram.copy(), parts.moment.copy(), shape), level)]
 
 
 @pytest.mark.parametrize("confidence", ALL_CONFIDENCES)

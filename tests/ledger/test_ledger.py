@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import c4b
-from c4b.evidence import ellipsoids as statistics
+from c4b.evidence.absorption import empty
 from c4b.ledger import books
 from c4b.ledger.books import Certificate, LedgerKind, Tally
 from c4b.ledger.ledger_kernels import Execution, amend, charge
@@ -48,7 +48,7 @@ def test_charge_books_the_executed_contrast() -> None:
 def test_amending_back_restores_prefix_and_sums(terms: books.Account) -> None:
     """There and back leaves Z and the sums, and never leaves more bank than before."""
     flat = books.opening(terms, 2, 0)
-    evidence = statistics.empty(MODEL)
+    evidence = empty(MODEL)
     ledger, account = books.views(flat)
     x, b, other = np.array([1.0, 0.5]), np.array([1.0, 0.0]), np.array([0.5, 0.25])
     charge(ledger, account, 0.5, Execution(x, b, False))
@@ -66,7 +66,7 @@ def test_amending_to_the_same_action_is_free() -> None:
     x, b = np.array([1.0, 0.5]), np.array([1.0, 0.0])
     charge(ledger, account, 0.5, Execution(x, b, False))
     before = flat.copy()
-    amend(flat, statistics.empty(MODEL), x, False, x, False, b, 0)
+    amend(flat, empty(MODEL), x, False, x, False, b, 0)
     np.testing.assert_array_equal(flat, before)
 
 
@@ -80,7 +80,7 @@ def test_amending_charges_the_misspecification_of_what_was_executed(terms: books
         flat = books.opening(account, 2, 4)
         ledger, _ = books.views(flat)
         charge(ledger, account, 0.5, Execution(decided, b, decided is b))
-        amend(flat, statistics.empty(MODEL), decided, decided is b, x, False, b, 0)
+        amend(flat, empty(MODEL), decided, decided is b, x, False, b, 0)
         found.append((ledger.kept_bank[0], ledger.tally[Tally.SLACK], ledger.prefix.tolist()))
     assert found[0] == found[1]
     assert found[0][:2] == (0.5 - 1.75 * epsilon, 1.75 * epsilon)

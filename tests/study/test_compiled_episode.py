@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import c4b
-from c4b.evidence import ellipsoids as statistics
+from c4b.evidence import absorption
 from c4b.ledger import books as ledgers
 from c4b.policies import CandidateField, get, names
 from c4b.study.engine import compiled_episode as engine
@@ -20,7 +20,7 @@ from c4b.study.spec.plan import Method, Study
 from c4b.study.spec.setting import HISTORIES, Setting
 from c4b.study.world import candidates, draws
 
-CONFIDENCES = (*c4b.evidence.model.CONFIDENCES,)
+CONFIDENCES = (*c4b.evidence.CONFIDENCES,)
 METHODS = tuple(names())
 
 SEED = 11
@@ -151,8 +151,8 @@ def test_evidence_and_ledger_end_in_the_same_bits(number: int, name: str) -> Non
     setting, method = random_setting(number), Method(name, name)
     scene = Scene(setting, 0)
     policy, _, _ = played_online(setting, method, scene)
-    evidence = statistics.empty(setting.model(method.confidence_in(setting)))
-    statistics.absorb_many(evidence, scene.features, scene.rewards)
+    evidence = absorption.empty(setting.model(method.confidence_in(setting)))
+    absorption.absorb_many(evidence, scene.features, scene.rewards)
     composition = get(name)
     account = composition.account(
         setting.alpha, setting.reserve, misspecification=setting.misspecification

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import c4b
+from c4b.policies.candidate_fields import CandidateField
 from support.oracle import KEEPING, OraclePolicy, StopHere
 from support.oracle_sets import Array, OracleSet
 
@@ -16,8 +17,10 @@ METHODS = ("separate", "contrast", "refresh", "revalue", "revalue-f", "linucb")
 GATED = METHODS[:-1]  # the paper's
 ALL_GATED = (*GATED, *KEEPING)
 ALL_METHODS = (*METHODS, *KEEPING)
-CONFIDENCES = ("self-normalized", "mixture")  # one ellipsoid each
-ALL_CONFIDENCES = (*CONFIDENCES, "constrained", "unbiased")
+ALL_CONFIDENCES = c4b.evidence.CONFIDENCES
+CONFIDENCES = tuple(  # of one ellipsoid each
+    name for name in ALL_CONFIDENCES if len(c4b.LinearModel(1, 1.0, 1.0, confidence=name).ridges) == 1
+)
 TOLERANCE = 1e-9
 
 
@@ -84,11 +87,8 @@ class Duel:
         assert decision.action == told["action"]
         assert close(decision.bank, told["bank"])
         assert close(decision.certificate, told["certificate"])
-        assert close(decision.details[0], told["ucb"])
-        assert close(decision.details[1], told["margin"])
-        assert close(decision.details[2], told["joint"])
-        assert close(decision.details[3], told["separate"])
-        assert close(decision.details[4], told["score"])
+        for row in CandidateField:
+            assert close(decision.details[row], told[row.name.lower()]), row
         played = baseline if decision.action is None else pool[decision.action]
         assert close(decision.ucb, self.oracle.set.upper(played))
         self.ids.append(decision.id)

@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 
 class EmptySet(Exception):
-    """The constrained set has no point left: the data refute the model at level delta."""
+    """A set within the norm ball has no point left: the data refute the model at level delta."""
 
 
 @dataclass
@@ -30,31 +30,74 @@ class Estimate:
     V: Array
     theta_hat: Array
     log_det: float  # log(det V / ridge^dim)
-    radius: float  # (6), or the mixture radius for "mixture" and "constrained"
+    radius: float  # of the ellipsoid around theta_hat
     shape: Array  # the exact set is theta' shape theta - 2 pull' theta <= level, ||theta|| <= S
     pull: Array
     level: float  # sigma^2 gamma^2 - b' V^-1 b
 
 
+class SelfNormalized:
+    """{||theta - theta_hat||_V <= sigma gamma + sqrt(ridge) S}: the paper's (6)."""
+
+    within_ball = False
+    first_apart = False
+
+    def radius(self, spread: float, bias: float) -> float:
+        return float(np.sqrt(spread) + np.sqrt(bias))
+
+    def quadratic(self, gram: Array, moment: Array, V: Array) -> tuple[Array, Array]:
+        """(shape, pull) of the exact set, for sets within the norm ball."""
+        return gram, moment
+
+
+class Mixture(SelfNormalized):
+    """{||theta - theta_hat||_V^2 <= sigma^2 gamma^2 + ridge S^2}."""
+
+    def radius(self, spread: float, bias: float) -> float:
+        return float(np.sqrt(spread + bias))
+
+
+class Constrained(Mixture):
+    """{theta' A theta - 2 b'theta <= level, ||theta|| <= S}: Ville bounds ||theta - theta_hat||_V^2 by
+    sigma^2 gamma^2 + ridge ||theta||^2 (theta's own norm, not S), so the ridge cancels."""
+
+    within_ball = True
+
+
+class Unbiased(SelfNormalized):
+    """{||b - A theta||_{V^-1} <= sigma gamma, ||theta|| <= S}: the noise b - A theta* is bounded as in
+    the paper, V = A + ridge I, and no bias is added. Of its ``ridges`` the first is the ridge, where
+    the bound is the paper's."""
+
+    within_ball = True
+    first_apart = True
+
+    def quadratic(self, gram: Array, moment: Array, V: Array) -> tuple[Array, Array]:
+        return gram @ np.linalg.solve(V, gram), gram @ np.linalg.solve(V, moment)
+
+
+DEFINITIONS = {
+    "self-normalized": SelfNormalized(),
+    "mixture": Mixture(),
+    "constrained": Constrained(),
+    "unbiased": Unbiased(),
+}
+
+
 class OracleSet:
     """The confidence set of (4)-(7), rebuilt from all observations whenever they change.
 
-    The constrained set is {theta' A theta - 2 b'theta <= level, ||theta|| <= S}: Ville bounds
-    ||theta - theta_hat||_V^2 by sigma^2 gamma^2 + ridge ||theta||^2 (theta's own norm, not S), so
-    the ridge cancels. Adding a (||theta||^2 - S^2) <= 0 gives one ellipsoid for each a > 0. With
-    ``ridges`` the dual is evaluated at those a only, without them at the best a.
-
-    The unbiased set is {||b - A theta||_{V^-1} <= sigma gamma, ||theta|| <= S}: the noise b - A theta*
-    is bounded as in the paper, V = A + ridge I, and no bias is added. Of its ``ridges`` the first is
-    the ridge itself, where the bound is the paper's.
+    A set within the norm ball is {theta' shape theta - 2 pull'theta <= level, ||theta|| <= S}. Adding
+    a (||theta||^2 - S^2) <= 0 gives one ellipsoid for each a > 0. With ``ridges`` the dual is evaluated
+    at those a only, without them at the best a.
     """
 
     def __init__(self, dim: int, noise: float, norm_bound: float, ridge: float, delta: float,
                  confidence: str = "self-normalized", ridges: Sequence[float] = ()) -> None:  # fmt: skip
-        if confidence not in ("self-normalized", "mixture", "constrained", "unbiased"):
-            raise ValueError(f"unknown confidence {confidence!r}")
+        self.definition = DEFINITIONS[confidence]
+        self.within_ball = self.definition.within_ball
         self.dim, self.noise, self.norm_bound = dim, noise, norm_bound
-        self.ridge, self.delta, self.confidence = ridge, delta, confidence
+        self.ridge, self.delta = ridge, delta
         self.ridges = list(ridges)
         self.features: list[Array] = []
         self.rewards: list[float] = []
@@ -84,12 +127,8 @@ class OracleSet:
         theta_hat = np.asarray(np.linalg.solve(V, moment), dtype=np.float64)
         log_det = float(np.linalg.slogdet(V)[1]) - self.dim * float(np.log(self.ridge))
         spread = self.noise**2 * (log_det + 2.0 * float(np.log(1.0 / self.delta)))
-        bias = self.ridge * self.norm_bound**2
-        paper, mixture = float(np.sqrt(spread) + np.sqrt(bias)), float(np.sqrt(spread + bias))
-        radius = paper if self.confidence in ("self-normalized", "unbiased") else mixture
-        shape, pull = gram, moment
-        if self.confidence == "unbiased":
-            shape, pull = gram @ np.linalg.solve(V, gram), gram @ theta_hat
+        radius = self.definition.radius(spread, self.ridge * self.norm_bound**2)
+        shape, pull = self.definition.quadratic(gram, moment, V)
         level = spread - float(moment @ theta_hat)
         self._cache = Estimate(gram, moment, V, theta_hat, log_det, radius, shape, pull, level)
         return self._cache
@@ -110,13 +149,9 @@ class OracleSet:
             return self._ellipsoid_lower(v)
         if not self.ridges:
             return self._dual_lower(v)
-        if self.confidence == "unbiased":
+        if self.definition.first_apart:
             return max(self._ellipsoid_lower(v), self._grid_lower(v))
         return self._grid_lower(v)
-
-    @property
-    def within_ball(self) -> bool:
-        return self.confidence in ("constrained", "unbiased")
 
     def _ellipsoid_lower(self, v: Array) -> float:
         e = self.estimate()
@@ -137,7 +172,7 @@ class OracleSet:
     def stack(self) -> list[tuple[Array, Array, float]]:
         """(V_a^-1, theta_hat_a, r_a^2) at each of the given a; kept until the next observation."""
         if self._stack is None:
-            used = self.ridges[1:] if self.confidence == "unbiased" else self.ridges
+            used = self.ridges[1:] if self.definition.first_apart else self.ridges
             ellipsoids = [self.ellipsoid(a) for a in used]
             self._stack = [
                 (np.asarray(np.linalg.inv(V), dtype=np.float64), centre, square)

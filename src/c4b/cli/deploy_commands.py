@@ -12,7 +12,7 @@ import typer
 from c4b.cli.output import console
 from c4b.deployment import Deployment, export
 from c4b.errors import InvalidInput
-from c4b.evidence.model import CONFIDENCES, LinearModel
+from c4b.evidence import CONFIDENCES, LinearModel
 from c4b.journal import sql_migration
 from c4b.policies import DEFAULT_POLICY, Round
 

@@ -10,7 +10,7 @@ import numpy as np
 from c4b import _validate
 from c4b._validate import Array
 from c4b.errors import InvalidInput, SchemaVersion, UnknownName
-from c4b.evidence import ellipsoids
+from c4b.evidence import alarms
 from c4b.evidence.model import LinearModel
 from c4b.policies import registry, state_file
 from c4b.policies.compiled_round import CUSHION
@@ -81,7 +81,7 @@ class Configuration:
         return {
             "ridges": self.model.ridges,
             "rule": np.array(rule, dtype=np.float64),
-            "alarms": np.array([ellipsoids.ALARM_LEVEL, *(s for s, _ in ellipsoids.BETS)]),
+            "alarms": np.array([alarms.ALARM_LEVEL, *(s for s, _ in alarms.BETS)]),
         }
 
     def fields(self) -> dict[str, Any]:

@@ -1,6 +1,18 @@
 """Observations -> a confidence set -> bounds of linear functions. Knows no budget, baseline or time."""
 
 from c4b.evidence.evidence import Evidence
-from c4b.evidence.model import CONFIDENCES, LinearModel
+from c4b.evidence.model import LinearModel
+from c4b.evidence.sets.confidence_set import ConfidenceSet, PythonSet, SetView
+from c4b.evidence.sets.table import CONFIDENCES, is_compiled, register_set, set_names
 
-__all__ = ["CONFIDENCES", "Evidence", "LinearModel"]
+__all__ = [
+    "CONFIDENCES",
+    "ConfidenceSet",
+    "Evidence",
+    "LinearModel",
+    "PythonSet",
+    "SetView",
+    "is_compiled",
+    "register_set",
+    "set_names",
+]

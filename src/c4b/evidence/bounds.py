@@ -12,6 +12,7 @@ import numpy as np
 from c4b._jit import allocating, fma, inlined, kernel
 from c4b._validate import Array
 from c4b.evidence.ellipsoids import Data, Region
+from c4b.evidence.sets.table import shape_times
 
 CANCELLATION = 1e-4
 """Below this share of its terms an expanded square keeps fewer than 12 digits: compute it directly."""
@@ -103,22 +104,14 @@ def interval(region: Region, v: Array) -> tuple[float, float]:
 def contains(region: Region, data: Data, theta: Array) -> bool:
     """Whether theta lies in every ellipsoid of the stack: the event (7) at this moment.
 
-    ||theta - theta_hat||_V^2 <= beta^2 with V from A itself, not from its inverse.
+    ||theta - theta_hat||_V^2 <= beta^2 with V from A itself, not from its inverse. For compiled sets;
+    ``Evidence.contains`` answers for all.
     """
     dim = len(theta)
     for g in range(len(region.radius)):
         square = 0.0
         for i in range(dim):
-            gap = theta[i] - region.estimate[g, i]
-            total = data.ridges[g] * gap
-            for j in range(dim):
-                total += data.gram[i, j] * (theta[j] - region.estimate[g, j])
-            if g > 0 and data.mixing > 0.0:
-                total -= data.mixing * gap
-                for j in range(dim):
-                    part = region.inverse[0, i, j] * (theta[j] - region.estimate[g, j])
-                    total += data.mixing**2 * part
-            square += total * gap
+            square += shape_times(region, data, g, theta, i) * (theta[i] - region.estimate[g, i])
         if not square <= region.radius[g] ** 2:
             return False
     return True

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from c4b import _validate
 from c4b._validate import Array
 from c4b.errors import InvalidInput
-from c4b.evidence import bounds
-from c4b.evidence import ellipsoids as statistics
+from c4b.evidence import absorption, alarms, bounds
+from c4b.evidence.ellipsoids import ALARM, COUNT, HEADING, Region, alarm_index, radius_index, views
 from c4b.evidence.model import LinearModel
-
-ALARMS = {
-    statistics.EMPTY_SET: "no theta within the norm bound explains the data",
-    statistics.RESIDUALS: "residuals are too large for the declared noise around any linear mean",
-}
 
 
 class Evidence:
@@ -24,6 +20,7 @@ class Evidence:
 
     >>> evidence = Evidence(LinearModel(dim=2, noise=0.1, norm_bound=1.0))
     >>> evidence.learn([[1.0, 0.0], [1.0, 0.0]], [0.5, 0.7])
+    >>> evidence.absorb([1.0, 0.0], 0.6)
     >>> evidence.lower([1.0, 0.0]) < 0.6 < evidence.upper([1.0, 0.0])
     True
     """
@@ -32,8 +29,12 @@ class Evidence:
         if not isinstance(model, LinearModel):
             raise InvalidInput("model", model, "must be a c4b.LinearModel")
         self.model = model.resolved()
-        self.flat = statistics.empty(self.model)
-        self._radius_at = statistics.radius_index(self.model)
+        self.flat = absorption.empty(self.model)
+        self.absorber: Callable[[Array, Array, float], None] = absorption.absorber(self.model)
+        """Absorbs one observation (``flat``, x (d,), y) that was checked before."""
+        stack = len(self.region.radius)
+        self._radius_at = radius_index(stack, self.model.dim)
+        self._alarm_at = alarm_index(stack, self.model.dim)
 
     def learn(self, features: object, rewards: object) -> None:
         """Absorb rows of ``features`` (n, d) with ``rewards`` (n,), in the order in which they arose.
@@ -43,7 +44,7 @@ class Evidence:
         x = _validate.table("features", features, self.model.dim)
         y = _validate.series("rewards", rewards, len(x))
         before = self.flat.copy()
-        statistics.absorb_many(self.flat, x, y)
+        absorption.many_absorber(self.model)(self.flat, x, y)
         if not np.all(np.isfinite(self._numbers())):
             self.flat[:] = before
             raise InvalidInput(
@@ -53,12 +54,20 @@ class Evidence:
                 "(for example divide each by its standard deviation)",
             )
 
+    def absorb(self, x: object, y: float) -> None:
+        """Absorb one observation: features ``x`` (d,) with the reward ``y``.
+
+        Unlike ``learn`` it takes an observation that 64-bit arithmetic cannot hold together with the
+        others, because what was executed cannot be undone; nothing is certified then.
+        """
+        self.absorber(self.flat, _validate.vector("x", x, self.model.dim), _validate.reward("y", y))
+
     def _numbers(self) -> Array:
         """All that must be finite: an empty set has no radius, which is an alarm, not bad scaling."""
-        region, data, _ = statistics.views(self.flat)
-        if data.tally[statistics.ALARM] != statistics.EMPTY_SET:
+        region, data, _ = views(self.flat)
+        if data.tally[ALARM] != alarms.EMPTY_SET:
             return self.flat
-        return np.delete(self.flat, self._radius_at + np.arange(1, len(region.radius)))
+        return np.delete(self.flat, self._radius_at + np.arange(len(region.radius)))
 
     def lower(self, v: object) -> float:
         """Smallest value of ``v @ theta`` that the set allows."""
@@ -68,10 +77,20 @@ class Evidence:
         """Largest value of ``v @ theta`` that the set allows."""
         return bounds.upper(self.region, _validate.vector("v", v, self.model.dim))
 
+    def contains(self, theta: object) -> bool:
+        """Whether ``theta`` (d,) lies in every ellipsoid of the set: the event (7) at this moment."""
+        point = _validate.vector("theta", theta, self.model.dim)
+        region, data, _ = views(self.flat)
+        if self.model.confidence_set.is_compiled:
+            return bounds.contains(region, data, point)
+        gaps = point - region.estimate
+        squares = np.einsum("gi,gi->g", gaps, np.linalg.solve(region.inverse, gaps[:, :, None])[:, :, 0])
+        return bool(np.all(squares <= region.radius**2))
+
     @property
-    def region(self) -> statistics.Region:
+    def region(self) -> Region:
         """The confidence set as kernels read it: views, not for writing."""
-        return statistics.views(self.flat)[0]
+        return views(self.flat)[0]
 
     @property
     def estimate(self) -> Array:
@@ -81,23 +100,23 @@ class Evidence:
 
     @property
     def radius(self) -> float:
-        """beta (6) or its mixture form."""
+        """Radius of the first ellipsoid: beta (6) or its mixture form."""
         return self.flat.item(self._radius_at)
 
     @property
     def alarm(self) -> str | None:
-        """What speaks against the model, or None; see ``statistics.watch`` for how often it is wrong."""
-        code = self.flat.item(-statistics.TALLY + statistics.ALARM)
+        """What speaks against the model, or None; ``c4b.evidence.alarms`` says how often it is wrong."""
+        code = self.flat.item(self._alarm_at)
         if code:
-            return ALARMS.get(code, "unknown alarm")
-        if math.isnan(self.flat.item(statistics.HEADING)):
+            return alarms.MESSAGES.get(code, "unknown alarm")
+        if math.isnan(self.flat.item(HEADING)):
             return "the data are too badly scaled for 64-bit arithmetic; nothing can be certified"
         return None
 
     @property
     def count(self) -> int:
         """Observations absorbed so far."""
-        return int(statistics.views(self.flat)[1].tally[statistics.COUNT])
+        return int(views(self.flat)[1].tally[COUNT])
 
     def __repr__(self) -> str:
         return f"Evidence({self.model}, count={self.count}, radius={self.radius:.4g})"

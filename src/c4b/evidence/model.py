@@ -4,39 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import NamedTuple
-
-import numpy as np
 
 from c4b import _validate
 from c4b._validate import Array
-
-CONFIDENCES = ("self-normalized", "mixture", "constrained", "unbiased")
-"""Ways to size the confidence set; each is valid for every t at once with probability >= 1 - delta."""
-
+from c4b.evidence.ellipsoids import Terms
+from c4b.evidence.sets import table
+from c4b.evidence.sets.confidence_set import ConfidenceSet
 
 DEFAULT_CONFIDENCE = "self-normalized"
 """The paper's; used where neither the model nor the policy says otherwise."""
-
-CONSTRAINED_GRID = np.logspace(-3.0, 5.0, 21)
-"""Multipliers of the norm constraint, relative to the ridge, at which the dual of the constrained set
-is evaluated besides the ridge itself. Each is sound by itself, so the grid decides tightness only;
-the largest is nearly the norm ball alone."""
-
-UNBIASED_RIDGE = 3.0
-"""Ridge of the unbiased set, relative to the model's: without a bias to pay it may be larger."""
-UNBIASED_SHIFTS = 14
-"""Multipliers of the norm constraint at which the dual of the unbiased set is evaluated."""
-
-
-class Terms(NamedTuple):
-    """The model's numbers as kernels read them."""
-
-    noise: float  # sigma
-    norm_bound: float  # S
-    log_term: float  # 2 log(1/delta)
-    self_normalized: bool  # the first radius is the paper's (6); otherwise the mixture radius
-    misspecification: float  # epsilon
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +72,7 @@ class LinearModel:
             ),
             "confidence": None
             if self.confidence is None
-            else _validate.name("confidence", self.confidence, CONFIDENCES),
+            else table.checked_name("confidence", self.confidence),
         }
         check["misspecification"] = _validate.nonnegative(
             "misspecification",
@@ -111,32 +87,21 @@ class LinearModel:
         return replace(self, confidence=self.confidence or preferred or DEFAULT_CONFIDENCE)
 
     @property
+    def confidence_set(self) -> ConfidenceSet:
+        """The set that ``confidence`` names."""
+        return table.get_set(self.confidence or DEFAULT_CONFIDENCE)
+
+    @property
     def terms(self) -> Terms:
-        return Terms(
-            self.noise,
-            self.norm_bound,
-            -2.0 * math.log(self.delta),
-            (self.confidence or DEFAULT_CONFIDENCE) in ("self-normalized", "unbiased"),
-            self.misspecification,
-        )
+        log_term = -2.0 * math.log(self.delta)
+        return Terms(self.noise, self.norm_bound, log_term, self.misspecification)
 
     @property
     def mixing(self) -> float:
-        """The ridge l of the unbiased set, 0 for the others."""
-        return UNBIASED_RIDGE * self.ridge if self.confidence == "unbiased" else 0.0
+        """The ridge l of the unbiased set, 0 for sets without it."""
+        return self.confidence_set.mixing(self)
 
     @property
     def ridges(self) -> Array:
-        """Regularisers of the stacked ellipsoids; the first is the ridge of the estimator itself.
-
-        Those of the unbiased set reach from where the norm constraint widens the noise's bound by
-        less than 1 % to where it is nearly alone.
-        """
-        if self.confidence == "unbiased":
-            least = 0.1 * (self.noise / self.norm_bound) ** 2
-            least = min(max(least, 1e-4 * self.ridge), self.ridge)
-            shifts = np.geomspace(least, 1e3 * self.ridge, UNBIASED_SHIFTS)
-            return np.concatenate([[self.mixing], shifts])
-        if self.confidence == "constrained" and self.misspecification == 0.0:
-            return np.concatenate([[self.ridge], self.ridge * CONSTRAINED_GRID])
-        return np.array([self.ridge])
+        """Regularisers (G,) of the stacked ellipsoids; the first is the ridge of the estimator itself."""
+        return self.confidence_set.ridges(self)

@@ -11,8 +11,6 @@ from c4b._validate import LARGEST, Array
 from c4b.certificates.contrast_kernels import both
 from c4b.errors import InvalidInput, NoSafeAction
 from c4b.evidence import ellipsoids
-from c4b.evidence.bounds import contains
-from c4b.evidence.ellipsoids import absorb
 from c4b.evidence.evidence import Evidence
 from c4b.ledger import books, ledger_kernels
 from c4b.ledger.books import LedgerKind, Tally
@@ -41,6 +39,7 @@ class CompiledGate(Gate):
         self.ledger = books.opening(account, terms.model.dim, composition.checkpoints)
         """The ledger's flat vector; writing to it writes the gate's books."""
         self._flat = self.evidence.flat
+        self._absorb = self.evidence.absorber
         self._rule = composition.rule
         self._name = composition.name
         region, data, _ = ellipsoids.views(self._flat)
@@ -111,7 +110,7 @@ class CompiledGate(Gate):
         self.evidence.learn(features, rewards)
 
     def absorb(self, features: Array, reward: float) -> None:
-        absorb(self._flat, features, reward)
+        self._absorb(self._flat, features, reward)
 
     # -- state ---------------------------------------------------------------------------------
 
@@ -168,8 +167,7 @@ class CompiledGate(Gate):
         return centre.copy()
 
     def covers(self, theta: Array) -> bool:
-        region, data, _ = ellipsoids.views(self._flat)
-        return bool(contains(region, data, theta))
+        return self.evidence.contains(theta)
 
     def fingerprint(self) -> str:
         """Of the confidence set: centre, radius and what they were computed from."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from c4b import _validate
 from c4b.errors import InvalidInput
-from c4b.evidence.model import CONFIDENCES
+from c4b.evidence.sets.table import checked_name
 from c4b.ledger.books import Account, Certificate, LedgerKind
 from c4b.policies.compiled_round import Rule
 
@@ -67,7 +67,7 @@ latches=False)
         _validate.name("selection", self.selection, SELECTIONS)
         _validate.name("score", self.score, SCORES)
         if self.confidence is not None:
-            _validate.name("confidence", self.confidence, CONFIDENCES)
+            checked_name("confidence", self.confidence)
         if (self.certificate, self.ledger) not in _KINDS:
             known = ", ".join(f"{c} with {ledger}" for c, ledger in _KINDS)
             raise InvalidInput(

@@ -6,7 +6,8 @@ a journal of any length needs high precision only where it is sampled.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import mpmath
 import numpy as np
@@ -72,42 +73,88 @@ class Sums:
             self.moment.add_products(x, np.full_like(x, y))
 
 
-class PreciseSet:
-    """(4) to (7) at one moment. Answers like ``reckoning.ConfidenceSet``, rounded at the very end."""
+class Ellipsoid(NamedTuple):
+    """{||theta - centre||_V <= radius}, in mpmath numbers."""
+
+    inverse: Any  # V^-1
+    centre: Any
+    radius: Any
+
+
+class Moment:
+    """What the sets are computed from at one moment, in mpmath numbers."""
 
     def __init__(self, sums: Sums, count: int, model: dict[str, Any], ridges: Array) -> None:
-        self.parts: list[tuple[Any, Any, Any]] = []
+        self.gram, self.moment, self.dim = sums.gram.exact(), sums.moment.exact(), model["dim"]
+        self.noise, self.bound = mpmath.mpf(model["noise"]), mpmath.mpf(model["norm_bound"])
+        self.log_term = -2 * mpmath.log(mpmath.mpf(model["delta"]))
+        self.drift = mpmath.mpf(model["misspecification"]) * mpmath.sqrt(count)
+        self.ridges = [mpmath.mpf(ridge) for ridge in ridges.tolist()]
+
+    def solved(self, shape: Any, ridge: Any, target: Any) -> tuple[Any, Any]:
+        """(V^-1, V^-1 target) of V = shape + ridge I."""
+        inverse = mpmath.inverse(shape + ridge * mpmath.eye(self.dim))
+        return inverse, inverse * target
+
+    def spread(self, inverse: Any) -> Any:
+        """sigma^2 gamma^2, from the inverse of the first shape."""
+        log_det = -mpmath.log(mpmath.det(inverse)) - self.dim * mpmath.log(self.ridges[0])
+        return self.noise**2 * (log_det + self.log_term)
+
+    def paper(self) -> Ellipsoid:
+        """Radius (6) at the first ridge."""
+        inverse, centre = self.solved(self.gram, self.ridges[0], self.moment)
+        reach = mpmath.sqrt(self.spread(inverse)) + mpmath.sqrt(self.ridges[0]) * self.bound
+        return Ellipsoid(inverse, centre, reach + self.drift)
+
+
+def _self_normalized(m: Moment) -> Iterator[Ellipsoid]:
+    yield m.paper()
+
+
+def _constrained(m: Moment) -> Iterator[Ellipsoid]:
+    """The event (E) within the norm ball, at every a; with one a it is the mixture set."""
+    first, centre = m.solved(m.gram, m.ridges[0], m.moment)
+    level = m.spread(first) - (m.moment.T * centre)[0]
+    for ridge in m.ridges:
+        inverse, centre = m.solved(m.gram, ridge, m.moment)
+        square = level + ridge * m.bound**2 + (m.moment.T * centre)[0]
+        if square >= 0:  # else no number, no bound
+            yield Ellipsoid(inverse, centre, mpmath.sqrt(square) + m.drift)
+
+
+def _unbiased(m: Moment) -> Iterator[Ellipsoid]:
+    """The paper's set, then {||m - A theta||^2_{W^-1} + a ||theta||^2 <= const}, W its shape."""
+    first = m.paper()
+    yield first
+    shape, target = m.gram * first.inverse * m.gram, m.gram * first.centre
+    level = (mpmath.sqrt(m.spread(first.inverse)) + m.drift) ** 2 - (m.moment.T * first.centre)[0]
+    for ridge in m.ridges[1:]:
+        inverse, centre = m.solved(shape, ridge, target)
+        square = level + ridge * m.bound**2 + (target.T * centre)[0]
+        if square >= 0:
+            yield Ellipsoid(inverse, centre, mpmath.sqrt(square))
+
+
+SETS: dict[str, Callable[[Moment], Iterator[Ellipsoid]]] = {
+    "self-normalized": _self_normalized,
+    "mixture": _constrained,
+    "constrained": _constrained,
+    "unbiased": _unbiased,
+}
+"""Confidence sets that the audit can recompute in high precision."""
+
+
+class ExactSet:
+    """(4) to (7) at one moment. Answers like ``recompute.RecomputedSet``, rounded at the very end."""
+
+    def __init__(self, sums: Sums, count: int, model: dict[str, Any], ridges: Array) -> None:
         with mpmath.workdps(DIGITS):
-            gram, moment, dim = sums.gram.exact(), sums.moment.exact(), model["dim"]
-            noise, bound = mpmath.mpf(model["noise"]), mpmath.mpf(model["norm_bound"])
-            extra = mpmath.mpf(model["misspecification"]) * mpmath.sqrt(count)
-            unbiased = model["confidence"] == "unbiased"
-            paper = unbiased or model["confidence"] == "self-normalized"
-            shape, target = gram, moment  # of ||theta - centre||^2 before a ridge is added
-            spread = first = mpmath.mpf(0)
-            for g, ridge in enumerate(map(mpmath.mpf, ridges.tolist())):
-                inverse = mpmath.inverse(shape + ridge * mpmath.eye(dim))
-                centre = inverse * target
-                explained = (target.T * centre)[0]
-                if g == 0:
-                    log_det = -mpmath.log(mpmath.det(inverse)) - dim * mpmath.log(ridge)
-                    spread = noise**2 * (log_det - 2 * mpmath.log(mpmath.mpf(model["delta"])))
-                    first = explained
-                    if unbiased:
-                        shape, target = gram * inverse * gram, gram * centre
-                if paper and not (unbiased and g > 0):
-                    radius = mpmath.sqrt(spread) + mpmath.sqrt(ridge) * bound + extra
-                else:
-                    level = (mpmath.sqrt(spread) + extra) ** 2 if unbiased else spread
-                    square = level + ridge * bound**2 + explained - first
-                    if square < 0:
-                        continue  # no number, no bound
-                    radius = mpmath.sqrt(square) + (0 if unbiased else extra)
-                self.parts.append((inverse, centre, radius))
+            self.stack = list(SETS[model["confidence"]](Moment(sums, count, model, ridges)))
 
     @property
     def radius(self) -> float:
-        return float(self.parts[0][2])
+        return float(self.stack[0].radius)
 
     def bounds(self, vectors: Array) -> tuple[Array, Array]:
         """(L, U) of v @ theta for vectors (n, d), shape (n,) each."""
@@ -115,7 +162,7 @@ class PreciseSet:
         with mpmath.workdps(DIGITS):
             for n, vector in enumerate(vectors):
                 v = mpmath.matrix(vector.tolist())
-                for inverse, centre, radius in self.parts:
+                for inverse, centre, radius in self.stack:
                     width = radius * mpmath.sqrt(abs((v.T * inverse * v)[0]))
                     middle = (v.T * centre)[0]
                     low[n] = max(low[n], float(middle - width))

@@ -5,22 +5,28 @@ Nothing is updated incrementally but sums: every set is factorised afresh. Equat
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from c4b._validate import Array
+from c4b.policies.candidate_fields import CandidateField
 
-UCB, MARGIN, JOINT, SEPARATE, SCORE = range(5)
+UCB, MARGIN, JOINT, SEPARATE, SCORE = CandidateField
 """Rows of a decision's details, as the journal's format has them."""
 
 
-class ConfidenceSet:
-    """(4) to (7): ellipsoids around V_g^-1 sum xY with V_g = sum xx' + a_g I.
+class Stack(NamedTuple):
+    """Ellipsoids of one moment: {||theta - centre_g||_{V_g} <= radius_g}."""
 
-    Those of the unbiased set after the first: {||m - A theta||^2_{W^-1} + a_g ||theta||^2 <= const},
-    W the first shape.
-    """
+    roots: Array  # (G, d, d) inverse Cholesky factors of V_g
+    centres: Array  # (G, d)
+    radii: Array  # (G,)
+
+
+class RecomputedSet:
+    """(4) to (7): the sums of all observations, and the confidence set that follows from them."""
 
     def __init__(self, model: dict[str, Any], ridges: Array, alarms: Array) -> None:
         self.model = model
@@ -33,7 +39,7 @@ class ConfidenceSet:
         self.gram = np.zeros((model["dim"], model["dim"]))
         self.moment = np.zeros(model["dim"])
         self.count = 0
-        self._factors: tuple[Array, Array, Array] | None = None
+        self._stack: Stack | None = None
 
     def add(self, features: Array, rewards: Array) -> None:
         """Rows (n, d) with rewards (n,)."""
@@ -41,45 +47,32 @@ class ConfidenceSet:
         self.moment += features.T @ rewards
         self.squares += float(rewards @ rewards)
         self.count += len(rewards)
-        self._factors = None
+        self._stack = None
         self._watch()
 
-    def factors(self) -> tuple[Array, Array, Array]:
-        """(inverse Cholesky factors (G, d, d), centres (G, d), radii (G,))."""
-        if self._factors is None:
-            model, dim = self.model, len(self.moment)
-            unbiased = model["confidence"] == "unbiased"
-            shapes = self.gram + self.ridges[:, None, None] * np.eye(dim)
-            targets = np.tile(self.moment, (len(shapes), 1))
-            root = _root(shapes[:1])[0]
-            if unbiased:
-                half = np.linalg.solve(root, np.c_[self.gram, self.moment])
-                shape = half[:, :dim].T @ half[:, :dim]
-                shapes[1:] = shape + self.ridges[1:, None, None] * np.eye(dim)
-                targets[1:] = half[:, :dim].T @ half[:, dim]
-            inverses = np.linalg.inv(_root(shapes))
-            whitened = np.einsum("gij,gj->gi", inverses, targets)
-            centres = np.einsum("gij,gi->gj", inverses, whitened)
-            log_det = 2.0 * np.sum(np.log(np.diagonal(root))) - dim * np.log(self.ridges[0])
-            spread = model["noise"] ** 2 * (log_det - 2.0 * np.log(model["delta"]))
-            bound, extra = model["norm_bound"], model["misspecification"] * np.sqrt(self.count)
+    def stack(self) -> Stack:
+        """The ellipsoids, kept until the next observation."""
+        if self._stack is None:
             with np.errstate(invalid="ignore"):
-                if model["confidence"] in ("self-normalized", "unbiased"):
-                    radii = np.sqrt(spread) + np.sqrt(self.ridges) * bound + extra
-                else:
-                    explained = np.sum(whitened**2, axis=1)
-                    radii = np.sqrt(spread + self.ridges * bound**2 + explained - explained[0]) + extra
-                if unbiased:
-                    rest = np.linalg.solve(root, (self.moment - centres[1:] @ self.gram).T)
-                    least = np.sum(rest**2, axis=0) + self.ridges[1:] * np.sum(centres[1:] ** 2, axis=1)
-                    level = (np.sqrt(spread) + extra) ** 2 + self.ridges[1:] * bound**2
-                    radii[1:] = np.sqrt(level - least)
-            self._factors = inverses, centres, radii
-        return self._factors
+                self._stack = SETS[self.model["confidence"]](self)
+        return self._stack
+
+    def shapes(self) -> Array:
+        """(G, d, d) sum xx' + a_g I."""
+        return self.gram + self.ridges[:, None, None] * np.eye(len(self.moment))
+
+    def spread(self, root: Array) -> float:
+        """sigma^2 gamma^2, from the Cholesky factor of the first shape."""
+        log_det = 2.0 * np.sum(np.log(np.diagonal(root))) - len(root) * np.log(self.ridges[0])
+        return float(self.model["noise"] ** 2 * (log_det - 2.0 * np.log(self.model["delta"])))
+
+    def drift(self) -> float:
+        """How far declared misspecification can move a centre."""
+        return float(self.model["misspecification"] * np.sqrt(self.count))
 
     def _watch(self) -> None:
         """Latch an alarm: an empty set, or residuals too large for the noise around any linear mean."""
-        model, (_, centres, radii) = self.model, self.factors()
+        model, (_, centres, radii) = self.model, self.stack()
         variance, tolerance = model["noise"] ** 2, model["misspecification"] ** 2
         rest = self.squares - self.moment @ centres[0] - self.ridges[0] * model["norm_bound"] ** 2
         allowed = self.bets * tolerance / (variance * (1.0 - self.bets))
@@ -91,8 +84,8 @@ class ConfidenceSet:
 
     def bounds(self, vectors: Array) -> tuple[Array, Array]:
         """(L, U) of v @ theta for vectors (n, d), shape (n,) each; no number: no bound."""
-        inverses, centres, radii = self.factors()
-        norms = np.sqrt(np.sum(np.einsum("gij,nj->gni", inverses, vectors) ** 2, axis=2))
+        roots, centres, radii = self.stack()
+        norms = np.sqrt(np.sum(np.einsum("gij,nj->gni", roots, vectors) ** 2, axis=2))
         middles = centres @ vectors.T
         widths = radii[:, None] * norms
         low = np.fmax.reduce(middles - widths, axis=0, initial=-np.inf)
@@ -100,12 +93,61 @@ class ConfidenceSet:
         return low, high
 
 
+def _self_normalized(s: RecomputedSet) -> Stack:
+    """Radius (6)."""
+    root = _root(s.shapes())
+    roots, centres, _ = _solved(root, s.moment)
+    radii = np.sqrt(s.spread(root[0])) + np.sqrt(s.ridges) * s.model["norm_bound"] + s.drift()
+    return Stack(roots, centres, radii)
+
+
+def _constrained(s: RecomputedSet) -> Stack:
+    """The event (E) within the norm ball, at every a; with one a it is the mixture set."""
+    root = _root(s.shapes())
+    roots, centres, explained = _solved(root, s.moment)
+    squares = s.spread(root[0]) + s.ridges * s.model["norm_bound"] ** 2 + explained - explained[0]
+    return Stack(roots, centres, np.sqrt(squares) + s.drift())
+
+
+def _unbiased(s: RecomputedSet) -> Stack:
+    """The paper's set, then {||m - A theta||^2_{W^-1} + a ||theta||^2 <= const}, W its shape."""
+    first, dim = _root(s.shapes()[:1]), len(s.moment)
+    root, ridges, bound = first[0], s.ridges[1:], s.model["norm_bound"]
+    half = np.linalg.solve(root, np.c_[s.gram, s.moment])
+    shape, target = half[:, :dim].T @ half[:, :dim], half[:, :dim].T @ half[:, dim]
+    own, centre, _ = _solved(first, s.moment)
+    roots, centres, _ = _solved(_root(shape + ridges[:, None, None] * np.eye(dim)), target)
+    reach = np.sqrt(s.spread(root)) + s.drift()
+    rest = np.linalg.solve(root, (s.moment - centres @ s.gram).T)
+    least = np.sum(rest**2, axis=0) + ridges * np.sum(centres**2, axis=1)
+    radii = np.r_[reach + np.sqrt(s.ridges[0]) * bound, np.sqrt(reach**2 + ridges * bound**2 - least)]
+    return Stack(np.concatenate([own, roots]), np.concatenate([centre, centres]), radii)
+
+
+SETS: dict[str, Callable[[RecomputedSet], Stack]] = {
+    "self-normalized": _self_normalized,
+    "mixture": _constrained,
+    "constrained": _constrained,
+    "unbiased": _unbiased,
+}
+"""Confidence sets that the audit can recompute."""
+
+
+def _solved(roots: Any, target: Array) -> tuple[Array, Array, Array]:
+    """(L^-1 (n, d, d), V^-1 target (n, d), target V^-1 target (n,)) for the Cholesky factors L of V."""
+    inverses = np.linalg.inv(roots)
+    whitened = inverses @ target
+    return inverses, np.einsum("gij,gi->gj", inverses, whitened), np.sum(whitened**2, axis=1)
+
+
 def _root(shapes: Any) -> Any:
     """Cholesky factors (n, d, d); no numbers where a shape is not positive definite."""
     try:
         return np.linalg.cholesky(shapes)
     except np.linalg.LinAlgError:
-        return np.full_like(shapes, np.nan)
+        if len(shapes) == 1:
+            return np.full_like(shapes, np.nan)
+        return np.concatenate([_root(shape[None]) for shape in shapes])
 
 
 class Region(Protocol):
@@ -159,7 +201,7 @@ class Books:
     def details(self, candidates: Array, baseline: Array, boldness: float) -> Array:
         """UCB, margin, joint and separate certificate and score (5, K), from the set and the books."""
         c = 1.0 - self.alpha
-        out = np.empty((5, len(candidates)))
+        out = np.empty((len(CandidateField), len(candidates)))
         low, out[UCB] = self.region.bounds(candidates)
         contrasts = candidates - c * baseline
         out[JOINT] = self.region.bounds(contrasts)[0]

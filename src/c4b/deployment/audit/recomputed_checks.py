@@ -14,7 +14,7 @@ import numpy as np
 from c4b._validate import Array
 from c4b.deployment.audit.audit_report import Finding, Report
 from c4b.deployment.audit.decision_checks import RecordedDecision, described, same
-from c4b.deployment.audit.recompute import JOINT, MARGIN, SCORE, SEPARATE, UCB, Books, ConfidenceSet
+from c4b.deployment.audit.recompute import JOINT, MARGIN, SCORE, SEPARATE, UCB, Books, RecomputedSet
 from c4b.policies.gate import Played
 
 TOLERANCE = 1e-6
@@ -45,7 +45,7 @@ class RecomputedChecks:
         self.baseline_nonnegative: bool = fields["baseline_nonnegative"]
         self.model, self.ridges = fields["model"], arrays["ridges"]
         self.rule = RecordedRule(*arrays["rule"].tolist())
-        self.set = ConfidenceSet(self.model, self.ridges, arrays["alarms"])
+        self.set = RecomputedSet(self.model, self.ridges, arrays["alarms"])
         self.books = Books(fields, arrays["rule"], self.set)
         if every:
             from c4b.deployment.audit.exact import Sums  # noqa: PLC0415 (mpmath is needed here only)
@@ -78,7 +78,7 @@ class RecomputedChecks:
         scale = 1.0 + abs(books.bank) if books.gated else 1.0
         for row, what in ((UCB, "UCB"), (MARGIN, "margin"), (JOINT, "joint"), (SEPARATE, "separate")):
             self._near(f"{what} of candidates", details[row], recomputed[row], scale)
-        self._near("radius", numbers.radius, self.set.factors()[2][0], 1.0)
+        self._near("radius", numbers.radius, self.set.stack().radii[0], 1.0)
         if "estimate" in decision.arrays:
             self._explanation(decision.arrays)
         chosen = self._choice(details, baseline, decision.fields["alarm"])
@@ -108,7 +108,7 @@ class RecomputedChecks:
         contrasts = arrays["candidates"] - (1.0 - self.books.alpha) * arrays["baseline"]
         with np.errstate(invalid="ignore"):
             recorded = contrasts @ arrays["estimate"]
-            recomputed = contrasts @ self.set.factors()[1][0]
+            recomputed = contrasts @ self.set.stack().centres[0]
         recorded = np.where(np.isnan(recorded), -np.inf, recorded)
         self._near("estimated contrasts", recorded, recomputed, 1.0)
         if "upper" in arrays:  # one that is too large explains less, but nothing wrongly
@@ -138,10 +138,10 @@ class RecomputedChecks:
         return action is not None and linear and np.array_equal(candidates[action], baseline)
 
     def _exactly(self, decision: RecordedDecision, scale: float) -> None:
-        from c4b.deployment.audit.exact import PreciseSet  # noqa: PLC0415 (mpmath)
+        from c4b.deployment.audit.exact import ExactSet  # noqa: PLC0415 (mpmath)
 
         books, action, baseline = copy.copy(self.books), decision.action, decision.played.baseline
-        books.region = exact = PreciseSet(self.sums, self.set.count, self.model, self.ridges)
+        books.region = exact = ExactSet(self.sums, self.set.count, self.model, self.ridges)
         self._near("radius (50 digits)", decision.numbers.radius, exact.radius, 1.0)
         if books.gated:
             margin = books.baseline_margin(baseline)

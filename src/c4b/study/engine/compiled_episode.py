@@ -13,8 +13,9 @@ from c4b._jit import inlined, kernel
 from c4b._shaped_view import shaped_view
 from c4b._validate import Array, Counts
 from c4b.certificates.contrast_kernels import Assessment
+from c4b.evidence.absorption import add, recentre
 from c4b.evidence.bounds import CROSS, contains
-from c4b.evidence.ellipsoids import ALARM, add, recentre
+from c4b.evidence.ellipsoids import ALARM
 from c4b.evidence.ellipsoids import opened_as as opened_evidence
 from c4b.ledger.books import LedgerKind
 from c4b.ledger.books import opened_as as opened_ledger

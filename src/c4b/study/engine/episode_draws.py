@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from c4b._validate import Array
-from c4b.evidence.ellipsoids import absorb_many
+from c4b.evidence.absorption import absorb_many
 from c4b.study.engine.compiled_episode import Scene
 from c4b.study.engine.prepared_setting import CompiledMethods, PreparedSetting, pool_shape
 from c4b.study.spec.setting import Setting

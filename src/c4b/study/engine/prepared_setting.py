@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from c4b._validate import Array
-from c4b.evidence.ellipsoids import empty
+from c4b.evidence.absorption import empty
+from c4b.evidence.sets import table as sets
 from c4b.ledger.books import opening
 from c4b.policies.composition import Composition
 from c4b.study.engine.compiled_episode import Lineup, Runner, runner
@@ -44,7 +45,7 @@ def prepare(setting: Setting, methods: tuple[Method, ...]) -> PreparedSetting:
     python: list[tuple[int, Method]] = []
     compiled: list[tuple[int, Method]] = []
     for position, method in enumerate(methods):
-        (compiled if is_compiled(method) else python).append((position, method))
+        (compiled if is_compiled(method, setting) else python).append((position, method))
     return PreparedSetting(
         setting,
         scene_key,
@@ -54,9 +55,14 @@ def prepare(setting: Setting, methods: tuple[Method, ...]) -> PreparedSetting:
     )
 
 
-def is_compiled(method: Method) -> bool:
-    """Whether the compiled episode can play the method; the others take the slow loop."""
-    return isinstance(method.parts, Composition)
+def is_compiled(method: Method, setting: Setting) -> bool:
+    """Whether the compiled episode can play the method; the others take the slow loop.
+
+    It plays compositions whose confidence set is compiled, too.
+    """
+    confidence = method.confidence_in(setting)
+    compiled_set = confidence is None or sets.is_compiled(confidence)
+    return isinstance(method.parts, Composition) and compiled_set
 
 
 def _compiled_methods(

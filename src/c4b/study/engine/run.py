@@ -78,7 +78,8 @@ def available_cores() -> int:
 
 
 def _chunk_size(study: Study) -> int:
-    python = sum(not is_compiled(method) for method in study.methods)
+    setting = study.settings[0]
+    python = sum(not is_compiled(method, setting) for method in study.methods)
     runs = len(study.settings) * (len(study.methods) + (PYTHON_RUNS - 1) * python)
     return max(1, min(4096, EPISODE_RUNS // runs))
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from c4b import _validate
 from c4b.errors import InvalidInput
-from c4b.evidence.model import CONFIDENCES, DEFAULT_CONFIDENCE
+from c4b.evidence.model import DEFAULT_CONFIDENCE
+from c4b.evidence.sets.table import checked_name
 from c4b.policies import registry
 from c4b.policies.composition import Composition
 from c4b.policies.registry import GateFactory
@@ -53,7 +54,7 @@ class Method:
             parts = spec if isinstance(spec, Composition) else PythonGate(spec.name, spec.gated)
             object.__setattr__(self, "parts", parts)
         if self.confidence is not None:
-            _validate.name("confidence", self.confidence, CONFIDENCES)
+            checked_name("confidence", self.confidence)
 
     @property
     def gated(self) -> bool:

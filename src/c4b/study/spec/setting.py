@@ -10,7 +10,8 @@ import numpy as np
 from c4b import _validate
 from c4b._validate import Array
 from c4b.errors import InvalidInput
-from c4b.evidence.model import CONFIDENCES, DEFAULT_CONFIDENCE, LinearModel
+from c4b.evidence.model import DEFAULT_CONFIDENCE, LinearModel
+from c4b.evidence.sets.table import checked_name
 from c4b.study.world.draws import NOISES
 
 HISTORIES = ("diverse", "baseline", "candidates")
@@ -50,7 +51,7 @@ class Setting:
         _validate.name("noise", self.noise, NOISES)
         _validate.name("generator", self.generator, GENERATORS)
         if self.confidence is not None:
-            _validate.name("confidence", self.confidence, CONFIDENCES)
+            checked_name("confidence", self.confidence)
         least_zero = "must be a whole number of at least 0"
         _validate.count("history_size", self.history_size, 0, least_zero)
         _validate.count("count", self.count, 1, "must be a whole number of at least 1")

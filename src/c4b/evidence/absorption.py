@@ -1,0 +1,133 @@
+"""Observations into a flat vector: equations (4) to (6), for every compiled set."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from c4b._jit import inlined, kernel
+from c4b._validate import Array
+from c4b.errors import InvalidInput
+from c4b.evidence.alarms import watch
+from c4b.evidence.ellipsoids import (
+    HEADING,
+    LOG_DET,
+    REFACTOR_EVERY,
+    SINCE_FACTORED,
+    Data,
+    Region,
+    Terms,
+    add_to_sums,
+    cholesky,
+    flat_size,
+    invert_from_cholesky,
+    opened,
+    views,
+)
+from c4b.evidence.model import LinearModel
+from c4b.evidence.sets.confidence_set import PythonSet
+from c4b.evidence.sets.table import recentre_by_code, update, write_shape
+
+
+def empty(model: LinearModel) -> Array:
+    """No data yet, as one flat vector: V = a I, whose inverse is I / a.
+
+    One vector holds the model's terms and all statistics, so that a compiled call takes one argument
+    instead of eight and what is copied or saved is exactly what continues.
+    """
+    entry, ridges, dim = model.confidence_set, model.ridges, model.dim
+    if ridges.ndim != 1 or not len(ridges) or not np.all((ridges > 0.0) & (ridges < np.inf)):
+        raise InvalidInput("ridges", ridges, f"of the set {entry.name!r} must be positive, shape (G,)")
+    noise, norm_bound, log_term, misspecification = model.terms
+    code = entry.code if entry.stored_code is None else entry.stored_code
+    flat = np.zeros(flat_size(len(ridges), dim, entry.extra_size(dim)))
+    flat[:HEADING] = (
+        len(ridges), dim, noise, norm_bound, log_term, code, misspecification, model.mixing,
+    )  # fmt: skip
+    region, data, _ = views(flat)
+    data.ridges[:] = ridges
+    for g, ridge in enumerate(ridges):
+        np.fill_diagonal(region.inverse[g], 1.0 / ridge)
+    many_absorber(model)(flat, np.empty((0, dim)), np.empty(0))
+    return flat
+
+
+@inlined
+def add(region: Region, data: Data, x: Array, y: float) -> None:
+    """One observation into V^-1, log det, A and sum x Y; call ``recentre`` after.
+
+    ``estimate`` serves as scratch here: ``recentre`` rewrites it from V^-1 and the moment.
+    """
+    stale = update(region, data, x)
+    add_to_sums(data, x, y)
+    if stale or data.tally[SINCE_FACTORED] >= REFACTOR_EVERY:
+        factor(region, data)
+
+
+@inlined
+def recentre(region: Region, data: Data, terms: Terms) -> None:
+    """Centres (5) and radii (6) from V^-1 and the moment, and the alarms that they raise."""
+    watch(data, terms, recentre_by_code(region, data, terms))
+
+
+@kernel
+def factor(region: Region, data: Data) -> None:
+    """V_g^-1 and log det afresh from the sums by Cholesky, all in the place of V_g^-1.
+
+    When V_g is no longer positive definite in float64 the inverse becomes NaN: every bound is
+    then NaN and nothing is certified, until further data make it definite again. Failing closed
+    beats a plausible wrong number.
+    """
+    stack, dim = region.estimate.shape
+    inverse = region.inverse
+    for g in range(stack):
+        write_shape(region, data, g)
+        cholesky(inverse, g)
+        if g == 0:
+            log_det = 0.0
+            for i in range(dim):
+                log_det += math.log(inverse[g, i, i] / math.sqrt(data.ridges[0]))
+            data.tally[LOG_DET] = 2.0 * log_det
+        invert_from_cholesky(inverse, g)
+    data.tally[SINCE_FACTORED] = 0.0
+
+
+@kernel
+def absorb(flat: Array, x: Array, y: float) -> None:
+    """One observation, complete: (4), (5) and (6) hold again afterwards."""
+    region, data, terms = opened(flat)
+    add(region, data, x, y)
+    recentre(region, data, terms)
+
+
+@kernel
+def absorb_many(flat: Array, features: Array, rewards: Array) -> None:
+    """Rows of ``features`` (n, d) with ``rewards`` (n,), in order."""
+    region, data, terms = opened(flat)
+    for n in range(len(rewards)):
+        add(region, data, features[n], rewards[n])
+    recentre(region, data, terms)
+
+
+def absorber(model: LinearModel) -> Callable[[Array, Array, float], None]:
+    """What absorbs one observation (flat, x (d,), y) for this model's set: ``absorb``, or Python code."""
+    entry = model.confidence_set
+    if not isinstance(entry, PythonSet):
+        return absorb
+
+    def absorb_in_python(flat: Array, x: Array, y: float) -> None:
+        entry.absorb_many(model, flat, x[None, :], np.array([y]))
+
+    return absorb_in_python
+
+
+def many_absorber(model: LinearModel) -> Callable[[Array, Array, Array], None]:
+    """What absorbs rows (flat, features (n, d), rewards (n,)) for this model's set."""
+    entry = model.confidence_set
+    if not isinstance(entry, PythonSet):
+        return absorb_many
+
+    def absorb_many_in_python(flat: Array, features: Array, rewards: Array) -> None:
+        entry.absorb_many(model, flat, features, rewards)
+
+    return absorb_many_in_python

@@ -1,0 +1,1 @@
+"""Confidence sets, one file each; ``table`` lists them."""

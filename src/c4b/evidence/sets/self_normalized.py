@@ -1,0 +1,46 @@
+"""``self-normalized``: the paper's set, one ellipsoid with the radius (6).
+
+Assumes A1 to A5 of docs/theory.md. Derived in its section "Four sets" as what the triangle inequality
+leaves of the event (N) at ridge lambda.
+
+    V = A + lambda I,  theta_hat = V^-1 m,  radius = sigma gamma + sqrt(lambda) S + epsilon sqrt(n)
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from c4b._jit import kernel
+from c4b._validate import Array
+from c4b.evidence.ellipsoids import (
+    SELF_NORMALIZED,
+    Data,
+    Region,
+    Terms,
+    drift,
+    gamma_squared,
+    ridge_centre,
+)
+from c4b.evidence.sets.confidence_set import ConfidenceSet
+
+if TYPE_CHECKING:
+    from c4b.evidence.model import LinearModel
+
+
+def _ridges(model: LinearModel) -> Array:
+    return np.array([model.ridge])
+
+
+@kernel
+def recentre_self_normalized(region: Region, data: Data, terms: Terms) -> float:
+    """Centre and radius of the first ellipsoid; returns m V^-1 m."""
+    explained = ridge_centre(region, data, 0)
+    radius = terms.noise * math.sqrt(gamma_squared(data, terms))
+    region.radius[0] = radius + math.sqrt(data.ridges[0]) * terms.norm_bound + drift(data, terms)
+    return explained
+
+
+SET = ConfidenceSet("self-normalized", "the paper's radius", _ridges, SELF_NORMALIZED)

@@ -1,0 +1,145 @@
+"""The table of confidence sets: names to entries, and codes to kernels.
+
+A compiled set is one file in this folder, one line in ``BUILT_IN`` and, where its equations differ, a
+branch in the kernels below.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+from warnings import warn
+
+import numpy as np
+
+from c4b import _validate
+from c4b._jit import inlined
+from c4b._validate import Array
+from c4b.errors import InvalidInput
+from c4b.evidence.ellipsoids import (
+    CONSTRAINED,
+    MIXTURE,
+    SELF_NORMALIZED,
+    UNBIASED,
+    Data,
+    Region,
+    Terms,
+    ridge_shape_times,
+    update_ridge_stack,
+    write_ridge_shape,
+)
+from c4b.evidence.sets import constrained, mixture, self_normalized, unbiased
+from c4b.evidence.sets.confidence_set import ConfidenceSet, PythonSet
+from c4b.evidence.sets.constrained import recentre_constrained
+from c4b.evidence.sets.mixture import recentre_mixture
+from c4b.evidence.sets.self_normalized import recentre_self_normalized
+from c4b.evidence.sets.unbiased import (
+    recentre_unbiased,
+    unbiased_shape_times,
+    update_unbiased,
+    write_unbiased_shape,
+)
+
+BUILT_IN: tuple[ConfidenceSet, ...] = (self_normalized.SET, mixture.SET, constrained.SET, unbiased.SET)
+
+CONFIDENCES = tuple(entry.name for entry in BUILT_IN)
+"""Names of the compiled sets; each is valid for every t at once with probability >= 1 - delta."""
+
+ENTRY_POINTS = "c4b.sets"
+"""Entry-point group of installed packages that offer sets; each entry point names a ``PythonSet``."""
+
+_TABLE: dict[str, ConfidenceSet] = {entry.name: entry for entry in BUILT_IN}
+_loaded_entry_points = False
+
+
+# -- names -------------------------------------------------------------------------------------
+
+
+def register_set(entry: PythonSet) -> PythonSet:
+    """Make a set written in Python available by its name; a taken name is an error."""
+    if not isinstance(entry, PythonSet):
+        raise InvalidInput("entry", entry, "must be a c4b.evidence.PythonSet")
+    if not isinstance(entry.name, str) or not entry.name.strip():
+        raise InvalidInput("name", entry.name, "must be a non-empty text")
+    if _TABLE.get(entry.name, entry) != entry:
+        raise InvalidInput("name", entry.name, "is taken; choose another name")
+    _TABLE[entry.name] = entry
+    return entry
+
+
+def set_names() -> list[str]:
+    """All known sets: compiled, registered, and offered by installed packages."""
+    _load_entry_points()
+    return list(_TABLE)
+
+
+def checked_name(argument: str, value: object) -> str:
+    """``value`` if it names a set; else an ``UnknownName`` about ``argument``."""
+    if isinstance(value, str) and value in _TABLE:
+        return value
+    return _validate.name(argument, value, set_names())
+
+
+def get_set(name: str) -> ConfidenceSet:
+    """The entry of a name."""
+    return _TABLE[checked_name("confidence", name)]
+
+
+def is_compiled(name: str) -> bool:
+    """Whether a set's observations are absorbed by compiled code."""
+    return get_set(name).is_compiled
+
+
+def _load_entry_points() -> None:
+    """Register what installed packages offer, once; what cannot be loaded is left out with a warning."""
+    global _loaded_entry_points  # noqa: PLW0603 (a cache of this process)
+    if _loaded_entry_points:
+        return
+    _loaded_entry_points = True
+    for point in entry_points(group=ENTRY_POINTS):
+        try:
+            register_set(point.load())
+        except Exception as error:  # noqa: BLE001 (somebody else's code can raise anything)
+            warn(f"the set {point.name!r} ({point.value}) cannot be used: {error}", stacklevel=3)
+
+
+# -- kernels -----------------------------------------------------------------------------------
+
+
+@inlined
+def update(region: Region, data: Data, x: Array) -> bool:
+    """x into every V_g^-1 and into log det; whether the inverses should be recomputed from the sums."""
+    if data.code == UNBIASED:
+        return update_unbiased(region, data, x)
+    return update_ridge_stack(region, data, x)
+
+
+@inlined
+def recentre_by_code(region: Region, data: Data, terms: Terms) -> float:
+    """Centres and radii; returns m V^-1 m of the first ellipsoid. An unknown code has no radius."""
+    if data.code == SELF_NORMALIZED:
+        return recentre_self_normalized(region, data, terms)
+    if data.code == MIXTURE:
+        return recentre_mixture(region, data, terms)
+    if data.code == CONSTRAINED:
+        return recentre_constrained(region, data, terms)
+    if data.code == UNBIASED:
+        return recentre_unbiased(region, data, terms)
+    region.radius[:] = np.nan
+    return np.nan
+
+
+@inlined
+def write_shape(region: Region, data: Data, g: int) -> None:
+    """V_g in the place of V_g^-1, from the sums; ellipsoids come in order."""
+    if data.code == UNBIASED:
+        write_unbiased_shape(region, data, g)
+    else:
+        write_ridge_shape(region, data, g)
+
+
+@inlined
+def shape_times(region: Region, data: Data, g: int, theta: Array, i: int) -> float:
+    """Entry i of V_g (theta - estimate_g), V_g from the sums."""
+    if data.code == UNBIASED:
+        return unbiased_shape_times(region, data, g, theta, i)
+    return ridge_shape_times(region, data, g, theta, i)
