@@ -201,7 +201,10 @@ CAUGHT = [
 ]
 
 
-@pytest.mark.parametrize(("broken", "name"), CAUGHT)
+@pytest.mark.parametrize(
+    ("broken", "name"),
+    [pytest.param(*pair, marks=pytest.mark.slow) if "memory" in pair[1] else pair for pair in CAUGHT],
+)
 def test_broken_policies_are_caught_by_name(broken: type[c4b.Policy], name: str) -> None:
     check = next(check for check in testing.checks() if check.name == name)
     with pytest.raises(AssertionError, match=f"^{name}: ."):
