@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from c4b._validate import Array
-from c4b.errors import C4BError
+from c4b.errors import C4BError, UnknownName
 from c4b.study.engine.episode_metrics import Metric
 from c4b.study.results.parquet_files import setting_cell, setting_columns
 from c4b.study.spec.plan import Study
@@ -91,6 +91,10 @@ def read(folder: str | Path) -> Results:
         rows = pl.scan_parquet(folder / "results.parquet", glob=False).select(pl.len()).collect().item()
         trajectories = pl.read_parquet(folder / "trajectories.parquet", glob=False)
         results = Results(folder, study, document["run"], trajectories)
+    except UnknownName as error:
+        raise NoResults(
+            f"{folder}: cannot be read ({error}); install the package that offers it"
+        ) from error
     except (C4BError, OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError) as error:
         raise NoResults(f"{folder}: cannot be read ({error}); run the study again") from error
     if rows != study.episodes * len(study.settings) * len(study.methods):

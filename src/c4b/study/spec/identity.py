@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 
 from c4b import _sources as sources
+from c4b.evidence.sets.confidence_set import PythonSet
+from c4b.evidence.sets.table import get_set
 from c4b.study.spec.plan import PythonGate, Study
 from c4b.study.world import candidate_sources
 
@@ -36,8 +38,8 @@ def code() -> str:
     return digest.hexdigest()[:16]
 
 
-def gates(study: Study) -> str:
-    """Digest of the files that define the study's gates in Python.
+def python_code(study: Study) -> str:
+    """Digest of the files that define the study's gates and confidence sets in Python.
 
     Other modules that such a file imports are not included: an edit there is not noticed.
     """
@@ -45,6 +47,11 @@ def gates(study: Study) -> str:
     for method in study.methods:
         if isinstance(method.parts, PythonGate):
             digest.update(_source(method.parts.factory().make))
+    for name in sorted({m.confidence_in(s) or "" for m in study.methods for s in study.settings} - {""}):
+        entry = get_set(name)
+        if isinstance(entry, PythonSet):
+            for function in filter(None, (entry.ridges, entry.mixing, entry.rebuild, entry.update)):
+                digest.update(_source(function))
     return digest.hexdigest()
 
 
@@ -69,7 +76,7 @@ _NO_SOURCE = secrets.token_bytes(16)
 def identity(study: Study) -> str:
     """Two calls with the same identity give the same rows."""
     digest = hashlib.sha256(code().encode())
-    digest.update(gates(study).encode())
+    digest.update(python_code(study).encode())
     digest.update(json.dumps(plan(study), sort_keys=True).encode())
     for generator, source in sorted({(s.generator, s.source or "") for s in study.settings}):
         digest.update(candidate_sources.content_digest(generator, source))
