@@ -44,7 +44,7 @@ def _check_workers(client: Any, address: str, study: Study) -> None:
     remedy = "install this very version of reserve-c4b and of NumPy on every worker"
     _check(client, address, remedy, identity.code)
     remedy = (
-        "install the packages that offer the study's gates and sets (entry points c4b.gates and c4b.sets) "
+        "install the packages that offer the study's gates and sets (entry points c4b.gates, c4b.sets) "
         "on every worker"
     )
     _check(client, address, remedy, identity.python_code, study)

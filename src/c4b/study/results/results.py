@@ -91,12 +91,10 @@ def read(folder: str | Path) -> Results:
         rows = pl.scan_parquet(folder / "results.parquet", glob=False).select(pl.len()).collect().item()
         trajectories = pl.read_parquet(folder / "trajectories.parquet", glob=False)
         results = Results(folder, study, document["run"], trajectories)
-    except UnknownName as error:
-        raise NoResults(
-            f"{folder}: cannot be read ({error}); install the package that offers it"
-        ) from error
     except (C4BError, OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError) as error:
-        raise NoResults(f"{folder}: cannot be read ({error}); run the study again") from error
+        other_set = isinstance(error, UnknownName) and error.argument == "confidence"
+        remedy = "install the package that offers this set" if other_set else "run the study again"
+        raise NoResults(f"{folder}: cannot be read ({error}); {remedy}") from error
     if rows != study.episodes * len(study.settings) * len(study.methods):
         raise NoResults(f"{folder}: results.parquet does not belong to study.json; run the study again")
     return results

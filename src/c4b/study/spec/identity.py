@@ -50,16 +50,20 @@ def python_code(study: Study) -> str:
     for name in sorted({m.confidence_in(s) or "" for m in study.methods for s in study.settings} - {""}):
         entry = get_set(name)
         if isinstance(entry, PythonSet):
-            for function in filter(None, (entry.ridges, entry.mixing, entry.rebuild, entry.update)):
+            functions: list[Callable[..., object] | None] = [entry.ridges, entry.mixing]
+            functions += [entry.extra_size, entry.rebuild, entry.update]
+            for function in functions:
                 digest.update(_source(function))
     return digest.hexdigest()
 
 
-def _source(make: Callable[..., object]) -> bytes:
+def _source(make: Callable[..., object] | None) -> bytes:
     """The file that defines a class or a function; where there is none, its own source.
 
     If neither can be read, a number that no other process has: such rows are never reused.
     """
+    if make is None:
+        return b""
     function = make.func if isinstance(make, partial) else make
     try:
         file = inspect.getsourcefile(function)
