@@ -20,6 +20,8 @@ settings.load_profile("c4b")
 
 _numbers = itertools.count()
 
+collect_ignore = ["support"]  # no tests there; collecting for doctests would import it a second time
+
 SLOW_FIXTURES = {"server", "postgres_url", "paper", "beyond"}
 """What takes long to make: a PostgreSQL server, the shipped studies."""
 SLOW_FOLDER = Path(__file__).parent / "service"

@@ -11,8 +11,13 @@ import pytest
 from c4b import Deployment, Round
 from c4b.errors import ContradictoryRequest, InvalidInput, SchemaVersion
 from c4b.policies import GateFactory, registry
-from support.coin_gate import NAME, CoinGate
+from support.coin_gate import COIN, NAME, CoinGate
 from support.shop_world import BASELINE, MODEL, create, entries_of, forge, in_agreement, rivals, seen
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry._REGISTRY, NAME, COIN)
 
 
 def round_of(rng: np.random.Generator, size: int = 3, **more: Any) -> Round:
