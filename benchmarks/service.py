@@ -46,9 +46,8 @@ CONNECTIONS = 16
 
 def serve(store: str, port: int, size: int) -> None:
     """The service with one endpoint more."""
-    settings = Settings(store)
-    os.environ[SETTINGS_VARIABLE] = settings.to_json()
-    app = service.create(settings)
+    os.environ[SETTINGS_VARIABLE] = Settings(store).to_json()
+    app = service.from_environment()
     bare = APIRouter(route_class=requires(Scope.decide))
     connection = sqlite3.connect(
         store.removeprefix("sqlite:///"), isolation_level=None, check_same_thread=False, timeout=30.0

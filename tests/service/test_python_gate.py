@@ -87,7 +87,9 @@ def test_every_worker_serves_it_and_it_is_audited(installed: dict[str, str], tmp
         decided = []
         while len(deciding_workers(service)) < 2:
             assert len(decided) < 1000, "only one worker ever decided"
-            answer = httpx.post(f"{service.url}{at}/decisions", json=ROUND)  # a connection of its own
+            answer = httpx.post(  # a connection of its own
+                f"{service.url}{at}/decisions", json=ROUND, timeout=60.0
+            )
             assert answer.status_code == 200, answer.text
             decided.append(answer.json())
         first = decided[0]

@@ -41,7 +41,7 @@ class Service:
             self.process = subprocess.Popen(command, stdout=out, stderr=out, env=variables)
         self.wait()
 
-    def wait(self, seconds: float = 300.0) -> None:
+    def wait(self, seconds: float = 600.0) -> None:
         """Wait until it is ready."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:

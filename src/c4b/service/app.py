@@ -84,7 +84,6 @@ def create(settings: Settings) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         create_tables(settings.store)
         load_kernels()
-        _collect_garbage_rarely()
         app.state.deployments = OpenDeployments(settings)
         app.state.token_verifier = TokenVerifier(app.state.deployments.store)
         app.state.token_verifier.grant(None)  # reads the tokens before the store may become unavailable
@@ -136,7 +135,7 @@ def _collect_garbage_rarely() -> None:
     """Keep garbage collection short: a full collection takes 80 ms, in which no request is answered.
 
     Objects that exist by now are never examined again. Few later objects are cyclic, and examining
-    10,000 of them takes little time.
+    10,000 of them takes little time. This applies to the whole process, which must do nothing but serve.
     """
     gc.collect()
     gc.freeze()
@@ -155,7 +154,10 @@ def create_tables(url: str) -> None:
 
 def from_environment() -> FastAPI:
     """Return the application of a worker process; see ``c4b.service.serving.server``."""
-    return create(Settings.from_environment())
+    settings = Settings.from_environment()
+    load_kernels()
+    _collect_garbage_rarely()
+    return create(settings)
 
 
 def _openapi(app: FastAPI) -> dict[str, Any]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 
 from c4b.deployment import Deployment
 from c4b.evidence.model import LinearModel
 from c4b.journal.sql_store import Store
-from c4b.policies import DEFAULT_POLICY, Policy
 from c4b.service.commit_queue import QueuedDeployment
 from c4b.service.settings import Settings
 
@@ -52,7 +52,10 @@ class OpenDeployments:
 
 
 def load_kernels() -> None:
-    """Compile or load the kernels before the first request needs them."""
-    policy = Policy(DEFAULT_POLICY, LinearModel(dim=2, noise=0.1, norm_bound=1.0))
-    policy.learn([[1.0, 0.0]], [0.5])
-    policy.observe(policy.decide([[1.0, 0.1]], [1.0, 0.0]).id, 0.5)
+    """Compile or load the kernels of the default policy before the first request needs them."""
+    model = LinearModel(dim=2, noise=0.1, norm_bound=1.0)
+    with Deployment.create(f"memory://{uuid.uuid4().hex}", "kernels", model) as dep:
+        dep.learn([[1.0, 0.0]], [0.5])
+        decision = dep.decide([[1.0, 0.1]], [1.0, 0.0])
+        dep.executed(decision.id, [1.0, 0.05])
+        dep.observe(decision.id, 0.5)

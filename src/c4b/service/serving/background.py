@@ -14,15 +14,15 @@ from c4b.errors import AddressUnavailable
 from c4b.service.app import create
 from c4b.service.settings import Settings
 
-PATIENCE = 60.0
-"""Seconds in which the service must have started; the first start compiles."""
+START_SECONDS = 60.0
+"""Time limit for the start of the service. The first start on a machine compiles."""
 
 
 @contextmanager
 def serve_in_background(store: str) -> Iterator[str]:
-    """Serve ``store`` on a free port of this machine while the block runs; gives the service's address.
+    """Serve ``store`` on a free port of this machine while the block runs; yields the service's URL.
 
-    Policies and sets that this program registered are known to it, because it is the same process. For
+    The service runs in this process, so it knows the policies and sets that this program registered. For
     real traffic use ``c4b serve``.
     """
     with socket.socket() as listener:
@@ -32,7 +32,7 @@ def serve_in_background(store: str) -> Iterator[str]:
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
         thread.start()
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + START_SECONDS
         while not server.started:
             if not thread.is_alive() or time.monotonic() > deadline:
                 raise AddressUnavailable("the service did not start; its log says why")
