@@ -162,7 +162,7 @@ def test_evidence_and_ledger_end_in_the_same_bits(number: int, name: str) -> Non
     best = np.maximum(scene.means.max(axis=1), setting.baseline_mean)
     made = engine.Scene(scene.pools, scene.means, best, scene.noise, baseline, theta)
     rule = (*composition.rule, 0, 0, len(evidence), 0, len(ledger), 0)
-    assert len(rule) == len(engine.Rule)
+    assert len(rule) == len(engine.RuleColumn)
     lineup = engine.Lineup(ledger, np.array([rule], dtype=np.float64))
     work = engine.workspace(lineup, int(evidence[0]), setting.dim, setting.count)
     metrics, falls = np.empty((1, 1, len(Metric))), np.zeros((2, 1, 1, setting.rounds), dtype=np.int64)

@@ -18,6 +18,7 @@ from c4b.deployment import snapshot
 from c4b.deployment.audit.audit_report import Finding, Report
 from c4b.deployment.audit.decision_checks import DecisionChecks, RecordedDecision, same
 from c4b.deployment.audit.entry_format import entry_contents
+from c4b.deployment.audit.recompute import SETS
 from c4b.deployment.audit.recomputed_checks import RecomputedChecks
 from c4b.deployment.audit.replayed_checks import ReplayedChecks
 from c4b.deployment.configuration import Configuration
@@ -60,7 +61,7 @@ class Auditor:
         configuration = Configuration.recorded(fields, arrays)
         self.report, self.snapshots = report, snapshots
         self.checks: DecisionChecks
-        if isinstance(configuration.spec, Composition):
+        if isinstance(configuration.spec, Composition) and fields["model"]["confidence"] in SETS:
             self.checks = RecomputedChecks(fields, arrays, report, every)
         else:
             self.checks = ReplayedChecks(configuration)

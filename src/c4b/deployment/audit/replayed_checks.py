@@ -1,7 +1,7 @@
-"""Decisions of a gate in plain Python, decided again by a fresh gate of the same name, bit for bit.
+"""Decisions of a gate or a confidence set in plain Python, decided again by a fresh gate, bit for bit.
 
-There is no independent arithmetic for a gate that somebody else wrote. So this shows that the journal is
-what the gate does, not that the gate is right: the conformance kit judges that.
+There is no independent arithmetic for a gate or a set that somebody else wrote. So this shows that the
+journal is what the gate does, not that the gate is right: the conformance kit judges that.
 """
 
 from __future__ import annotations
