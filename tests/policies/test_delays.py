@@ -82,7 +82,7 @@ def test_a_missing_outcome_stalls_the_prefix_until_it_is_forgotten() -> None:
     policy.observe(third.id, 0.5)
     assert policy.evidence.count == 0
     assert policy.pending == (first.id,)
-    policy.forget(first.id)
+    policy.forget(first.id, independent=True)
     assert policy.evidence.count == 2
     assert policy.pending == ()
 

@@ -17,8 +17,9 @@ microseconds since 1970 and never decreases.
                estimate (d,): the set's centre; upper (K,): upper bounds of the contrasts, in sets of
                several ellipsoids. The last two explain only; the first journals are without them
     observed   numbers: reward. about: the decision; by: "caller" or "timeout"
-    forgotten  about, by
-    executed   features (d,) of what was executed instead; numbers: bank before, bank after
+    forgotten  about, by; independent: true, if the caller asserted that
+    executed   features (d,) of what was executed instead; numbers: bank before, bank after;
+               independent: as in forgotten
     alarm      reason, source: "model" or "ledger"
 
 ``set`` fingerprints the confidence set: in ``decided`` and ``executed`` the one that was used, elsewhere

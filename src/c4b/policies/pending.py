@@ -48,6 +48,7 @@ class OutcomeQueue:
         self.in_order = in_order
         self.open: dict[int, PendingOutcome] = {}
         self.next = 0  # first round whose outcome is still open
+        self.latest = -1  # last round whose reward was reported; in order, only if it is still open
         self.recent_round = np.full(REMEMBERED, -1, dtype=np.int64)
         self.recent_reward = np.full(REMEMBERED, np.nan)  # NaN: declared lost
 
@@ -69,6 +70,10 @@ class OutcomeQueue:
         self.recent_round[slot] = number
         self.recent_reward[slot] = math.nan if entry.reward is None else entry.reward
         return entry
+
+    def later_reward_known(self, number: int) -> bool:
+        """Whether a reward was reported of a later round than ``number``, which is open."""
+        return self.latest > number
 
     def remembered(self, round_: int) -> float | None:
         """Reward of a closed round (NaN: lost), or None when it closed too long ago."""
@@ -92,6 +97,7 @@ class OutcomeQueue:
         }
 
     def restore(self, arrays: dict[str, np.ndarray[Any, Any]], dim: int) -> None:
+        """The inverse of ``arrays``; ``latest`` as far as open rounds tell, which is enough in order."""
         rounds = arrays["round"].tolist()
         executed = arrays["executed"].reshape(len(rounds), dim)
         baseline = arrays["baseline"].reshape(len(rounds), dim)
@@ -101,5 +107,7 @@ class OutcomeQueue:
             reward = float(arrays["reward"][n])
             entry.reward = None if math.isnan(reward) else reward
             self.open[round_] = entry
+            if entry.reward is not None:
+                self.latest = max(self.latest, round_)
         self.recent_round[...] = arrays["recent_round"]
         self.recent_reward[...] = arrays["recent_reward"]
