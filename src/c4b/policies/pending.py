@@ -2,7 +2,8 @@
 
 In-order absorption hands on only the contiguous prefix of outcomes in decision order. That is sound
 for any delay mechanism, because the event (7) holds for every prefix length at once. On-arrival
-absorption is sound only if the order of arrival is independent of the noise.
+absorption is sound only if the order of arrival is independent of the noise. Either way a loss must
+depend on no reward of that round or of a later one.
 """
 
 from __future__ import annotations

@@ -36,9 +36,10 @@ class Policy:
 
     With probability at least ``1 - model.delta``, at every round at once, the cumulative *mean*
     reward of what is executed stays above ``(1 - alpha)`` times the baseline's, less ``reserve``
-    (Theorem 1). That needs the assumptions of :class:`LinearModel`, every executed action reported,
-    and, unless ``baseline_nonnegative=False``, baseline means that are never negative. ``linucb`` has
-    no gate and promises nothing. One policy object belongs to one thread.
+    (Theorem 1). That needs the assumptions of :class:`LinearModel`, model and policy chosen before data
+    are seen, every executed action reported, losses and corrections that no outcome caused (see
+    ``forget``), and, unless ``baseline_nonnegative=False``, baseline means that are never negative.
+    ``linucb`` has no gate and promises nothing. One policy object belongs to one thread.
 
     Parameters
     ----------
