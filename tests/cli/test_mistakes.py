@@ -30,6 +30,7 @@ def test_impossible_options(c4b: Call, tmp_path: Path, option: tuple[str, int]) 
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_impossible_jobs_of_a_finished_study(c4b: Call, tmp_path: Path) -> None:
     call = ("study", "run", study_file(tmp_path), "--out", tmp_path / "out")
     assert c4b(*call).code == 0
@@ -73,6 +74,7 @@ def test_a_folder_without_results(c4b: Call, tmp_path: Path, command: str) -> No
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["results.parquet", "trajectories.parquet", "study.json"])
 def test_damaged_results(c4b: Call, tmp_path: Path, name: str) -> None:
     c4b("study", "run", study_file(tmp_path), "--out", tmp_path / "out")

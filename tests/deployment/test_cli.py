@@ -54,8 +54,8 @@ def test_a_whole_life(run: Any, url: str, tmp_path: Path) -> None:
     for features, executed in (([1, 0.05], [1.0, 0.05]), (None, [1.0, 0.0])):
         assert run("executed", url, "shop", json.dumps({third: features}))[0] == 0
         assert run("explain", url, "shop", third)[1]["executed"] == executed
-    told = run("explain", url, "shop", made["id"])[1]
-    assert (told["reward"], told["context"], told["outcome"]) == (0.5, {"u": 1}, "observed")
+    record = run("explain", url, "shop", made["id"])[1]
+    assert (record["reward"], record["context"], record["outcome"]) == (0.5, {"u": 1}, "observed")
     assert run("status", url, "shop")[1]["rounds"] == 3
     code, out, _ = run("audit", url, "shop")
     assert code == 0

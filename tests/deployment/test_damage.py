@@ -77,7 +77,7 @@ def inflict(url: str, statements: list[str]) -> None:
 def test_damage_is_noticed(url: str, case: str, snapshots: int) -> None:
     with create(url, snapshot_every=snapshots) as dep:
         trade(dep, 25, ids="r")
-        sound, told = dep.state(), {r.decision.id: r.to_dict() for r in dep.decisions()}
+        sound, records = dep.state(), {r.decision.id: r.to_dict() for r in dep.decisions()}
     inflict(url, DAMAGE[case])
     answers = 0
     try:
@@ -87,7 +87,7 @@ def test_damage_is_noticed(url: str, case: str, snapshots: int) -> None:
             assert report.entry is not None
             assert dep.state() == sound  # from an intact snapshot and an intact tail
             answers += 1
-            for id_, record in told.items():
+            for id_, record in records.items():
                 try:
                     assert dep.record(id_).to_dict() == record
                     answers += 1
@@ -138,7 +138,7 @@ def test_flipped_bytes_in_the_file(tmp_path: Path, seed: int) -> None:
     url = f"sqlite:///{path}"
     with create(url, snapshot_every=15) as dep:
         trade(dep, 30, ids="r")
-        told = dep.state()
+        before = dep.state()
     content = bytearray(path.read_bytes())
     rng = np.random.default_rng(seed)
     for place in rng.integers(len(content), size=40):
@@ -148,7 +148,7 @@ def test_flipped_bytes_in_the_file(tmp_path: Path, seed: int) -> None:
         try:
             with Deployment.open(url, "shop") as dep:
                 answer = question(dep)
-                assert answer is None or answer == told
+                assert answer is None or answer == before
         except C4BError:
             continue
 

@@ -25,6 +25,7 @@ from support.shop_world import (
     BASELINE,
     MODEL,
     create,
+    entries_of,
     evidence_of,
     in_agreement,
     outcome,
@@ -59,9 +60,9 @@ def test_it_decides_exactly_as_a_policy_does(any_url: str) -> None:
 def test_it_goes_on_where_another_process_left_it(any_url: str) -> None:
     with create(any_url) as dep:
         trade(dep, 30)
-        told = dep.state()
+        before = dep.state()
     with Deployment.open(any_url, "shop") as dep:
-        assert dep.state() == told
+        assert dep.state() == before
         assert dep.configuration.alpha == 0.1
         trade(dep, 5, seed=1)
         assert dep.state().rounds == 35
@@ -343,9 +344,9 @@ def test_a_refuted_model_is_recorded_and_latches(any_url: str) -> None:
             dep.observe(made.id, 5.0 * (-1) ** n)
         assert dep.state().alarm is not None
         assert dep.decide(rivals(rng), BASELINE).is_baseline
-        told = dep.decisions()[-1]
-        assert told.decision.alarm == dep.state().alarm
-        assert "ALARM" in dep.explain(told.decision.id).summary
+        last = dep.decisions()[-1]
+        assert last.decision.alarm == dep.state().alarm
+        assert "ALARM" in dep.explain(last.decision.id).summary
         assert in_agreement(dep)
         assert dep.audit().clean
 
@@ -369,8 +370,8 @@ def test_requests_of_several_callers_in_one_commit(any_url: str) -> None:
         assert twins[0] == twins[1]
         assert dep.decide_each([]) == []
 
-        told = dep.observe_each([("shop-1", 0.5), ("shop-9999", 0.5), ("shop-2", 0.4)])
-        assert [type(each) for each in told] == [type(None), UnknownDecision, type(None)]
+        answers = dep.observe_each([("shop-1", 0.5), ("shop-9999", 0.5), ("shop-2", 0.4)])
+        assert [type(each) for each in answers] == [type(None), UnknownDecision, type(None)]
         assert dep.observe_each([("shop-1", 0.5), ("shop-3", 0.3)]) == [None, None]
         again = dep.observe_each([("shop-1", 0.6)])
         assert isinstance(again[0], ContradictoryOutcome)
@@ -378,3 +379,33 @@ def test_requests_of_several_callers_in_one_commit(any_url: str) -> None:
         assert dep.audit().clean
     apart = dep.decide_each([asked[0], asked[1]])  # closed: the store's fault is everybody's
     assert all(isinstance(error, StoreUnavailable) for error in apart)
+
+
+@pytest.mark.parametrize("policy", ["refresh", "separate", "revalue", "linucb", "reserve-c4b+"])
+def test_the_incumbent_offered_again_is_the_baseline(any_url: str, policy: str) -> None:
+    with create(any_url, policy=policy) as dep:
+        for _ in range(6):
+            made = dep.decide([BASELINE], BASELINE)
+            assert made.action is None
+            dep.observe(made.id, 0.5)
+        assert dep.state().fallbacks == 6
+        report = dep.audit(sample=3)
+        assert report.clean, report
+        assert report.fallbacks == 6
+        assert in_agreement(dep)
+
+
+def test_the_baseline_executed_by_its_features_is_the_baseline(any_url: str) -> None:
+    rng = np.random.default_rng(0)
+    with create(any_url, "one") as one, create(any_url, "two") as two:
+        for n in range(8):
+            candidates = rivals(rng)
+            for dep, features in ((one, None), (two, BASELINE.copy())):
+                made = dep.decide(candidates, BASELINE)
+                dep.executed(made.id, features)
+                dep.observe(made.id, 0.1 * n)
+        assert one.state().bank == two.state().bank
+        executed = [entry.unpack()[0] for entry in entries_of(two) if entry.kind == "executed"]
+        assert executed
+        assert all(fields["baseline"] for fields in executed)
+        assert two.audit().clean

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from c4b.journal import backend_registry
+
 pytestmark = pytest.mark.slow  # commands as processes of their own
 
 ROOT = Path(__file__).parents[2]
@@ -28,6 +30,8 @@ SNIPPETS = [
 def test_snippet(language: str, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     if language == "python":
+        known = dict(backend_registry._factories)  # a snippet may register another one
+        monkeypatch.setattr(backend_registry, "_factories", known)
         exec(compile(code, "snippet", "exec"), {})
         return
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"

@@ -86,9 +86,9 @@ def acknowledged(pipe: int) -> list[list[str]]:
         return [line.split() for line in lines if line.endswith("\n")]
 
 
-def check(dep: Deployment, told: list[list[str]]) -> None:
+def check(dep: Deployment, reports: list[list[str]]) -> None:
     """Everything that was acknowledged is there, as it was acknowledged."""
-    for kind, id_, *rest in told:
+    for kind, id_, *rest in reports:
         record = dep.record(id_)
         if kind == "decided":
             assert [str(record.decision.action), repr(record.decision.bank)] == rest
@@ -111,11 +111,11 @@ def test_sigkill_at_random_moments(url: str) -> None:
                 select.select([pipe], [], [], 60.0)
             time.sleep(rng.uniform(0.0, 0.06))
             os.kill(pid, signal.SIGKILL)
-            told = acknowledged(pipe)
+            reports = acknowledged(pipe)
             assert waited(pid) == -signal.SIGKILL
-            acknowledgements += len(told)
+            acknowledgements += len(reports)
             with Deployment.open(url, "shop") as dep:
-                check(dep, told)
+                check(dep, reports)
                 assert same_bits(seen(dep), replayed(dep))
         with Deployment.open(url, "shop") as dep:
             report = dep.audit(sample=2)
@@ -129,27 +129,27 @@ def test_eight_processes_with_random_kills(url: str) -> None:
     create(url).close()
     rng = np.random.default_rng(1)
     workers = [start(url, seed) for seed in range(8)]
-    told: list[list[str]] = []
+    reports: list[list[str]] = []
     for kill in range(24):
         time.sleep(rng.uniform(0.02, 0.15))
         victim = int(rng.integers(len(workers)))
         pid, pipe = workers.pop(victim)
         os.kill(pid, signal.SIGKILL)
         waited(pid)
-        told += acknowledged(pipe)
+        reports += acknowledged(pipe)
         workers.append(start(url, 100 + kill))
     for pid, pipe in workers:
         os.kill(pid, signal.SIGKILL)
         waited(pid)
-        told += acknowledged(pipe)
+        reports += acknowledged(pipe)
     with Deployment.open(url, "shop") as dep:
-        check(dep, told)
+        check(dep, reports)
         assert in_agreement(dep)
         report = dep.audit(sample=4)
         assert report.clean, report
         # banks continue each other: nobody spent what another had spent
         banks = [(r.decision.bank_before, r.decision.bank) for r in dep.decisions(limit=10**6)]
-        assert len(told) > 50
+        assert len(reports) > 50
         assert all(after == before for (_, after), (before, _) in pairwise(banks))
 
 
@@ -275,7 +275,7 @@ def test_a_file_that_may_not_be_written(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/shop.db"
     with create(url) as dep:
         trade(dep, 10)
-        told = dep.state()
+        before = dep.state()
     for path in tmp_path.iterdir():
         path.chmod(0o444)
 
@@ -300,7 +300,7 @@ def test_a_file_that_may_not_be_written(tmp_path: Path) -> None:
     for path in tmp_path.iterdir():
         path.chmod(0o644)
     with Deployment.open(url, "shop") as dep:
-        assert dep.state() == told
+        assert dep.state() == before
         assert dep.audit().clean
 
 

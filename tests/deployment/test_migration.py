@@ -64,7 +64,7 @@ def structure(url: str) -> list[tuple[object, ...]]:
 def test_a_store_of_version_1(url: str) -> None:
     with create(url, snapshot_every=10) as dep:
         trade(dep, 25, ids="r")
-        before, told = dep.state(), [record.to_dict() for record in dep.decisions()]
+        before, records = dep.state(), [record.to_dict() for record in dep.decisions()]
     with create(url, "other") as dep:
         trade(dep, 5)
     fresh = structure(url)
@@ -83,7 +83,7 @@ def test_a_store_of_version_1(url: str) -> None:
             assert in_agreement(dep)
     with Deployment.open(url, "shop") as dep:
         assert dep.state() == before
-        assert [record.to_dict() for record in dep.decisions()] == told
+        assert [record.to_dict() for record in dep.decisions()] == records
         trade(dep, 25, ids="s")
         assert dep.audit().clean
 

@@ -120,6 +120,21 @@ def test_a_gate_that_cannot_absorb_leaves_a_sound_object(any_url: str) -> None:
         assert dep.audit().clean
 
 
+def test_an_explanation_cannot_replace_the_decision(
+    memory_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    with create(memory_url, policy=NAME, reserve=5.0) as dep:
+        live(dep, 5)
+        before = dep.state()
+        with monkeypatch.context() as patch:
+            patch.setattr(CoinGate, "explanation", lambda *_: {"numbers": np.zeros(5)})
+            with pytest.raises(InvalidInput, match="numbers"):
+                dep.decide(round_of(rng))
+        assert dep.state() == before
+        assert in_agreement(dep)
+
+
 def test_its_alarm_is_recorded(any_url: str) -> None:
     rng = np.random.default_rng(0)
     with create(any_url, policy=NAME, reserve=5.0) as dep:

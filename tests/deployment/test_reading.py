@@ -52,8 +52,8 @@ def test_pages_from_the_newest_end(any_url: str) -> None:
         while page := dep.decisions(newest=True, before=paged[-1] if paged else None, limit=9):
             paged += ids(page)
         assert paged == backwards
-        told = dep.decisions(newest=True, limit=60)[::-1]
-        assert [r.outcome for r in told] == [r.outcome for r in everything]
+        turned = dep.decisions(newest=True, limit=60)[::-1]
+        assert [r.outcome for r in turned] == [r.outcome for r in everything]
         between = {"after": backwards[40], "before": backwards[30]}
         assert ids(dep.decisions(**between)) == backwards[31:40][::-1]
         assert ids(dep.decisions(**between, newest=True)) == backwards[31:40]
@@ -185,7 +185,7 @@ def counted(dep: Deployment) -> list[tuple[float, ...]]:
     return rows
 
 
-def told(point: Point) -> tuple[float, ...]:
+def rounded(point: Point) -> tuple[float, ...]:
     return (
         point.round,
         point.bank,
@@ -207,7 +207,7 @@ def test_the_series_is_what_the_journal_says(
         for size in (1, 1, 14, 40, 57):
             trade(dep, size, seed=size)
             truth, points = counted(dep), dep.series()
-            assert [told(p) for p in points] == [truth[p.round - 1] for p in points]
+            assert [rounded(p) for p in points] == [truth[p.round - 1] for p in points]
             assert (points[0].round, points[-1].round) == (1, len(truth))
             assert len(points) >= min(len(truth), kept // 2)
             gaps = np.diff([p.round for p in points][:-1])
@@ -305,17 +305,17 @@ def test_pending_decisions_and_their_age(any_url: str) -> None:
             made.append(dep.decide([], BASELINE, request_id=f"r{n}", context={"n": n}))
         dep.observe(made[1].id, 0.5)
         dep._transactor.clock = lambda: now + 100
-        found = dep.pending()
-        assert [p.id for p in found] == [made[n].id for n in (0, 2, 3, 4)]
-        assert [p.age for p in found] == pytest.approx([100.0, 80.0, 70.0, 60.0], abs=0.1)
-        assert [p.request_id for p in found] == ["r0", "r2", "r3", "r4"]
-        assert [p.context for p in found] == [{"n": n} for n in (0, 2, 3, 4)]
-        assert dep.pending(limit=2) == found[:2]
+        listed = dep.pending()
+        assert [p.id for p in listed] == [made[n].id for n in (0, 2, 3, 4)]
+        assert [p.age for p in listed] == pytest.approx([100.0, 80.0, 70.0, 60.0], abs=0.1)
+        assert [p.request_id for p in listed] == ["r0", "r2", "r3", "r4"]
+        assert [p.context for p in listed] == [{"n": n} for n in (0, 2, 3, 4)]
+        assert dep.pending(limit=2) == listed[:2]
         state = dep.state()
         assert (state.pending, state.waiting, state.oldest_pending) == (4, 1, made[0].id)
         assert state.oldest_pending_age == pytest.approx(100.0, abs=0.1)
         assert state.to_dict()["oldest_pending_age"] == pytest.approx(100.0, abs=0.1)
-        plain = found[0].to_dict()
+        plain = listed[0].to_dict()
         assert set(plain) == {"id", "at", "age", "request_id", "context", "action"}
         json.dumps(plain, allow_nan=False)
         dep._transactor.clock = lambda: now - 100  # a clock that is wrong
@@ -350,19 +350,19 @@ def test_why_tells_the_whole_interval(any_url: str, policy: str) -> None:
         estimate = (rows @ evidence.estimate).tolist()
         made = dep.decide(candidates, BASELINE)
         trade(dep, 5, seed=1)
-        told = dep.record(made.id).to_dict()
-        assert json.loads(json.dumps(told, allow_nan=False)) == told
+        record = dep.record(made.id).to_dict()
+        assert json.loads(json.dumps(record, allow_nan=False)) == record
         near = {"rel": 1e-9, "abs": 1e-12}
-        assert [c["joint"] for c in told["candidates"]] == pytest.approx(lower, **near)
-        assert [c["upper"] for c in told["candidates"]] == pytest.approx(upper, **near)
-        assert [c["separate"] for c in told["candidates"]] == pytest.approx(separate, **near)
-        assert [c["estimate"] for c in told["candidates"]] == pytest.approx(estimate, **near)
-        assert [c["features"] for c in told["candidates"]] == candidates.tolist()
-        assert [c["chosen"] for c in told["candidates"]] == [k == made.action for k in range(4)]
-        assert all(c["admissible"] == (c["margin"] >= 0.0) for c in told["candidates"])
-        assert told["baseline"] == BASELINE.tolist()
-        assert (told["bank_before"], told["bank"]) == (made.bank_before, made.bank)
-        assert told["radius"] == made.radius
+        assert [c["joint"] for c in record["candidates"]] == pytest.approx(lower, **near)
+        assert [c["upper"] for c in record["candidates"]] == pytest.approx(upper, **near)
+        assert [c["separate"] for c in record["candidates"]] == pytest.approx(separate, **near)
+        assert [c["estimate"] for c in record["candidates"]] == pytest.approx(estimate, **near)
+        assert [c["features"] for c in record["candidates"]] == candidates.tolist()
+        assert [c["chosen"] for c in record["candidates"]] == [k == made.action for k in range(4)]
+        assert all(c["admissible"] == (c["margin"] >= 0.0) for c in record["candidates"])
+        assert record["baseline"] == BASELINE.tolist()
+        assert (record["bank_before"], record["bank"]) == (made.bank_before, made.bank)
+        assert record["radius"] == made.radius
         assert dep.explain(made.id).to_dict()["candidates"][0]["upper"] == pytest.approx(upper[0])
         assert made.explain().to_dict()["candidates"][0]["upper"] is None  # the decision alone
         empty = dep.decide([], BASELINE)

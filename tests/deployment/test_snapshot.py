@@ -102,10 +102,10 @@ def test_an_entry_keeps_every_bit() -> None:
     arrays = {"a": np.array([[1.5, -0.0], [np.nan, -np.inf]]), "b": np.array([5e-324])}
     payload = pack({"text": "naïve", "none": None, "n": 2**60}, arrays)
     entry = Entry(7, "decided", None, "r", 123, payload, bytes(32))
-    fields, found = entry.unpack()
+    fields, unpacked = entry.unpack()
     assert fields == {"text": "naïve", "none": None, "n": 2**60}
-    assert all(found[key].tobytes() == array.tobytes() for key, array in arrays.items())
-    assert pack(fields, found) == payload
+    assert all(unpacked[key].tobytes() == array.tobytes() for key, array in arrays.items())
+    assert pack(fields, unpacked) == payload
     changes: list[dict[str, object]] = [
         {"seq": 8},
         {"kind": "learned"},

@@ -103,6 +103,7 @@ print("the books agree")
 """
 
 
+@pytest.mark.slow
 def test_an_exception_from_a_signal_leaves_no_charge_without_a_round() -> None:
     """Timers that strike at every stage of deciding and observing, in a process of its own."""
     done = subprocess.run(

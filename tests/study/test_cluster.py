@@ -83,7 +83,7 @@ def test_a_worker_with_other_code_is_refused(
 
 
 def test_a_gate_that_a_worker_does_not_know_is_refused(tmp_path: Path, cluster: Any) -> None:
-    with registered(), pytest.raises(InvalidInput, match=r"entry point c4b\.gates.*silent"):
+    with registered(), pytest.raises(InvalidInput, match=r"entry points c4b\.gates.*silent"):
         run(small_study(("silent",)), tmp_path, cluster=cluster.scheduler_address)
 
 

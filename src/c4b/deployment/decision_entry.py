@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from c4b._validate import Array
+from c4b.errors import InvalidInput
 from c4b.policies.decision import Decision, DecisionNumbers
 from c4b.policies.gate import Played
 from c4b.policies.round import Round
@@ -58,8 +59,11 @@ def contents(
         "baseline": round_.baseline,
         "details": made.details,
         "numbers": np.array(numbers),
-        **explanation,
     }
+    if not arrays.keys().isdisjoint(explanation):
+        remedy = f"must not hold arrays named {', '.join(arrays)}: the decision's own are"
+        raise InvalidInput("explanation", sorted(explanation), remedy)
+    arrays.update(explanation)
     return fields, arrays
 
 

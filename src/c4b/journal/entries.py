@@ -8,14 +8,16 @@ header | arrays. The header is JSON {"arrays": [[name, shape], ...], "fields": {
 spaces; the arrays follow in that order, float64, row by row. Everything is little-endian. ``at`` is in
 microseconds since 1970 and never decreases.
 
-    created    fields: the configuration; ridges (G,) of the stacked ellipsoids;
-               rule: propose, boldness, thrift, latches, checkpoints, cushion;
-               alarms: level, bets
+    created    fields: the configuration, with a composition or the name of a gate. For a composition:
+               ridges (G,) of the stacked ellipsoids; rule: propose, boldness, thrift, latches,
+               checkpoints, cushion; alarms: level, bets
     learned    features (n, d), rewards (n,)
     decided    candidates (K, d), baseline (d,), details (5, K): UCB, margin, joint and separate
                bound, score; numbers: bank before and after, certificate, UCB of what is executed, radius;
                estimate (d,): the set's centre; upper (K,): upper bounds of the contrasts, in sets of
-               several ellipsoids. The last two explain only; the first journals are without them
+               several ellipsoids. The last two explain only; the first journals are without them, and a
+               gate in plain Python may have others. fields: action, context (JSON text), alarm; and only
+               if there is one: propensity, baseline_mean, labels
     observed   numbers: reward. about: the decision; by: "caller" or "timeout"
     forgotten  about, by; independent: true, if the caller asserted that
     executed   features (d,) of what was executed instead; numbers: bank before, bank after;

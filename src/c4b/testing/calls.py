@@ -136,6 +136,18 @@ def _order(make: Factory, seed: int) -> str | None:
     return None
 
 
+@requirement("the incumbent offered again is the baseline")
+def _incumbent_again(make: Factory, seed: int) -> str | None:
+    if make().model.misspecification:
+        return "with misspecification equal features may have different means"
+    policy, world, _ = lived(make, seed)
+    for _ in range(ROUNDS):
+        baseline = world.baseline()
+        for decision, _executed in decided(policy, [(np.stack([baseline, baseline]), baseline)]):
+            assert decision.is_baseline, "a candidate with the baseline's features was played as another"
+    return None
+
+
 @requirement("bad input changes nothing")
 def _bad_input(make: Factory, seed: int) -> str | None:
     policy, world, ids = lived(make, seed)

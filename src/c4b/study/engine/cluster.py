@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from c4b.errors import C4BError, InvalidInput
 from c4b.study.spec import identity
-from c4b.study.spec.plan import PythonGate, Study
+from c4b.study.spec.plan import Study
 
 
 class ClusterLost(C4BError):
@@ -43,9 +43,11 @@ def _check_workers(client: Any, address: str, study: Study) -> None:
     """Raise ``InvalidInput`` if a worker has other code: it would make other rows, or none."""
     remedy = "install this very version of reserve-c4b and of NumPy on every worker"
     _check(client, address, remedy, identity.code)
-    if any(isinstance(method.parts, PythonGate) for method in study.methods):
-        remedy = "install the package that offers the gate (entry point c4b.gates) on every worker"
-        _check(client, address, remedy, identity.gates, study)
+    remedy = (
+        "install the packages that offer the study's gates and sets (entry points c4b.gates, c4b.sets) "
+        "on every worker"
+    )
+    _check(client, address, remedy, identity.python_code, study)
 
 
 def _check(client: Any, address: str, remedy: str, digest: Any, *arguments: Any) -> None:

@@ -45,7 +45,7 @@ def prepare(setting: Setting, methods: tuple[Method, ...]) -> PreparedSetting:
     python: list[tuple[int, Method]] = []
     compiled: list[tuple[int, Method]] = []
     for position, method in enumerate(methods):
-        (compiled if is_compiled(method, setting) else python).append((position, method))
+        (compiled if _is_compiled(method, setting) else python).append((position, method))
     return PreparedSetting(
         setting,
         scene_key,
@@ -55,14 +55,10 @@ def prepare(setting: Setting, methods: tuple[Method, ...]) -> PreparedSetting:
     )
 
 
-def is_compiled(method: Method, setting: Setting) -> bool:
-    """Whether the compiled episode can play the method; the others take the slow loop.
-
-    It plays compositions whose confidence set is compiled, too.
-    """
+def _is_compiled(method: Method, setting: Setting) -> bool:
+    """Whether the compiled episode plays the method: a composition with a compiled confidence set."""
     confidence = method.confidence_in(setting)
-    compiled_set = confidence is None or sets.is_compiled(confidence)
-    return isinstance(method.parts, Composition) and compiled_set
+    return isinstance(method.parts, Composition) and (confidence is None or sets.is_compiled(confidence))
 
 
 def _compiled_methods(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from c4b import _jit, _validate
 from c4b.study.engine.chunk import Chunk, simulate
-from c4b.study.engine.prepared_setting import is_compiled, prepare
+from c4b.study.engine.prepared_setting import prepare
 from c4b.study.results import results
 from c4b.study.results.results_folder import ResultsFolder
 from c4b.study.spec.plan import Study
@@ -78,9 +78,8 @@ def available_cores() -> int:
 
 
 def _chunk_size(study: Study) -> int:
-    setting = study.settings[0]
-    python = sum(not is_compiled(method, setting) for method in study.methods)
-    runs = len(study.settings) * (len(study.methods) + (PYTHON_RUNS - 1) * python)
+    python = sum(len(prepare(setting, study.methods).python) for setting in study.settings)
+    runs = len(study.settings) * len(study.methods) + (PYTHON_RUNS - 1) * python
     return max(1, min(4096, EPISODE_RUNS // runs))
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from c4b._validate import Array
-from c4b.errors import C4BError
+from c4b.errors import C4BError, UnknownName
 from c4b.study.engine.episode_metrics import Metric
 from c4b.study.results.parquet_files import setting_cell, setting_columns
 from c4b.study.spec.plan import Study
@@ -92,7 +92,9 @@ def read(folder: str | Path) -> Results:
         trajectories = pl.read_parquet(folder / "trajectories.parquet", glob=False)
         results = Results(folder, study, document["run"], trajectories)
     except (C4BError, OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError) as error:
-        raise NoResults(f"{folder}: cannot be read ({error}); run the study again") from error
+        other_set = isinstance(error, UnknownName) and error.argument == "confidence"
+        remedy = "install the package that offers this set" if other_set else "run the study again"
+        raise NoResults(f"{folder}: cannot be read ({error}); {remedy}") from error
     if rows != study.episodes * len(study.settings) * len(study.methods):
         raise NoResults(f"{folder}: results.parquet does not belong to study.json; run the study again")
     return results

@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 
 from c4b import _sources as sources
+from c4b.evidence.sets.confidence_set import PythonSet
+from c4b.evidence.sets.table import get_set
 from c4b.study.spec.plan import PythonGate, Study
 from c4b.study.world import candidate_sources
 
@@ -36,8 +38,8 @@ def code() -> str:
     return digest.hexdigest()[:16]
 
 
-def gates(study: Study) -> str:
-    """Digest of the files that define the study's gates in Python.
+def python_code(study: Study) -> str:
+    """Digest of the files that define the study's gates and confidence sets in Python.
 
     Other modules that such a file imports are not included: an edit there is not noticed.
     """
@@ -45,14 +47,23 @@ def gates(study: Study) -> str:
     for method in study.methods:
         if isinstance(method.parts, PythonGate):
             digest.update(_source(method.parts.factory().make))
+    for name in sorted({m.confidence_in(s) or "" for m in study.methods for s in study.settings} - {""}):
+        entry = get_set(name)
+        if isinstance(entry, PythonSet):
+            functions: list[Callable[..., object] | None] = [entry.ridges, entry.mixing]
+            functions += [entry.extra_size, entry.rebuild, entry.update]
+            for function in functions:
+                digest.update(_source(function))
     return digest.hexdigest()
 
 
-def _source(make: Callable[..., object]) -> bytes:
+def _source(make: Callable[..., object] | None) -> bytes:
     """The file that defines a class or a function; where there is none, its own source.
 
     If neither can be read, a number that no other process has: such rows are never reused.
     """
+    if make is None:
+        return b""
     function = make.func if isinstance(make, partial) else make
     try:
         file = inspect.getsourcefile(function)
@@ -69,7 +80,7 @@ _NO_SOURCE = secrets.token_bytes(16)
 def identity(study: Study) -> str:
     """Two calls with the same identity give the same rows."""
     digest = hashlib.sha256(code().encode())
-    digest.update(gates(study).encode())
+    digest.update(python_code(study).encode())
     digest.update(json.dumps(plan(study), sort_keys=True).encode())
     for generator, source in sorted({(s.generator, s.source or "") for s in study.settings}):
         digest.update(candidate_sources.content_digest(generator, source))
