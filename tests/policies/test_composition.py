@@ -7,14 +7,14 @@ import pytest
 
 import c4b
 from c4b import errors
-from c4b.policies import composition
+from c4b.policies import registry as registrations
 from support.oracle_comparison import METHODS
 
 
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Registrations of a test do not outlive it."""
-    monkeypatch.setattr(composition, "_REGISTRY", dict(composition._REGISTRY))
+    monkeypatch.setattr(registrations, "_REGISTRY", dict(registrations._REGISTRY))
     return
 
 

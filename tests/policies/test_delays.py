@@ -109,7 +109,7 @@ def test_repeating_an_outcome_changes_nothing_pending_or_absorbed(absorb: str) -
 
 def test_forgetting_twice_is_harmless_and_keeps_the_charge() -> None:
     policy = c4b.Policy("contrast", c4b.LinearModel(1, 0.1, 1.0), reserve=5.0)
-    decision = policy.decide([[1.0]], [1.0])
+    decision = policy.decide([[1.1]], [1.0])
     policy.forget(decision.id)
     policy.forget(decision.id)
     assert policy.bank == decision.bank < 5.0
