@@ -83,8 +83,13 @@ class NoWidthBeforeData(c4b.Policy):
 
 
 class IgnoresExecution(c4b.Policy):
-    def executed(self, decision_id: str, features: object = None) -> None:
+    def executed(self, decision_id: str, features: object = None, *, independent: bool = False) -> None:
         pass
+
+
+class AssertsForItsCaller(c4b.Policy):
+    def forget(self, decision_id: str, *, independent: bool = False) -> None:
+        super().forget(decision_id, independent=True)
 
 
 class ForgetsPending(c4b.Policy):
@@ -185,6 +190,8 @@ CAUGHT = [
     (PointEstimate, "the bank never exceeds the truth"),
     (NoWidthBeforeData, "decides before any data"),
     (IgnoresExecution, "another execution is charged"),
+    (AssertsForItsCaller, "refuses what a later outcome may have caused"),
+    (IgnoresExecution, "refuses what a later outcome may have caused"),
     (ForgetsPending, "continues bit for bit after save and load"),
     (Hasty, "absorbs delayed outcomes in the order of decisions"),
     (Hoarder, "memory does not grow with rounds"),

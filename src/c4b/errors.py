@@ -50,6 +50,11 @@ class ContradictoryOutcome(InvalidInput):
     """A second outcome for one decision that differs from the first."""
 
 
+class LaterOutcomeKnown(InvalidInput):
+    """A loss or another execution, reported after the outcome of a later decision and not declared
+    independent of it."""
+
+
 class HistoryClosed(C4BError):
     """Historical data offered after the first decision."""
 

@@ -38,7 +38,7 @@ def test_a_clean_verdict_for_every_policy(
                 dep.executed(made.id, None if n % 2 else BASELINE + 0.05)
             if n % 3:
                 id_, reward = late.pop(int(rng.integers(len(late))))
-                dep.forget(id_) if n % 17 == 4 else dep.observe(id_, reward)
+                dep.forget(id_, independent=True) if n % 17 == 4 else dep.observe(id_, reward)
         report = dep.audit(sample=5)
         assert report.clean, report
         assert (report.decisions, report.replay_differences) == (60, 0)

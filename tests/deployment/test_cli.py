@@ -72,6 +72,28 @@ def test_a_whole_life(run: Any, url: str, tmp_path: Path) -> None:
     assert picture.read_bytes()[1:4] == b"PNG"
 
 
+def test_a_loss_after_a_later_outcome_needs_an_assertion(run: Any, url: str) -> None:
+    run("create", url, "shop", "--dim", "2", "--noise", "0.1", "--norm-bound", "1", "--reserve", "1")
+    given = json.dumps({"candidates": [], "baseline": [1, 0]})
+    ids = [run("decide", url, "shop", given)[1]["id"] for _ in range(3)]
+    both = json.dumps({ids[0]: None, ids[2]: 0.5})  # the reward is recorded, the loss is refused
+    for command, request in (("observe", both), ("executed", json.dumps({ids[1]: [1, 0.05]}))):
+        code, _, err = run(command, url, "shop", request)
+        assert code == 2
+        assert "later decision" in err
+        assert "--independent" in err
+        assert len(err.splitlines()) == 1
+        seq = run("status", url, "shop")[1]["seq"]
+        for options in (["--independent"], []):
+            assert run(command, url, "shop", request, *options)[1]["seq"] == seq + 1
+    assert [run("explain", url, "shop", id_)[1]["outcome"] for id_ in ids] == [
+        "forgotten",
+        "pending",
+        "observed",
+    ]
+    assert run("audit", url, "shop", "--json")[1]["clean"] is True
+
+
 def test_errors_are_one_line_and_code_2(run: Any, sqlite_url: str) -> None:
     terms = ["--dim", "2", "--noise", "0.1", "--norm-bound", "1"]
     run("create", sqlite_url, "shop", *terms)

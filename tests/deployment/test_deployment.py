@@ -163,7 +163,7 @@ def test_lost_outcomes(any_url: str) -> None:
     with create(any_url) as dep:
         made = [dep.decide([], BASELINE) for _ in range(3)]
         dep.observe(made[1].id, 0.5)
-        dep.forget(made[0].id)
+        dep.forget(made[0].id, independent=True)
         dep.forget(made[0].id)
         assert dep.state().observations == 1
         with pytest.raises(OutcomeClosed):

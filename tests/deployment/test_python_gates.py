@@ -37,7 +37,7 @@ def live(dep: Deployment, rounds: int = 40, seed: int = 0) -> None:
         if n % 3:
             dep.observe(late.pop(int(rng.integers(len(late)))), float(rng.normal()))
         if n % 11 == 5:
-            dep.forget(late.pop())
+            dep.forget(late.pop(), independent=True)
 
 
 def test_a_python_gate_is_deployed_and_audited(any_url: str) -> None:
@@ -109,7 +109,7 @@ def test_a_gate_that_cannot_absorb_leaves_a_sound_object(any_url: str) -> None:
         for _ in range(2):
             made = dep.decide(round_of(rng))
             for earlier in dep.pending(limit=100)[:-1]:
-                dep.forget(earlier.id)
+                dep.forget(earlier.id, independent=True)
             before = dep.state()
             with pytest.raises(InvalidInput, match="bad luck"):
                 dep.observe(made.id, 13.0)

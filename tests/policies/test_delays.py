@@ -82,7 +82,7 @@ def test_a_missing_outcome_stalls_the_prefix_until_it_is_forgotten() -> None:
     policy.observe(third.id, 0.5)
     assert policy.evidence.count == 0
     assert policy.pending == (first.id,)
-    policy.forget(first.id)
+    policy.forget(first.id, independent=True)
     assert policy.evidence.count == 2
     assert policy.pending == ()
 
@@ -109,7 +109,7 @@ def test_repeating_an_outcome_changes_nothing_pending_or_absorbed(absorb: str) -
 
 def test_forgetting_twice_is_harmless_and_keeps_the_charge() -> None:
     policy = c4b.Policy("contrast", c4b.LinearModel(1, 0.1, 1.0), reserve=5.0)
-    decision = policy.decide([[1.0]], [1.0])
+    decision = policy.decide([[1.1]], [1.0])
     policy.forget(decision.id)
     policy.forget(decision.id)
     assert policy.bank == decision.bank < 5.0

@@ -25,7 +25,7 @@ def halfway(
     decisions = policy.decide_many(stream)
     for n in (0, 1, 5, 7):
         policy.observe(decisions[n].id, float(rng.normal()))
-    policy.forget(decisions[6].id)
+    policy.forget(decisions[6].id, independent=True)
     policy.executed(decisions[8].id, stream[8][1] + 0.1)
     policy.executed(decisions[9].id)
     return policy, decisions
@@ -39,7 +39,7 @@ def proceed(policy: c4b.Policy, decisions: list[c4b.Decision], seed: int = 1) ->
     for n in (11, 3, 2, 4, 8):
         policy.observe(decisions[n].id, float(rng.normal()))
         seen.append(policy.evidence.flat.tobytes())
-    policy.executed(decisions[10].id)
+    policy.executed(decisions[10].id, independent=True)
     for pair in stream:
         decision = policy.decide(*pair)
         seen += [repr(decision[:9]), decision.details.tobytes()]

@@ -82,6 +82,36 @@ def test_the_whole_life_of_a_deployment(service: Service, name: str) -> None:
         assert name in [each["name"] for each in http.get("/v1/deployments").json()["deployments"]]
 
 
+def test_a_loss_after_a_later_outcome_needs_an_assertion(service: Service, name: str) -> None:
+    with service.http() as http:
+        at = f"/v1/deployments/{name}"
+        http.put(at, json={**BODY, "reserve": 20.0})
+        rounds = {"rounds": [{**ROUND, "request_id": f"b-{n}"} for n in range(3)]}
+        ids = [made["id"] for made in http.post(f"{at}/decisions/batch", json=rounds).json()["decisions"]]
+        assert http.put(f"{at}/decisions/{ids[2]}/outcome", json={"reward": 0.6}).status_code == 200
+        late = {
+            f"{at}/decisions/{ids[0]}/outcome": {"lost": True},
+            f"{at}/decisions/{ids[1]}/executed": {"features": [1.0, 0.05]},
+        }
+        before = http.get(at).json()["state"]["seq"]
+        for path, body in late.items():
+            for given in (body, {**body, "independent": False}):
+                refused = http.put(path, json=given)
+                assert refused.status_code == 409
+                assert refused.json()["type"] == "urn:c4b:problem:later-outcome-known"
+                assert refused.json()["argument"] == "decision_id"
+                assert "independent" in refused.json()["remedy"]
+            assert http.put(path, json={**body, "independent": "yes"}).status_code == 422
+        nonsense = {"reward": 0.5, "independent": True}
+        assert http.put(f"{at}/decisions/{ids[0]}/outcome", json=nonsense).status_code == 422
+        assert http.get(at).json()["state"]["seq"] == before
+        for path, body in late.items():
+            for given in ({**body, "independent": True}, body):
+                assert http.put(path, json=given).json()["done"]
+        assert http.get(at).json()["state"]["seq"] == before + 2
+        assert http.post(f"{at}/audit").json()["clean"]
+
+
 def test_it_is_the_library(service: Service, name: str) -> None:
     """What was decided over HTTP is in the store, and the library decides the same."""
     with service.http() as http:

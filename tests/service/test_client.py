@@ -54,6 +54,22 @@ def test_the_whole_protocol(client: c4b.Client, name: str, tmp_path: Path) -> No
     assert client.deployment(name).state.rounds == 4
 
 
+def test_a_loss_after_a_later_outcome_needs_an_assertion(client: c4b.Client, name: str) -> None:
+    client.create(name, MODEL)
+    first, second, third = client.decide_many(name, [(POOL, BASELINE)] * 3)
+    client.observe(name, third.id, 0.5)
+    with pytest.raises(errors.LaterOutcomeKnown, match="independent=True") as caught:
+        client.forget(name, first.id)
+    assert (caught.value.argument, caught.value.shown) == ("decision_id", repr(first.id))
+    with pytest.raises(errors.LaterOutcomeKnown):
+        client.executed(name, second.id, 1.1 * BASELINE)
+    for independent in (True, False):  # the second time it is a repetition
+        client.forget(name, first.id, independent=independent)
+        client.executed(name, second.id, 1.1 * BASELINE, independent=independent)
+    assert [each.id for each in client.pending(name)] == [second.id]
+    assert client.audit(name).clean
+
+
 def test_errors_are_the_librarys(client: c4b.Client, name: str) -> None:
     client.create(name, MODEL)
     made = client.decide(name, POOL, BASELINE, request_id="once")

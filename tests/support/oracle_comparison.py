@@ -96,7 +96,7 @@ class Duel:
         self.executed_features.append(played)
 
     def executed(self, round_: int, features: Array | None) -> None:
-        self.policy.executed(self.ids[round_], features)
+        self.policy.executed(self.ids[round_], features, independent=True)
         self.oracle.executed(round_, features)
         self.executed_features[round_] = self.oracle.pending[round_].played
         self.compare_state()
@@ -113,7 +113,7 @@ class Duel:
         self.compare_state()
 
     def forget(self, round_: int) -> None:
-        self.policy.forget(self.ids[round_])
+        self.policy.forget(self.ids[round_], independent=True)
         self.oracle.forget(round_)
         self.compare_state()
 

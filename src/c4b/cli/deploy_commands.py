@@ -21,6 +21,12 @@ app = typer.Typer(no_args_is_help=True, help="Create, drive, audit and export du
 Url = Annotated[str, typer.Argument(help="sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE")]
 Name = Annotated[str, typer.Argument(help="Name of the deployment.")]
 Request = Annotated[str, typer.Argument(help="JSON, or - to read it from standard input.")]
+Independent = Annotated[
+    bool,
+    typer.Option(
+        "--independent", help="Assert that this depends on no reward of these decisions or of later ones."
+    ),
+]
 
 
 def _print_json(value: Any) -> None:
@@ -144,24 +150,30 @@ def decide(url: Url, name: Name, request: Request) -> None:
 
 
 @app.command()
-def observe(url: Url, name: Name, request: Request) -> None:
-    """Report outcomes: {"ID": reward, ...}; null declares an outcome lost."""
+def observe(url: Url, name: Name, request: Request, independent: Independent = False) -> None:
+    """Report outcomes: {"ID": reward, ...}; null declares an outcome lost.
+
+    Rewards are recorded first. After the outcome of a later decision, a loss needs --independent.
+    """
     outcomes = _parsed(request)
     with Deployment.open(url, name) as dep:
         dep.observe_many({id_: reward for id_, reward in outcomes.items() if reward is not None})
         for id_, reward in outcomes.items():
             if reward is None:
-                dep.forget(id_)
+                dep.forget(id_, independent=independent)
         _print_json(dep.state().to_dict())
 
 
 @app.command()
-def executed(url: Url, name: Name, request: Request) -> None:
-    """Report that another action was executed: {"ID": features, ...}; null for the baseline."""
+def executed(url: Url, name: Name, request: Request, independent: Independent = False) -> None:
+    """Report that another action was executed: {"ID": features, ...}; null for the baseline.
+
+    After the outcome of a later decision, this needs --independent.
+    """
     actions = _parsed(request)
     with Deployment.open(url, name) as dep:
         for id_, features in actions.items():
-            dep.executed(id_, features)
+            dep.executed(id_, features, independent=independent)
         _print_json(dep.state().to_dict())
 
 

@@ -125,20 +125,27 @@ class Client:
         body = {"outcomes": [{"id": id_, "reward": reward} for id_, reward in pairs]}
         self._http.call(schemas.Done, "POST", _path(name, "outcomes"), json=body)
 
-    def forget(self, name: str, decision_id: str) -> None:
-        """Declare an outcome lost, which asserts that the loss is independent of the reward."""
-        path = _path(name, "decisions", decision_id, "outcome")
-        self._http.call(schemas.Done, "PUT", path, json={"lost": True})
+    def forget(self, name: str, decision_id: str, *, independent: bool = False) -> None:
+        """Declare an outcome lost, which asserts that the loss depends on no reward of this decision or
+        of a later one.
 
-    def executed(self, name: str, decision_id: str, features: object = None) -> None:
-        """Report that another action was executed, which is then charged; None for the baseline."""
+        Once an outcome of a later decision was reported, the assertion must be explicit:
+        ``independent=True``.
+        """
+        path = _path(name, "decisions", decision_id, "outcome")
+        self._http.call(schemas.Done, "PUT", path, json={"lost": True, **_assertion(independent)})
+
+    def executed(
+        self, name: str, decision_id: str, features: object = None, *, independent: bool = False
+    ) -> None:
+        """Report that another action was executed, which is then charged; None for the baseline.
+
+        ``independent``: as in ``forget``.
+        """
         path = _path(name, "decisions", decision_id, "executed")
-        self._http.call(
-            schemas.Done,
-            "PUT",
-            path,
-            json={"features": None if features is None else _as_lists(features)},
-        )
+        given = None if features is None else _as_lists(features)
+        body = {"features": given, **_assertion(independent)}
+        self._http.call(schemas.Done, "PUT", path, json=body)
 
     # -- queries -------------------------------------------------------------------------------
 
@@ -203,6 +210,11 @@ def _quoted(part: str) -> str:
 
 def _idempotency_key(request_id: str | None) -> dict[str, str]:
     return {"Idempotency-Key": uuid.uuid4().hex if request_id is None else request_id}
+
+
+def _assertion(independent: bool) -> dict[str, bool]:
+    """Sent only when it is made, as earlier services do not know it."""
+    return {} if independent is False else {"independent": independent}
 
 
 def _round_body(round_: Round) -> dict[str, Any]:

@@ -212,39 +212,46 @@ class Commands:
                 return entry
         raise JournalCorrupt(f"the outcome of entry {seq} is missing; restore it from a backup")
 
-    def forget(self, id_: str) -> None:
-        """Declare an outcome lost; repeating it is harmless."""
+    def forget(self, id_: str, independent: bool = False) -> None:
+        """Declare an outcome lost; repeating it is harmless.
+
+        ``independent`` is an assertion of the caller; see ``GateRun.check_order``.
+        """
         seq = self._number(id_, "decision_id")
         pending = self.state.pending(seq)
         if pending is None or pending.known:
             if self._outcome(seq).kind == kinds.FORGOTTEN:
                 return
             raise ContradictoryOutcome("decision_id", id_, "has an outcome already")
-        self._forgotten(seq, CALLER)
+        self.state.run.check_order(self.state.open[seq].round, id_, independent)
+        self._forgotten(seq, CALLER, independent)
 
-    def _forgotten(self, seq: int, by: str) -> None:
+    def _forgotten(self, seq: int, by: str, independent: bool = False) -> None:
         self.changed = True
         self.state.absorb(seq, None)
-        self._append(kinds.FORGOTTEN, {"by": by, **self._knowledge()}, {}, seq)
+        fields = {"by": by, **_assertion(independent), **self._knowledge()}
+        self._append(kinds.FORGOTTEN, fields, {}, seq)
         self._record_model_alarm()
 
-    def executed(self, id_: str, features: Array | None) -> None:
-        """Charge what was executed instead; None for the baseline."""
+    def executed(self, id_: str, features: Array | None, independent: bool = False) -> None:
+        """Charge what was executed instead; None for the baseline. ``independent``: as in ``forget``."""
         seq = self._number(id_, "decision_id")
         pending = self.state.pending(seq)
         if pending is None or pending.known:
             remedy = "has its outcome already; report executed() before it"
             raise OutcomeClosed("decision_id", id_, remedy)
-        features = self.state.run.named(self.state.open[seq].round, features)
-        wanted = pending.baseline if features is None else features
-        if pending.is_baseline == (features is None) and np.array_equal(pending.executed, wanted):
+        run, round_ = self.state.run, self.state.open[seq].round
+        features = run.named(round_, features)
+        if run.is_recorded(round_, features):
             return
-        fields = {"baseline": features is None, **self._knowledge()}
+        run.check_order(round_, id_, independent)
+        fields = {"baseline": features is None, **_assertion(independent), **self._knowledge()}
         before = self.state.bank
         self.changed = True
         self.state.amend(seq, features)
         numbers = BankNumbers(before, self.state.bank)
-        arrays = {"features": wanted, "numbers": np.array(numbers)}
+        executed = pending.baseline if features is None else features
+        arrays = {"features": executed, "numbers": np.array(numbers)}
         self._append(kinds.EXECUTED, fields, arrays, seq)
         if numbers.before >= 0.0 > numbers.after:
             self._record_alarm(NEGATIVE_BANK, "ledger")
@@ -296,6 +303,11 @@ def overdue(state: State, now: int) -> bool:
     if timeout is None or not state.open:
         return False
     return now - next(iter(state.open.values())).at > timeout * 1e6
+
+
+def _assertion(independent: bool) -> dict[str, bool]:
+    """Recorded only when it was made."""
+    return {"independent": True} if independent else {}
 
 
 def _other_request(argument: str, request_id: str | None, earlier: Entry) -> ContradictoryRequest:

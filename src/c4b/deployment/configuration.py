@@ -38,6 +38,9 @@ class Configuration:
     absorb: str
     outcome_timeout: float | None
     timeout_reward: float | None
+    asserts_independence: bool = False
+    """Whether the journal records who asserted independence, as ``GateRun.check_order`` asks for. Those
+    of the first versions do not."""
 
     @classmethod
     def of(
@@ -66,6 +69,7 @@ class Configuration:
             policy.absorb,
             timeout,
             reward,
+            asserts_independence=True,
         )
 
     def run(self) -> GateRun:

@@ -240,18 +240,27 @@ class Deployment:
         if checked:
             self._transactor.write(lambda commands: commands.observe(checked))
 
-    def forget(self, decision_id: str) -> None:
-        """Declare an outcome lost, which *asserts that the loss is independent of the reward*."""
-        self._transactor.write(lambda commands: commands.forget(decision_id))
+    def forget(self, decision_id: str, *, independent: bool = False) -> None:
+        """Declare an outcome lost, which *asserts that the loss depends on no reward of this decision or
+        of a later one*.
 
-    def executed(self, decision_id: str, features: object = None) -> None:
+        Once an outcome of a later decision was reported, the call raises ``LaterOutcomeKnown`` unless
+        the caller makes the assertion explicit with ``independent=True``. The journal records that.
+        Repeating the call is harmless.
+        """
+        asserted = _validate.boolean("independent", independent)
+        self._transactor.write(lambda commands: commands.forget(decision_id, asserted))
+
+    def executed(self, decision_id: str, features: object = None, *, independent: bool = False) -> None:
         """Another action was executed: charge that one. Features (d,), or None for the baseline.
 
         Features that are the round's baseline bit for bit mean the baseline, unless the model declares
-        misspecification.
+        misspecification. What was executed must depend on no reward of this decision or of a later one;
+        ``independent`` asserts that, as in ``forget``.
         """
         checked = None if features is None else _validate.vector("features", features, self._dim)
-        self._transactor.write(lambda commands: commands.executed(decision_id, checked))
+        asserted = _validate.boolean("independent", independent)
+        self._transactor.write(lambda commands: commands.executed(decision_id, checked, asserted))
 
     def expire(self) -> int:
         """Close outcomes that are overdue now instead of at the next call; returns how many."""

@@ -21,6 +21,8 @@ KEPT = 2
 _LENGTH = struct.Struct("<I")
 _SERIES = "course"
 """Name of the series in a snapshot."""
+_LATEST = "latest"
+"""Name of the last round whose reward was reported; see ``GateRun.restore``."""
 _RECENT = {
     "outcomes.recent_round": np.full(REMEMBERED, -1, dtype=np.int64),
     "outcomes.recent_reward": np.full(REMEMBERED, np.nan),
@@ -62,18 +64,19 @@ def intact(stored: StoredSnapshot) -> bool:
 
 
 def differs(content: bytes, state: State) -> bool:
-    """Whether a snapshot is not the one of ``state``; the first versions wrote no series."""
+    """Whether a snapshot is not the one of ``state``; the first versions wrote less."""
     header, _ = _opened(content)
-    return content != encode(state, _SERIES in header)
+    return content != encode(state, _SERIES in header, _LATEST in header["policy"])
 
 
-def encode(state: State, with_series: bool = True) -> bytes:
+def encode(state: State, with_series: bool = True, with_latest: bool = True) -> bytes:
     configuration = state.configuration
     arrays = durable_arrays(state)
+    policy = state_file.header(configuration.spec, state.run, configuration.absorb, configuration.name)
+    if not with_latest:
+        policy.pop(_LATEST, None)
     header: dict[str, Any] = {
-        "policy": state_file.header(
-            configuration.spec, state.run, configuration.absorb, configuration.name
-        ),
+        "policy": policy,
         "seq": state.seq,
         "hash": state.hash.hex(),
         "at": state.at,
@@ -90,7 +93,7 @@ def encode(state: State, with_series: bool = True) -> bytes:
 
 
 def decode(content: bytes, configuration: Configuration) -> State:
-    """The state that ``encode`` wrote, bit for bit."""
+    """The state that ``encode`` wrote, bit for bit; raises if something is missing."""
     header, start = _opened(content)
     arrays: dict[str, np.ndarray[Any, Any]] = dict(_RECENT)
     for key, kind, shape in header["arrays"]:
@@ -99,7 +102,8 @@ def decode(content: bytes, configuration: Configuration) -> State:
         start += array.nbytes
     state = State(configuration)
     rounds, next_ = int(header["policy"]["rounds"]), int(header["policy"]["next"])
-    state.run.restore(arrays, rounds, next_)
+    latest = None if state.run.outcomes.in_order else header["policy"][_LATEST]
+    state.run.restore(arrays, rounds, next_, latest)
     state.seq, state.hash, state.at = header["seq"], bytes.fromhex(header["hash"]), header["at"]
     state.open = {seq: OpenDecision(round_, at) for seq, round_, at in header["open"]}
     state.seq_of = {entry.round: seq for seq, entry in state.open.items()}

@@ -240,6 +240,7 @@ def same_bits(one: State, other: State) -> bool:
     return (
         _plain(one) == _plain(other)
         and one.run.outcomes.next == other.run.outcomes.next
+        and _late(one) == _late(other)
         and all(np.array_equal(_bits(a[k]), _bits(b[k])) for k in a)
     )
 
@@ -253,6 +254,12 @@ def _plain(state: State) -> tuple[Any, ...]:
     counts = state.counts, state.alarm, state.model_alarm, state.run.rounds
     series = None if state.series is None else (state.series.stride, state.series.array().tobytes())
     return state.seq, state.hash, state.at, state.open, series, *counts
+
+
+def _late(state: State) -> list[int]:
+    """Open rounds with a later round whose reward is known."""
+    outcomes = state.run.outcomes
+    return [number for number in outcomes.open if outcomes.later_reward_known(number)]
 
 
 def _bits(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -19,8 +19,10 @@ microseconds since 1970 and never decreases.
                gate in plain Python may have others. fields: action, context (JSON text), alarm; and only
                if there is one: propensity, baseline_mean, labels
     observed   numbers: reward. about: the decision; by: "caller" or "timeout"
-    forgotten  about, by
-    executed   features (d,) of what was executed instead; numbers: bank before, bank after
+    forgotten  about, by; independent: true, only if the caller asserted that it depends on no reward of
+               that decision or of a later one
+    executed   features (d,) of what was executed instead; numbers: bank before, bank after;
+               independent: as in forgotten
     alarm      reason, source: "model" or "ledger"
 
 ``set`` fingerprints the confidence set: in ``decided`` and ``executed`` the one that was used, elsewhere

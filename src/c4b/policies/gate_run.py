@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from c4b._validate import Array
+from c4b.errors import LaterOutcomeKnown
 from c4b.policies.decision import Decision
 from c4b.policies.gate import Arrays, Gate, Played
 from c4b.policies.pending import OutcomeQueue, PendingOutcome
@@ -58,6 +59,27 @@ class GateRun:
         self.gate.amend(number, entry.played, Played(executed, entry.baseline, features is None), bank)
         entry.executed, entry.is_baseline = executed.copy(), features is None
 
+    def is_recorded(self, number: int, features: Array | None) -> bool:
+        """Whether ``features`` (d,), None for the baseline, are what an open round has on record."""
+        entry = self.outcomes.open[number]
+        wanted = entry.baseline if features is None else features
+        return entry.is_baseline == (features is None) and np.array_equal(entry.executed, wanted)
+
+    def check_order(self, number: int, decision_id: str, independent: bool) -> None:
+        """Refuse a loss or another execution of an open round once a later round's reward is known.
+
+        The confidence sets need that neither depends on a reward of that round or of a later one. Only
+        the caller can know, and asserts it by ``independent``.
+        """
+        if not independent and self.outcomes.later_reward_known(number):
+            raise LaterOutcomeKnown(
+                "decision_id",
+                decision_id,
+                "an outcome of a later decision was reported already; if this report depends on no "
+                "reward of this decision or of a later one, repeat it with independent=True (command "
+                "line: --independent), else leave the decision open",
+            )
+
     def named(self, number: int, features: Array | None) -> Array | None:
         """None for features (d,) that are the baseline's of an open round, else the features.
 
@@ -77,6 +99,7 @@ class GateRun:
             entry.lost = True
         else:
             entry.reward = reward
+            self.outcomes.latest = max(self.outcomes.latest, number)
         outcomes = self.outcomes
         first = outcomes.next if outcomes.in_order else number
         closed = outcomes.close(number)
@@ -106,8 +129,12 @@ class GateRun:
             **{f"{_OUTCOMES}{name}": array for name, array in outcomes.items()},
         }
 
-    def restore(self, arrays: Arrays, rounds: int, next_: int) -> None:
-        """Continue from ``arrays``; raises ``ValueError`` if they are not of such a gate."""
+    def restore(self, arrays: Arrays, rounds: int, next_: int, latest: int | None) -> None:
+        """Continue from ``arrays``; raises ``ValueError`` if they are not of such a gate.
+
+        latest: the last round whose reward was reported. With on-arrival absorption None means unknown;
+        then it may have been any.
+        """
         prefix = self.gate.array_prefix
         self.gate.restore(
             {
@@ -119,6 +146,9 @@ class GateRun:
         own = {n.removeprefix(_OUTCOMES): a for n, a in arrays.items() if n.startswith(_OUTCOMES)}
         self.outcomes.restore(own, self.gate.terms.model.dim)
         self.rounds, self.outcomes.next = rounds, next_
+        if not self.outcomes.in_order:
+            unknown = rounds - 1 if len(self.outcomes.open) < rounds else -1
+            self.outcomes.latest = unknown if latest is None else latest
         if not (
             rounds == self.gate.rounds
             and 0 <= next_ <= rounds

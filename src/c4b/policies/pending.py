@@ -2,7 +2,8 @@
 
 In-order absorption hands on only the contiguous prefix of outcomes in decision order. That is sound
 for any delay mechanism, because the event (7) holds for every prefix length at once. On-arrival
-absorption is sound only if the order of arrival is independent of the noise.
+absorption is sound only if the order of arrival is independent of the noise. Either way a loss must
+depend on no reward of that round or of a later one.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ class OutcomeQueue:
         self.in_order = in_order
         self.open: dict[int, PendingOutcome] = {}
         self.next = 0  # first round whose outcome is still open
+        self.latest = -1  # last round whose reward was reported; once restored in order, of the open ones
         self.recent_round = np.full(REMEMBERED, -1, dtype=np.int64)
         self.recent_reward = np.full(REMEMBERED, np.nan)  # NaN: declared lost
 
@@ -69,6 +71,10 @@ class OutcomeQueue:
         self.recent_round[slot] = number
         self.recent_reward[slot] = math.nan if entry.reward is None else entry.reward
         return entry
+
+    def later_reward_known(self, number: int) -> bool:
+        """Whether a reward was reported of a later round than ``number``, which is open."""
+        return self.latest > number
 
     def remembered(self, round_: int) -> float | None:
         """Reward of a closed round (NaN: lost), or None when it closed too long ago."""
@@ -92,6 +98,7 @@ class OutcomeQueue:
         }
 
     def restore(self, arrays: dict[str, np.ndarray[Any, Any]], dim: int) -> None:
+        """The inverse of ``arrays``; ``latest`` as far as open rounds tell, which is enough in order."""
         rounds = arrays["round"].tolist()
         executed = arrays["executed"].reshape(len(rounds), dim)
         baseline = arrays["baseline"].reshape(len(rounds), dim)
@@ -101,5 +108,7 @@ class OutcomeQueue:
             reward = float(arrays["reward"][n])
             entry.reward = None if math.isnan(reward) else reward
             self.open[round_] = entry
+            if entry.reward is not None:
+                self.latest = max(self.latest, round_)
         self.recent_round[...] = arrays["recent_round"]
         self.recent_reward[...] = arrays["recent_reward"]

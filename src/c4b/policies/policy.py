@@ -36,9 +36,10 @@ class Policy:
 
     With probability at least ``1 - model.delta``, at every round at once, the cumulative *mean*
     reward of what is executed stays above ``(1 - alpha)`` times the baseline's, less ``reserve``
-    (Theorem 1). That needs the assumptions of :class:`LinearModel`, every executed action reported,
-    and, unless ``baseline_nonnegative=False``, baseline means that are never negative. ``linucb`` has
-    no gate and promises nothing. One policy object belongs to one thread.
+    (Theorem 1). That needs the assumptions of :class:`LinearModel`, model and policy chosen before data
+    are seen, every executed action reported, losses and corrections that no outcome caused (see
+    ``forget``), and, unless ``baseline_nonnegative=False``, baseline means that are never negative.
+    ``linucb`` has no gate and promises nothing. One policy object belongs to one thread.
 
     Parameters
     ----------
@@ -139,13 +140,18 @@ class Policy:
             run.undo(Mark(before, number))
             raise
 
-    def executed(self, decision_id: str, features: object = None) -> None:
+    def executed(self, decision_id: str, features: object = None, *, independent: bool = False) -> None:
         """Another action than the decided one was executed: charge the ledger for that one.
 
         ``features`` (d,) of what was executed, or None for the round's baseline. To be called before
-        the outcome is absorbed. The bank may become negative, as may the truth; the gate then plays
+        the outcome is reported. The bank may become negative, as may the truth; the gate then plays
         the baseline until the bank has recovered.
+
+        What was executed must depend on no reward of this decision or of a later one. Once an outcome
+        of a later decision was reported, the call raises ``LaterOutcomeKnown`` unless the caller
+        asserts that with ``independent=True``.
         """
+        asserted = _validate.boolean("independent", independent)
         number = self._round_of(decision_id)
         entry = self._open(number, decision_id)
         if entry.known:
@@ -153,7 +159,10 @@ class Policy:
                 "decision_id", decision_id, "has its outcome already; report executed() before it"
             )
         executed = None if features is None else _validate.vector("features", features, self._dim)
-        self._run.amend(number, self._run.named(number, executed))
+        executed = self._run.named(number, executed)
+        if not self._run.is_recorded(number, executed):
+            self._run.check_order(number, decision_id, asserted)
+        self._run.amend(number, executed)
 
     # -- outcomes ------------------------------------------------------------------------------
 
@@ -183,13 +192,17 @@ class Policy:
         for number, value in news.items():
             self._run.report(number, value)
 
-    def forget(self, decision_id: str) -> None:
+    def forget(self, decision_id: str, *, independent: bool = False) -> None:
         """Declare a decision's outcome lost, so that later outcomes are absorbed.
 
-        This *asserts that the loss is independent of the reward*. If, say, refunds never report back,
-        the confidence set and its guarantee are void. An outcome that is merely late needs no call:
-        waiting is always safe. The ledger keeps the charge: the action was executed.
+        This *asserts that the loss depends on no reward of this decision or of a later one*. If, say,
+        refunds never report back, or an outcome is written off because the next one was poor, the
+        confidence set and its guarantee are void. Once an outcome of a later decision was reported, the
+        call raises ``LaterOutcomeKnown`` unless the caller makes the assertion explicit with
+        ``independent=True``. An outcome that is merely late needs no call: waiting is always safe. The
+        ledger keeps the charge: the action was executed.
         """
+        asserted = _validate.boolean("independent", independent)
         number = self._round_of(decision_id)
         entry = self._run.outcomes.open.get(number)
         previous = self._run.outcomes.remembered(number) if entry is None else None
@@ -198,6 +211,7 @@ class Policy:
         entry = self._open(number, decision_id)
         if entry.reward is not None:
             raise ContradictoryOutcome("decision_id", decision_id, "has an outcome already")
+        self._run.check_order(number, decision_id, asserted)
         self._run.report(number, None)
 
     def _round_of(self, decision_id: str) -> int:
@@ -348,7 +362,8 @@ class Policy:
         with state_file.corrupt_if_fails(path):
             model = LinearModel(**header["model"])
             policy = cls(registry.from_record(header), model, **header["settings"])
-            policy._run.restore(arrays, int(header["rounds"]), int(header["next"]))
+            rounds, next_ = int(header["rounds"]), int(header["next"])
+            policy._run.restore(arrays, rounds, next_, header.get("latest"))
             policy._token = str(header["token"])
         return policy
 

@@ -29,6 +29,8 @@ Arrays = dict[str, np.ndarray[Any, Any]]
 def header(spec: PolicySpec, run: GateRun, absorb: str, token: str) -> dict[str, Any]:
     """Everything about a gate in use that is not an array, as plain data."""
     terms = run.gate.terms
+    # in order, open outcomes tell
+    latest = {} if run.outcomes.in_order else {"latest": run.outcomes.latest}
     return {
         **registry.recorded(spec),
         "model": fields(terms.model),
@@ -41,6 +43,7 @@ def header(spec: PolicySpec, run: GateRun, absorb: str, token: str) -> dict[str,
         "token": token,
         "rounds": run.rounds,
         "next": run.outcomes.next,
+        **latest,
     }
 
 

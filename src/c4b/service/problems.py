@@ -20,6 +20,7 @@ STATUS: dict[type[errors.C4BError], int] = {
     errors.PayloadTooLarge: 413,
     errors.OutcomeClosed: 409,
     errors.ContradictoryOutcome: 409,
+    errors.LaterOutcomeKnown: 409,
     errors.ContradictoryRequest: 409,
     errors.NameTaken: 409,
     errors.HistoryClosed: 409,

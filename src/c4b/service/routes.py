@@ -187,12 +187,18 @@ async def decide_many(request: Request, name: Name, body: schemas.Rounds) -> sch
     "/deployments/{name}/decisions/{id}/outcome", tags=["outcomes"], summary="Report an outcome"
 )
 async def observe(request: Request, name: Name, id: Id, body: schemas.Outcome) -> schemas.Done:
-    """In any order, after any delay; repeating it is harmless, contradicting it is an error."""
+    """In any order, after any delay; repeating it is harmless, contradicting it is an error.
+
+    An outcome is declared `lost` before the outcome of a later decision is reported, or with
+    `independent: true`.
+    """
     queued = await _queued(request, name)
     if body.lost == (body.reward is not None):
         raise InvalidInput("reward", body.reward, "give either a reward, or lost: true")
+    if body.independent and not body.lost:
+        raise InvalidInput("independent", True, "is an assertion about lost outcomes; leave it out")
     if body.reward is None:
-        await run_in_threadpool(queued.deployment.forget, id)
+        await run_in_threadpool(queued.deployment.forget, id, independent=body.independent)
     else:
         await queued.observe(id, body.reward)
     return schemas.Done()
@@ -213,9 +219,12 @@ async def observe_many(request: Request, name: Name, body: schemas.Outcomes) -> 
     summary="Report another executed action",
 )
 async def executed(request: Request, name: Name, id: Id, body: schemas.Executed) -> schemas.Done:
-    """Charge the action that was executed instead; before the outcome is reported."""
+    """Charge the action that was executed instead; before the outcome is reported.
+
+    Also before the outcome of a later decision is reported, or with `independent: true`.
+    """
     dep = await _deployment(request, name)
-    await run_in_threadpool(dep.executed, id, body.features)
+    await run_in_threadpool(dep.executed, id, body.features, independent=body.independent)
     return schemas.Done()
 
 

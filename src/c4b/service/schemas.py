@@ -28,6 +28,10 @@ Number = Annotated[float | None, BeforeValidator(_finite_or_none)]
 
 _CANDIDATES = [[1.0, 0.1], [1.0, -0.3]]
 _BASELINE = [1.0, 0.0]
+_INDEPENDENT = (
+    "Asserts that the report depends on no reward of this decision or of a later one. Needed once an "
+    "outcome of a later decision was reported."
+)
 
 
 class RequestBody(BaseModel):
@@ -207,10 +211,12 @@ class Decisions(ResponseBody):
 
 
 class Outcome(RequestBody):
-    """A decision's reward; or ``lost``, which asserts that the loss is independent of the reward."""
+    """A decision's reward; or ``lost``, which asserts that the loss depends on no reward of this decision
+    or of a later one."""
 
     reward: float | None = Field(None, examples=[0.58])
     lost: bool = False
+    independent: bool = Field(False, description=_INDEPENDENT)
 
 
 class NamedOutcome(RequestBody):
@@ -230,6 +236,7 @@ class Executed(RequestBody):
     """The action that was executed instead of the decided one."""
 
     features: Vector | None = Field(description="d features; null: the baseline.", examples=[[1.0, 0.2]])
+    independent: bool = Field(False, description=_INDEPENDENT)
 
 
 class Done(ResponseBody):

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from c4b.errors import C4BError, ContradictoryOutcome
+from c4b.errors import C4BError, ContradictoryOutcome, LaterOutcomeKnown
 from c4b.policies import CompiledGate, Played, Policy
 from c4b.policies.gate_run import GateRun
 from c4b.testing.kit import Factory, requirement
@@ -194,6 +194,28 @@ def _repetition(make: Factory, seed: int) -> str | None:
             assert state(policy) == before, "a contradiction changed the state"
         else:
             raise AssertionError("a contradiction was accepted")
+    return None
+
+
+@requirement("refuses what a later outcome may have caused")
+def _late_reports(make: Factory, seed: int) -> str | None:
+    for name in ("forget", "executed"):
+        policy, world, ids = lived(make, seed)
+        policy.observe(ids[-1], 0.25)
+        reported = (ids[0],) if name == "forget" else (ids[0], 0.5 * world.baseline())
+        before = state(policy)
+        try:
+            getattr(policy, name)(*reported)
+        except LaterOutcomeKnown:
+            assert state(policy) == before, f"a refused {name} changed the state"
+        else:
+            raise AssertionError(f"{name} was accepted after a later outcome without an assertion")
+        getattr(policy, name)(*reported, independent=True)
+        after = state(policy)
+        assert after != before, f"{name} with the assertion did nothing"
+        if name == "forget":
+            policy.forget(ids[0])
+            assert state(policy) == after, "forgetting again changed the state"
     return None
 
 

@@ -69,6 +69,8 @@ class Auditor:
         self.in_order = fields["absorb"] == "in-order"
         self.outcome_timeout: float | None = fields["outcome_timeout"]
         self.timeout_reward: float | None = fields["timeout_reward"]
+        self.asserts_independence = configuration.asserts_independence
+        self.latest = -1  # last round whose reward was reported
         self.open: dict[int, OpenOutcome] = {}  # by number of the decision's entry
         self.seq_of: dict[int, int] = {}  # number of the entry of each open round
         self.last_at = first.at
@@ -163,16 +165,20 @@ class Auditor:
             if reward != self.timeout_reward:
                 raise Finding(f"records {reward!r}, the declared default is {self.timeout_reward!r}")
         outcome.reward = reward
+        self.latest = max(self.latest, outcome.round)
         self._close(outcome)
 
     def _forgotten(self, entry: Entry, fields: Fields, arrays: Arrays) -> None:
         outcome = self._open_outcome(entry)
         if fields["by"] == "timeout":
             self._overdue(entry, outcome)
+        else:
+            self._independent(fields, outcome)
         self._close(outcome)
 
     def _executed(self, entry: Entry, fields: Fields, arrays: Arrays) -> None:
         outcome = self._open_outcome(entry)
+        self._independent(fields, outcome)
         decided, numbers = outcome.played, BankNumbers(*arrays["numbers"].tolist())
         self._continues(numbers.before)
         executed = Played(arrays["features"], decided.baseline, bool(fields["baseline"]))
@@ -186,6 +192,15 @@ class Auditor:
         if outcome is None or outcome.known:
             raise Finding(f"is about entry {entry.about}, which is no decision without an outcome")
         return outcome
+
+    def _independent(self, fields: Fields, outcome: OpenOutcome) -> None:
+        """A loss or another execution that a later outcome could have caused was declared independent.
+
+        Journals that the first versions created did not ask for that.
+        """
+        asserted = fields.get("independent", False)
+        if self.asserts_independence and self.latest > outcome.round and asserted is not True:
+            raise Finding("follows the outcome of a later decision and is not asserted independent of it")
 
     def _overdue(self, entry: Entry, outcome: OpenOutcome) -> None:
         timeout = self.outcome_timeout
