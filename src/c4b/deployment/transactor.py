@@ -11,7 +11,6 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TypeVar
 
 from c4b.deployment import snapshot
@@ -108,8 +107,10 @@ class Transactor:
         """Compute before taking the lock if nobody else seems to write, which is cheaper; else compute
         under the lock, which always works."""
         if self._alone >= self._trust and self._state is not None and self._head is not None:
-            with suppress(Overtaken):
+            try:
                 return self._ahead(command, self._state, self._head)
+            except Overtaken:
+                pass  # under the lock then, and outside of this handler
         return self._locked(command)
 
     def _ahead(self, command: Callable[[Commands], T], state: State, head: Head) -> T:
