@@ -16,7 +16,7 @@ from c4b.errors import C4BError, ContradictoryOutcome, LaterOutcomeKnown
 from c4b.policies import CompiledGate, Played, Policy
 from c4b.policies.gate_run import GateRun
 from c4b.testing.kit import Factory, requirement
-from c4b.testing.world import SLACK, World, decided, lived, state, told_by
+from c4b.testing.world import SLACK, World, decided, lived, state, answer_of
 
 ROUNDS = 40
 
@@ -73,11 +73,11 @@ def _deterministic(make: Factory, seed: int) -> str | None:
     stories = []
     for _ in range(2):
         policy = make()
-        world, told = World(policy.model, seed), []
+        world, answers = World(policy.model, seed), []
         for decision, executed in decided(policy, world.rounds(ROUNDS)):
-            told.append(told_by(decision))
+            answers.append(answer_of(decision))
             policy.observe(decision.id, world.reward(executed))
-        stories.append((told, state(policy)))
+        stories.append((answers, state(policy)))
     assert stories[0] == stories[1], "the same calls gave another result"
     return None
 
@@ -91,12 +91,12 @@ def _save_load(make: Factory, seed: int) -> str | None:
     assert state(loaded) == state(policy), "the loaded state differs"
     assert loaded.pending == policy.pending, "pending ids differ"
     rewards, rounds = world.rng.normal(size=len(ids)).tolist(), world.rounds(10)
-    told = []
+    answers = []
     for each in (policy, loaded):
         for id_, reward in zip(reversed(ids), rewards, strict=True):
             each.observe(id_, reward)
-        told.append(([told_by(decision) for decision, _ in decided(each, rounds)], state(each)))
-    assert told[0] == told[1], "the two continue differently"
+        answers.append(([answer_of(decision) for decision, _ in decided(each, rounds)], state(each)))
+    assert answers[0] == answers[1], "the two continue differently"
     return None
 
 

@@ -90,5 +90,5 @@ def money(policy: Policy) -> tuple[str, dict[str, bytes]]:
     return repr(policy.bank), kept
 
 
-def told_by(decision: Decision) -> tuple[object, ...]:
+def answer_of(decision: Decision) -> tuple[object, ...]:
     return (decision.action, *map(repr, decision[2:7]), decision.details.tobytes())
