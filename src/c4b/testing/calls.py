@@ -16,7 +16,7 @@ from c4b.errors import C4BError, ContradictoryOutcome, LaterOutcomeKnown
 from c4b.policies import CompiledGate, Played, Policy
 from c4b.policies.gate_run import GateRun
 from c4b.testing.kit import Factory, requirement
-from c4b.testing.world import SLACK, World, decided, lived, state, answer_of
+from c4b.testing.world import SLACK, World, answer_of, decided, lived, state
 
 ROUNDS = 40
 
