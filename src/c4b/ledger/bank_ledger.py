@@ -54,7 +54,12 @@ def bank_baseline_margin(
 
 @inlined
 def keep_checkpoint(ledger: Ledger) -> None:
-    """Keep this round if its turn has come; see ``books`` for the rule."""
+    """Keep the state after this round if its turn has come.
+
+    A checkpoint s is the state after s rounds. The opening, s = 0, is kept for ever; of the others every
+    ``stride``-th. When all M places are taken, every second one is dropped and the stride doubles, so
+    that checkpoints stay evenly spread and the state bounded.
+    """
     room, dim = ledger.kept_prefix.shape
     now = ledger.tally[Tally.ROUNDS]
     if now % ledger.tally[Tally.STRIDE] != 0.0:

@@ -1,8 +1,6 @@
 """The ledger's terms and its arrays: the bank B, the executed prefix Z, and the rounds it remembers.
 
-Carry, refresh and checkpoints are one ledger with different memories; see ``bank_ledger``. Which rounds
-are kept: round 0 for ever; of the others every ``stride``-th. When M are kept, every second one goes and
-the stride doubles, so they stay evenly spread and the state bounded.
+Carry, refresh and checkpoints are one ledger with different memories; see ``bank_ledger``.
 """
 
 from enum import IntEnum

@@ -146,10 +146,10 @@ def settle(
 ) -> tuple[int, float]:
     """Choose among assessed candidates (K, d) and charge the ledger; details (ROWS, K).
 
-    Returns (action, BASELINE or NO_SAFE_ACTION; its margin) and writes the features of what is
-    executed (d,). Without known nonnegativity a baseline whose margin is below 0 stops the policy; then
-    nothing is charged. ``alarmed``: the model is refuted, so no certificate counts and only a baseline
-    that is known to be nonnegative is played. ``rank`` (K,) is scratch.
+    Returns (a candidate's index, BASELINE or NO_SAFE_ACTION; its margin) and writes the features of what
+    is executed (d,). Without known nonnegativity a baseline whose margin is below 0 stops the policy;
+    then nothing is charged. ``alarmed``: the model is refuted, so no certificate counts and only a
+    baseline that is known to be nonnegative is played. ``rank`` (K,) is scratch.
     """
     least = 0.0
     if rule.thrift > 0.0:
@@ -233,8 +233,9 @@ def decide(
 ) -> tuple[int, int, float, float, float, Array]:
     """One online round on candidates (K, d); the ledger is written only when it succeeds.
 
-    Returns (action or a negative code; with NOT_FINITE the offending candidate, or BASELINE; the margin;
-    UCB of what is executed; its certificate; details (ROWS, K)).
+    Returns six values: the action or a negative code; the candidate concerned (the action again; with
+    NOT_FINITE the offending candidate, or BASELINE); the margin; the UCB of what is executed; its
+    certificate; details (ROWS, K).
     """
     region, data, _ = opened_evidence(evidence_flat)
     rule = Rule(propose, boldness, thrift, latches)

@@ -8,7 +8,8 @@ never what was charged. ``decide``, ``charge`` and ``amend`` are the only method
 
 *Decisions.* ``decide`` either returns a decision, having charged it, or raises with nothing changed. It
 plays a candidate only if the bank that this leaves is certified to be >= 0; a candidate whose features
-are the baseline's *is* the baseline. It reads nothing but the round and the gate's own state, so the
+are the baseline's *is* the baseline, unless the model declares misspecification (equal features may
+then have different means). It reads nothing but the round and the gate's own state, so the
 same calls in the same order give the same bits: a gate that randomises draws from a stream that depends
 on a seed and the round's number only, and says the chance in ``Decision.propensity``.
 
@@ -88,9 +89,9 @@ class Gate(ABC):
     ) -> None:
         """``executed`` was executed instead of ``decided`` in a round (0 is the first): charge that.
 
-        The bank may become negative, as may the truth: ``D`` changes by ``(x(executed) - x(decided)) @
-        theta``, at least ``-norm_bound * ||x(executed) - x(decided)||``. A ``bank`` that was recorded
-        when this happened is taken over.
+        The bank may become negative, as may the true credit D, which changes by ``(x(executed) -
+        x(decided)) @ theta``, at least ``-norm_bound * ||x(executed) - x(decided)||``. A ``bank`` that was
+        recorded when this happened is taken over.
         """
 
     @abstractmethod
@@ -108,7 +109,7 @@ class Gate(ABC):
     @property
     @abstractmethod
     def bank(self) -> float:
-        """Certified lower bound of R0 + cumulative contrast so far; NaN without a gate."""
+        """Certified lower bound of R0 + cumulative contrast so far; NaN if it certifies nothing."""
 
     @property
     @abstractmethod

@@ -49,7 +49,7 @@ class OutcomeQueue:
         self.in_order = in_order
         self.open: dict[int, PendingOutcome] = {}
         self.next = 0  # first round whose outcome is still open
-        self.latest = -1  # last round whose reward was reported; once restored in order, of the open ones
+        self.latest = -1  # last round whose reward was reported; after ``restore``, of the open ones
         self.recent_round = np.full(REMEMBERED, -1, dtype=np.int64)
         self.recent_reward = np.full(REMEMBERED, np.nan)  # NaN: declared lost
 
