@@ -90,8 +90,8 @@ class Gate(ABC):
         """``executed`` was executed instead of ``decided`` in a round (0 is the first): charge that.
 
         The bank may become negative, as may the true credit D, which changes by ``(x(executed) -
-        x(decided)) @ theta``, at least ``-norm_bound * ||x(executed) - x(decided)||``. A ``bank`` that was
-        recorded when this happened is taken over.
+        x(decided)) @ theta``, at least ``-norm_bound * ||x(executed) - x(decided)||``. A ``bank`` that
+        was recorded when this happened is taken over.
         """
 
     @abstractmethod
