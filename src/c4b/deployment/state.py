@@ -151,7 +151,10 @@ class State:
 
     def absorb(self, seq: int, reward: float | None) -> None:
         """An open decision's outcome, None for lost; absorbs what can be absorbed now."""
-        for closed in self.run.report(self.open[seq].round, reward):
+        number, outcomes = self.open[seq].round, self.run.outcomes
+        first = outcomes.next if outcomes.in_order else number
+        self.run.report(number, reward)
+        for closed in range(first, outcomes.next if outcomes.in_order else number + 1):
             del self.open[self.seq_of.pop(closed)]
         self._fingerprint = self._centre = None
         self.counts["forgotten" if reward is None else "observed"] += 1

@@ -45,12 +45,13 @@ class CompiledGate(Gate):
         region, data, _ = ellipsoids.views(self._flat)
         self._known = (region.estimate, region.radius, data.moment, data.tally)
         self.ellipsoids = len(region.radius)
+        self._radius_at = ellipsoids.radius_index(self.ellipsoids, terms.model.dim)
 
     def decide(self, round_: Round, decision_id: str) -> Decision:
-        ledger, evidence = self.ledger, self.evidence
+        ledger, flat = self.ledger, self._flat
         before = ledger.item(books.BANK)
         action, row, bank, ucb, certificate, details = decide(
-            self._flat, ledger, *self._rule, round_.candidates, round_.baseline
+            flat, ledger, *self._rule, round_.candidates, round_.baseline
         )
         if action < BASELINE:
             self._refuse(action, row, bank, round_)
@@ -60,10 +61,10 @@ class CompiledGate(Gate):
             bank,
             certificate,
             ucb,
-            evidence.radius,
+            flat.item(self._radius_at),
             before,
             self._name,
-            evidence.alarm,
+            self.evidence.alarm,
             details,
         )
 

@@ -89,25 +89,20 @@ class GateRun:
         same = features is not None and np.array_equal(features, self.outcomes.open[number].baseline)
         return None if same and self.gate.terms.model.misspecification == 0.0 else features
 
-    def report(self, number: int, reward: float | None) -> range:
-        """The outcome of an open round, None for lost; absorbs what can be absorbed now.
-
-        Returns the numbers of the rounds that this closed.
-        """
-        entry = self.outcomes.open[number]
+    def report(self, number: int, reward: float | None) -> None:
+        """The outcome of an open round, None for lost; absorbs what can be absorbed now."""
+        outcomes = self.outcomes
+        entry = outcomes.open[number]
         if reward is None:
             entry.lost = True
         else:
             entry.reward = reward
-            self.outcomes.latest = max(self.outcomes.latest, number)
-        outcomes = self.outcomes
-        first = outcomes.next if outcomes.in_order else number
+            outcomes.latest = max(outcomes.latest, number)
         closed = outcomes.close(number)
         while closed is not None:
             if closed.reward is not None:
                 self.gate.absorb(closed.executed, closed.reward)
-            closed = outcomes.close(number)
-        return range(first, outcomes.next if outcomes.in_order else number + 1)
+            closed = outcomes.close(number) if outcomes.open else None
 
     def mark(self) -> Mark:
         """Where ``undo`` goes back to."""
