@@ -69,6 +69,8 @@ def _source(make: Callable[..., object] | None) -> bytes:
         file = inspect.getsourcefile(function)
         if file is not None and Path(file).is_file():
             return Path(file).read_bytes()
+        if inspect.getfile(function) in ("<string>", "<stdin>"):  # Python 3.13 finds some other text
+            return _NO_SOURCE
         return inspect.getsource(function).encode()
     except (OSError, TypeError):
         return _NO_SOURCE
