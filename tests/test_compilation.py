@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -56,12 +57,14 @@ def test_whether_a_kernel_is_compiled_is_known_before_it_is_called(tmp_path: Pat
 
 
 @pytest.fixture
-def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A copy of the package that the fingerprints are taken from."""
     package = tmp_path / "c4b"
     shutil.copytree(_sources.PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(_sources, "PACKAGE", package)
-    return package
+    with monkeypatch.context() as patched:
+        patched.setattr(_sources, "PACKAGE", package)
+        yield package
+    identity.code.cache_clear()  # else later tests would see the edited copy's
 
 
 def kernels() -> str:
