@@ -20,7 +20,7 @@ BITS = 640
 
 
 class Dual(NamedTuple):
-    """One ellipsoid in the directions of interest: v @ centre and ||v||_{V^-1} of each, and its radius."""
+    """One ellipsoid: v @ centre and ||v||_{V^-1} for each vector of interest, and its radius."""
 
     middles: list[Any]
     widths: list[Any]

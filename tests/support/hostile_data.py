@@ -1,7 +1,7 @@
 """Data that are hard on float64, and the judge: certified bounds against the exact ones.
 
-A configuration is drawn from a seed alone: 1 to 64 features, nearly collinear or badly scaled rows, noise,
-norm bound and ridge over six decades and more, up to a hundred thousand updates.
+A configuration is drawn from a seed alone: 1 to 64 features, nearly collinear or badly scaled rows,
+noise, norm bound and ridge over six decades and more, up to a hundred thousand updates.
 """
 
 from __future__ import annotations
