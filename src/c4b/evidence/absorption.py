@@ -12,6 +12,7 @@ from c4b.evidence.alarms import watch
 from c4b.evidence.ellipsoids import (
     COUNT,
     HEADING,
+    INVERSE_LIMIT,
     LOG_DET,
     REFACTOR_EVERY,
     SINCE_FACTORED,
@@ -163,6 +164,11 @@ def absorb_many(flat: Array, features: Array, rewards: Array) -> None:
     region, data, terms = opened(flat)
     for n in range(len(rewards)):
         add(region, data, features[n], rewards[n])
+    poor = False
+    for g in range(len(region.radius)):
+        poor |= not data.inverse_error[g] <= INVERSE_LIMIT
+    if poor and data.tally[SINCE_FACTORED] > 0.0:
+        factor(region, data)
     recentre(region, data, terms)
 
 

@@ -223,17 +223,19 @@ def pool_forms(region: Region, pool: Array, forms: Array) -> None:
 
 @kernel
 def pool_upper(region: Region, forms: Array, pool: Array, row: int, out: Array) -> None:
-    """out[row, k] = U(x_k): the optimistic score of each candidate; pool (d, K)."""
-    size, missing = out.shape[1], 0
+    """out[row, k] = U(x_k): the optimistic score of each candidate; pool (d, K).
+
+    As in all functions for pools, the norm ball counts in sets of several ellipsoids only: a lost single
+    ellipsoid certifies no candidate. +inf when nothing bounds it.
+    """
+    size = out.shape[1]
     for g in range(len(region.radius)):
         reach, squares, centres = region.reach[g], SQUARES + 2 * g, CENTRES + 2 * g
         for k in range(size):
             value = forms[centres, k] + reach * math.sqrt(forms[squares, k])
             held = np.inf if g == 0 else out[row, k]
-            value = value if value < held else held
-            missing += value == np.inf
-            out[row, k] = value
-    if len(region.radius) > 1 or missing > 0:
+            out[row, k] = value if value < held else held
+    if len(region.radius) > 1:
         _pool_norms(pool, forms)
         reach = ball_reach(region, len(pool))
         for k in range(size):
@@ -243,18 +245,16 @@ def pool_upper(region: Region, forms: Array, pool: Array, row: int, out: Array) 
 
 @kernel
 def pool_lower(region: Region, forms: Array, pool: Array, base: float, row: int, out: Array) -> None:
-    """out[row, k] = base + L(x_k); pool (d, K)."""
-    size, missing = out.shape[1], 0
+    """out[row, k] = base + L(x_k); pool (d, K); -inf when nothing bounds it."""
+    size = out.shape[1]
     base -= 4.0 * UNIT * abs(base)
     for g in range(len(region.radius)):
         reach, squares, centres = region.reach[g], SQUARES + 2 * g, CENTRES + 2 * g
         for k in range(size):
             value = base + (forms[centres, k] - reach * math.sqrt(forms[squares, k]))
             held = -np.inf if g == 0 else out[row, k]
-            value = value if (held < value) & (value < np.inf) else held
-            missing += value == -np.inf
-            out[row, k] = value
-    if len(region.radius) > 1 or missing > 0:
+            out[row, k] = value if (held < value) & (value < np.inf) else held
+    if len(region.radius) > 1:
         _pool_norms(pool, forms)
         reach = ball_reach(region, len(pool))
         for k in range(size):
@@ -358,10 +358,7 @@ def raise_to_lower(
                     width = shifted_norm(inverse, g, offset, pool, k) + blur * math.sqrt(2.0 * terms)
                     value = shift + forms[centres, k] - reach * width
                     out[row, k] = value if out[row, k] < value < np.inf else out[row, k]
-    missing = 0
-    for k in range(size):
-        missing += out[row, k] == -np.inf
-    if len(region.radius) > 1 or missing > 0:
+    if len(region.radius) > 1:
         _shifted_pool_norms(pool, offset, forms)
         reach = ball_reach(region, dim)
         for k in range(size):

@@ -30,7 +30,7 @@ RESIDUAL_LIMIT = 1e-8
 """Relative residual of V (V^-1 x) = x above which the inverse is recomputed early."""
 LEAST_PIVOT = 1e-15
 """Share of a diagonal entry below which a Cholesky pivot is nothing but rounding."""
-INVERSE_LIMIT, PATIENCE = 1e-4, 16
+INVERSE_LIMIT, PATIENCE = 1e-8, 16
 """Error of an inverse above which it is recomputed early, if so many updates have passed since the last
 time: where data are too badly conditioned for a smaller error, every update would try in vain."""
 REFINE = 1e-3
@@ -207,10 +207,9 @@ def rewards_norm(data: Data) -> float:
 def amplification(region: Region, data: Data, g: int) -> float:
     """``product`` of ``c4b.evidence.rounding``: d sum_i V_g^-1_ii V_g_ii, or more."""
     dim = len(data.moment)
-    own = data.ridges[g] + 2.0 * data.mixing
     total = 0.0
     for i in range(dim):
-        total += region.inverse[g, i, i] * (data.gram[i, i] + own)
+        total += region.inverse[g, i, i] * (data.gram[i, i] + data.ridges[g])
     return float(dim * total)
 
 
@@ -285,7 +284,7 @@ def rank_one(region: Region, data: Data, g: int, x: Array) -> tuple[float, float
     """
     dim = len(x)
     image = region.estimate[g]
-    own = data.ridges[g] + 2.0 * data.mixing
+    own = data.ridges[g]
     square, spread, product = 0.0, 0.0, 0.0
     for i in range(dim):
         total = 0.0
@@ -439,7 +438,7 @@ def factored_error(region: Region, data: Data, g: int) -> float:
     roots, inverse = data.scratch, region.inverse
     mixing = data.mixing if g > 0 else 0.0
     for i in range(dim):
-        roots[i] = math.sqrt(data.gram[i, i] + data.ridges[g] + 2.0 * data.mixing)
+        roots[i] = math.sqrt(data.gram[i, i] + data.ridges[g] + 2.0 * mixing)
     worst, mass = 0.0, 0.0
     for i in range(dim):
         row = 0.0

@@ -79,7 +79,10 @@ def recentre_unbiased(region: Region, data: Data, terms: Terms) -> tuple[float, 
         carried = mixing * data.inverse_error[0] / ridge  # W^-1 is part of V_g
         inverse_error = 1.34 * (data.inverse_error[g] + carried) if carried <= USABLE else np.inf
         product = amplification(region, data, g)
-        loss = sums_error(dim, data.tally[COUNT], product)
+        total = 0.0
+        for i in range(dim):
+            total += region.inverse[g, i, i] * (data.gram[i, i] + ridge + 2.0 * mixing)
+        loss = sums_error(dim, data.tally[COUNT], math.sqrt(product * dim * total))
         rho = norm * (1.1 * inverse_error + 4.0 * loss) + 1.05 * math.sqrt(mixing / ridge) * first_rho
         level = reach**2 + ridge * terms.norm_bound**2
         least, size = _least(region, data, g)
@@ -144,7 +147,7 @@ def _take_back(region: Region, data: Data, g: int, x: Array, share: float) -> fl
     """
     dim = region.estimate.shape[1]
     w, image = region.estimate[0], region.estimate[g]
-    own = data.ridges[g] + 2.0 * data.mixing
+    own = data.ridges[g]  # V_g <= A + a I
     square, spread, product = 0.0, 0.0, 0.0
     for i in range(dim):
         total = 0.0
