@@ -261,7 +261,7 @@ def _refined(region: Region, data: Data, g: int, norm: float, product: float) ->
         rest += abs(residual[i]) * math.sqrt(region.inverse[g, i, i])
         size += abs(centre[i]) * math.sqrt(data.gram[i, i] + data.ridges[g])
     loss = sums_error(dim, data.tally[COUNT], math.sqrt(product))
-    return rest * (1.0 + data.inverse_error[g]) * 1.1 + size * loss
+    return float(rest * (1.0 + data.inverse_error[g]) * 1.1 + size * loss)
 
 
 @inlined
