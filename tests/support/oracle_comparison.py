@@ -21,11 +21,11 @@ ALL_CONFIDENCES = c4b.evidence.CONFIDENCES
 CONFIDENCES = tuple(  # of one ellipsoid each
     name for name in ALL_CONFIDENCES if len(c4b.LinearModel(1, 1.0, 1.0, confidence=name).ridges) == 1
 )
-TOLERANCE = 1e-9
+TOLERANCE = 1e-6
 
 
 def close(a: Any, b: Any) -> bool:
-    """Equal to 1e-9, absolutely for values up to 1; NaN equals NaN and infinities themselves."""
+    """Equal to 1e-6, which leaves room for the allowance for rounding; NaN equals NaN, inf itself."""
     return bool(np.allclose(a, b, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True))
 
 

@@ -55,7 +55,7 @@ def pool_joint(region: Region, assessed: Assessment, alpha: float, row: int) -> 
 def pool_separate(region: Region, assessed: Assessment, alpha: float, row: int) -> None:
     """(9) for every candidate: details[row]."""
     base = -(1.0 - alpha) * upper(region, assessed.baseline)
-    pool_lower(region, assessed.forms, base, row, assessed.details)
+    pool_lower(region, assessed.forms, assessed.pool, base, row, assessed.details)
 
 
 @allocating

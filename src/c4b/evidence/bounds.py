@@ -2,7 +2,8 @@
 
 Pools are feature-major, shape (d, K): loops over candidates are innermost and contiguous, so they
 vectorise without reordering any sum. For a pool, x V^-1 x is computed once a candidate; the norm of
-``offset + x`` follows by expansion, and is recomputed directly where the expansion would cancel.
+``offset + x`` follows by expansion, and is recomputed directly where the expansion would cancel. Every
+bound holds for exact arithmetic, too: ``Region.reach`` and ``Region.blur`` allow for all rounding.
 """
 
 import math
@@ -12,6 +13,7 @@ import numpy as np
 from c4b._jit import allocating, fma, inlined, kernel
 from c4b._validate import Array
 from c4b.evidence.ellipsoids import Data, Region
+from c4b.evidence.rounding import UNIT
 from c4b.evidence.sets.table import shape_times
 
 CANCELLATION = 1e-4
@@ -74,8 +76,8 @@ def shifted_norm(inverse: Array, g: int, offset: Array, pool: Array, k: int) -> 
 def lower(region: Region, v: Array) -> float:
     """L(v) = max_g [v theta_hat_g - beta_g ||v||_g], a lower bound of v @ theta over the set.
 
-    A value that is not a number, or an overflow to +inf, is no evidence: it never raises the bound,
-    and with nothing else the bound is -inf, which certifies nothing.
+    A value that is not a number, or an overflow to +inf, is no evidence: it never raises the bound. With
+    nothing else, and in every set of several ellipsoids, the norm ball bounds: L(v) >= -S ||v||.
     """
     return interval(region, v)[0]
 
@@ -94,25 +96,38 @@ def interval(region: Region, v: Array) -> tuple[float, float]:
         centre = 0.0
         for i in range(len(v)):
             centre += v[i] * region.estimate[g, i]
-        width = region.radius[g] * norm(region.inverse, g, v)
+        width = region.reach[g] * norm(region.inverse, g, v)
         low = centre - width if low < centre - width < np.inf else low
         high = centre + width if -np.inf < centre + width < high else high
+    if len(region.radius) > 1 or not (low > -np.inf and high < np.inf):
+        square = 0.0
+        for i in range(len(v)):
+            square += v[i] * v[i]
+        width = ball_reach(region, len(v)) * math.sqrt(square)
+        low = max(low, -width)
+        high = min(high, width)
     return low, high
+
+
+@inlined
+def ball_reach(region: Region, dim: int) -> float:
+    """S, and all that rounding can amount to beside a computed ||v||."""
+    return region.norm_bound * (1.0 + (dim + 8) * UNIT)
 
 
 @inlined
 def contains(region: Region, data: Data, theta: Array) -> bool:
     """Whether theta lies in every ellipsoid of the stack: the event (7) at this moment.
 
-    ||theta - theta_hat||_V^2 <= beta^2 with V from A itself, not from its inverse. For compiled sets;
-    ``Evidence.contains`` answers for all.
+    ||theta - theta_hat||_V^2 <= beta^2 with V from A itself, not from its inverse, beta with its
+    allowance for rounding. For compiled sets; ``Evidence.contains`` answers for all.
     """
     dim = len(theta)
     for g in range(len(region.radius)):
         square = 0.0
         for i in range(dim):
             square += shape_times(region, data, g, theta, i) * (theta[i] - region.estimate[g, i])
-        if not square <= region.radius[g] ** 2:
+        if not square <= region.reach[g] ** 2:
             return False
     return True
 
@@ -207,27 +222,69 @@ def pool_forms(region: Region, pool: Array, forms: Array) -> None:
 
 
 @kernel
-def pool_upper(region: Region, forms: Array, row: int, out: Array) -> None:
-    """out[row, k] = U(x_k): the optimistic score of each candidate; +inf when nothing bounds it."""
+def pool_upper(region: Region, forms: Array, pool: Array, row: int, out: Array) -> None:
+    """out[row, k] = U(x_k): the optimistic score of each candidate; pool (d, K).
+
+    As in all functions for pools, the norm ball counts in sets of several ellipsoids only: a lost single
+    ellipsoid certifies no candidate. +inf when nothing bounds it.
+    """
     size = out.shape[1]
     for g in range(len(region.radius)):
-        radius, squares, centres = region.radius[g], SQUARES + 2 * g, CENTRES + 2 * g
+        reach, squares, centres = region.reach[g], SQUARES + 2 * g, CENTRES + 2 * g
         for k in range(size):
-            value = forms[centres, k] + radius * math.sqrt(forms[squares, k])
+            value = forms[centres, k] + reach * math.sqrt(forms[squares, k])
             held = np.inf if g == 0 else out[row, k]
             out[row, k] = value if value < held else held
+    if len(region.radius) > 1:
+        _pool_norms(pool, forms)
+        reach = ball_reach(region, len(pool))
+        for k in range(size):
+            value = reach * forms[CROSS, k]
+            out[row, k] = value if value < out[row, k] else out[row, k]
 
 
 @kernel
-def pool_lower(region: Region, forms: Array, base: float, row: int, out: Array) -> None:
-    """out[row, k] = base + L(x_k); -inf when nothing bounds it."""
+def pool_lower(region: Region, forms: Array, pool: Array, base: float, row: int, out: Array) -> None:
+    """out[row, k] = base + L(x_k); pool (d, K); -inf when nothing bounds it."""
     size = out.shape[1]
+    base -= 4.0 * UNIT * abs(base)
     for g in range(len(region.radius)):
-        radius, squares, centres = region.radius[g], SQUARES + 2 * g, CENTRES + 2 * g
+        reach, squares, centres = region.reach[g], SQUARES + 2 * g, CENTRES + 2 * g
         for k in range(size):
-            value = base + (forms[centres, k] - radius * math.sqrt(forms[squares, k]))
+            value = base + (forms[centres, k] - reach * math.sqrt(forms[squares, k]))
             held = -np.inf if g == 0 else out[row, k]
             out[row, k] = value if (held < value) & (value < np.inf) else held
+    if len(region.radius) > 1:
+        _pool_norms(pool, forms)
+        reach = ball_reach(region, len(pool))
+        for k in range(size):
+            value = base - reach * forms[CROSS, k]
+            out[row, k] = value if out[row, k] < value else out[row, k]
+
+
+@kernel
+def _pool_norms(pool: Array, forms: Array) -> None:
+    """||x_k|| into the scratch row of ``forms``."""
+    dim, size = pool.shape
+    for i in range(dim):
+        for k in range(size):
+            held = 0.0 if i == 0 else forms[CROSS, k]
+            forms[CROSS, k] = fma(pool[i, k], pool[i, k], held)
+    for k in range(size):
+        forms[CROSS, k] = math.sqrt(forms[CROSS, k])
+
+
+@kernel
+def _shifted_pool_norms(pool: Array, offset: Array, forms: Array) -> None:
+    """||offset + x_k|| into the scratch row of ``forms``."""
+    dim, size = pool.shape
+    for i in range(dim):
+        shift = offset[i]
+        for k in range(size):
+            held, part = 0.0 if i == 0 else forms[CROSS, k], pool[i, k] + shift
+            forms[CROSS, k] = fma(part, part, held)
+    for k in range(size):
+        forms[CROSS, k] = math.sqrt(forms[CROSS, k])
 
 
 @kernel
@@ -245,12 +302,17 @@ def raise_to_lower(
 
     A value that is not a number, or an overflow to +inf, never raises ``out``. ``anew``: whatever
     ``out`` holds counts as -inf. Conditions are joined by ``&``, which unlike ``and`` never branches.
+    ``offset`` may be off by two roundings an entry.
     """
     dim, size = pool.shape
     inverse, fours = region.inverse, dim - dim % 4
+    length = 0.0
+    for i in range(dim):
+        length += abs(offset[i])
+    base -= 4.0 * UNIT * (abs(base) + region.norm_bound * length)
     for g in range(len(region.radius)):
-        radius, squares, centres = region.radius[g], SQUARES + 2 * g, CENTRES + 2 * g
-        shift, offset_square = base, 0.0
+        reach, squares, centres = region.reach[g], SQUARES + 2 * g, CENTRES + 2 * g
+        blur, shift, offset_square = region.blur[g], base, 0.0
         if fours == 0:
             for k in range(size):
                 forms[CROSS, k] = 0.0
@@ -284,7 +346,7 @@ def raise_to_lower(
         for k in range(size):
             terms = forms[squares, k] + offset_square
             square = terms + forms[CROSS, k]
-            value = shift + forms[centres, k] - radius * math.sqrt(abs(square))
+            value = shift + forms[centres, k] - reach * math.sqrt(fma(blur, terms, abs(square)))
             safe = square >= CANCELLATION * terms  # false for NaN
             cancelled += not safe
             held = -np.inf if anew and g == 0 else out[row, k]
@@ -293,6 +355,12 @@ def raise_to_lower(
             for k in range(size):
                 terms = forms[squares, k] + offset_square
                 if not terms + forms[CROSS, k] >= CANCELLATION * terms:
-                    width = radius * shifted_norm(inverse, g, offset, pool, k)
-                    value = shift + forms[centres, k] - width
+                    width = shifted_norm(inverse, g, offset, pool, k) + blur * math.sqrt(2.0 * terms)
+                    value = shift + forms[centres, k] - reach * width
                     out[row, k] = value if out[row, k] < value < np.inf else out[row, k]
+    if len(region.radius) > 1:
+        _shifted_pool_norms(pool, offset, forms)
+        reach = ball_reach(region, dim)
+        for k in range(size):
+            value = base - reach * forms[CROSS, k]
+            out[row, k] = value if out[row, k] < value else out[row, k]

@@ -11,7 +11,16 @@ from c4b import _validate
 from c4b._validate import Array
 from c4b.errors import InvalidInput
 from c4b.evidence import absorption, alarms, bounds
-from c4b.evidence.ellipsoids import ALARM, COUNT, HEADING, Region, alarm_index, radius_index, views
+from c4b.evidence.ellipsoids import (
+    ALARM,
+    COUNT,
+    HEADING,
+    Region,
+    alarm_index,
+    estimates,
+    radius_index,
+    views,
+)
 from c4b.evidence.model import LinearModel
 
 
@@ -66,8 +75,8 @@ class Evidence:
         """All that must be finite: an empty set has no radius, which is an alarm, not bad scaling."""
         region, data, _ = views(self.flat)
         if data.tally[ALARM] != alarms.EMPTY_SET:
-            return self.flat
-        return np.delete(self.flat, self._radius_at + np.arange(len(region.radius)))
+            return estimates(self.flat)
+        return np.delete(estimates(self.flat), self._radius_at + np.arange(len(region.radius)))
 
     def lower(self, v: object) -> float:
         """Smallest value of ``v @ theta`` that the set allows."""

@@ -10,7 +10,7 @@ import numpy as np
 from c4b._validate import LARGEST, Array
 from c4b.certificates.contrast_kernels import both
 from c4b.errors import InvalidInput, NoSafeAction
-from c4b.evidence import ellipsoids
+from c4b.evidence import absorption, ellipsoids
 from c4b.evidence.evidence import Evidence
 from c4b.ledger import books, ledger_kernels
 from c4b.ledger.books import LedgerKind, Tally
@@ -43,7 +43,7 @@ class CompiledGate(Gate):
         self._rule = composition.rule
         self._name = composition.name
         region, data, _ = ellipsoids.views(self._flat)
-        self._known = (region.estimate, region.radius, data.moment, data.tally)
+        self._known = (region.estimate, region.radius, region.reach, data.moment, data.tally)
         self.ellipsoids = len(region.radius)
         self._radius_at = ellipsoids.radius_index(self.ellipsoids, terms.model.dim)
 
@@ -125,7 +125,8 @@ class CompiledGate(Gate):
         return {"evidence": self._flat, "ledger": self.ledger}
 
     def restore(self, arrays: Arrays) -> None:
-        _copy_alike(self._flat, arrays["evidence"], ellipsoids.HEADING)
+        evidence = absorption.in_current_layout(arrays["evidence"], self._flat, self.evidence.model)
+        _copy_alike(self._flat, evidence, ellipsoids.HEADING)
         _copy_alike(self.ledger, arrays["ledger"], books.HEADING)
         ledger, account = books.views(self.ledger)
         room, kept = len(ledger.kept_bank), ledger.tally[Tally.KEPT]

@@ -114,8 +114,9 @@ def update(region: Region, data: Data, x: Array) -> bool:
 
 
 @inlined
-def recentre_by_code(region: Region, data: Data, terms: Terms) -> float:
-    """Centres and radii; returns m V^-1 m of the first ellipsoid. An unknown code has no radius."""
+def recentre_by_code(region: Region, data: Data, terms: Terms) -> tuple[float, float]:
+    """Centres and radii; returns m V^-1 m of the first ellipsoid and its centre's rounding error. An
+    unknown code has no radius."""
     if data.code == SELF_NORMALIZED:
         return recentre_self_normalized(region, data, terms)
     if data.code == MIXTURE:
@@ -125,7 +126,8 @@ def recentre_by_code(region: Region, data: Data, terms: Terms) -> float:
     if data.code == UNBIASED:
         return recentre_unbiased(region, data, terms)
     region.radius[:] = np.nan
-    return np.nan
+    region.reach[:] = np.nan
+    return np.nan, np.nan
 
 
 @inlined
