@@ -18,7 +18,7 @@ class Assessment(NamedTuple):
     """K candidates against one baseline, and what is known of them."""
 
     pool: Array  # (d, K) feature-major
-    forms: Array  # (1 + 2G, K) from ``new_forms``
+    forms: Array  # (R, K) from ``new_forms``
     baseline: Array  # (d,)
     details: Array  # (R, K) one row a field; which row is which, the caller says
     scratch: Array  # (d,)

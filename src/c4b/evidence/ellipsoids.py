@@ -1,8 +1,9 @@
 """A stack of ellipsoids: its arrays, its layout as one flat vector, the linear algebra that sets share.
 
 A confidence set is a *stack* of ellipsoids that all contain theta on the same event; the plain sets
-have a stack of one. Shapes: G ellipsoids, d features. Ellipsoid g has the shape V_g = A + a_g I,
-unless the file of a set in ``c4b.evidence.sets`` says otherwise.
+have a stack of one. Shapes: G ellipsoids, d features. There are two representations. A *spectral* set
+keeps the eigenbasis of A (``c4b.evidence.eigenbasis``), in which all its shapes are diagonal. Any other
+set keeps each inverse V_g^-1; here are the updates for V_g = A + a_g I.
 """
 
 import math
@@ -13,6 +14,7 @@ import numpy as np
 from c4b._jit import inlined, kernel
 from c4b._shaped_view import shaped_view
 from c4b._validate import Array
+from c4b.evidence.eigenbasis import Spectrum, spectrum_size
 from c4b.evidence.rounding import (
     log_det_update_error,
     rank_one_error,
@@ -46,7 +48,7 @@ SELF_NORMALIZED, MIXTURE, CONSTRAINED, UNBIASED, OUTSIDE = 1, 0, 2, 3, -1
 
 The first four sets share two stored codes, from before there were more: 1 is self-normalized or, with
 mixing > 0, unbiased; 0 is constrained or, with a stack of one, mixture (there the equations of the two
-agree). A later set stores its own code, from 4 on."""
+agree). A later set stores its own code, from 4 on. Sets from CONSTRAINED on are spectral."""
 
 HEADING = 8
 """Numbers before the arrays in a flat vector: G, d, sigma, S, 2 log(1/delta), the stored code, epsilon
@@ -57,11 +59,15 @@ class Region(NamedTuple):
     """The confidence set as bounds need it: {theta: ||theta - estimate_g||_{V_g} <= radius_g, all g}, and
     ||theta|| <= S."""
 
+    spectral: bool  # whether estimate and factors are coordinates in ``basis``; else ``inverse`` counts
     inverse: Array  # (G, d, d) V_g^-1
+    basis: Array  # (d, d) rows are the eigenvectors of A
+    factors: Array  # (G, d) eigenvalues of V_g^-1
     estimate: Array  # (G, d) centres; the first is theta_hat
     radius: Array  # (G,) beta_g
     reach: Array  # (G,) beta_g and all that rounding can amount to; inf: this ellipsoid says nothing
     blur: Array  # (G,) share of its terms that an expanded square may be off, and the centre with it
+    slack: Array  # (1,) times ||v||: what rounding adds to any bound of v @ theta in a spectral set
     norm_bound: float  # S
 
 
@@ -77,6 +83,7 @@ class Data(NamedTuple):
     inverse_error: Array  # (G,) bound of the relative error of V_g^-1 as it is kept
     log_det_error: Array  # (1,) bound of the error of the log-determinant
     scratch: Array  # (d,)
+    spectrum: Spectrum  # of a spectral set
     extra: Array  # statistics of the set's own; empty for the first four sets
 
 
@@ -89,35 +96,45 @@ class Terms(NamedTuple):
     misspecification: float  # epsilon
 
 
-def flat_size(stack: int, dim: int, extra: int) -> int:
+def flat_size(stack: int, dim: int, extra: int, spectral: bool) -> int:
     """Numbers in a flat vector of G ellipsoids, d features and so many extra statistics."""
-    return _end_of_tally(stack, dim) + rounding_size(stack, dim) + extra
+    return _end_of_tally(stack, dim, spectral) + rounding_size(stack, dim, spectral) + extra
 
 
-def rounding_size(stack: int, dim: int) -> int:
-    """Numbers about rounding in a flat vector, between the tally and the extra statistics."""
-    return 3 * stack + 1 + dim
+def rounding_size(stack: int, dim: int, spectral: bool) -> int:
+    """Numbers in a flat vector between the tally and the extra statistics."""
+    more = 1 + stack * dim + spectrum_size(dim) if spectral else 0
+    return 3 * stack + 1 + dim + more
 
 
-def _end_of_tally(stack: int, dim: int) -> int:
-    return HEADING + stack * (2 + dim + dim * dim) + dim * dim + dim + TALLY
+def _end_of_tally(stack: int, dim: int, spectral: bool) -> int:
+    matrices = 1 if spectral else stack
+    return HEADING + matrices * dim * dim + stack * (2 + dim) + dim * dim + dim + TALLY
 
 
-def radius_index(stack: int, dim: int) -> int:
+def is_spectral(flat: Array) -> bool:
+    """Which of the two representations a flat vector has."""
+    code = int(flat[5])
+    several = code == MIXTURE and int(flat[0]) > 1
+    return code >= CONSTRAINED or several or (code == SELF_NORMALIZED and float(flat[7]) > 0.0)
+
+
+def radius_index(flat: Array) -> int:
     """Where the first radius lies in a flat vector."""
-    return HEADING + stack * (dim + dim * dim)
+    stack, dim = int(flat[0]), int(flat[1])
+    return HEADING + (1 if is_spectral(flat) else stack) * dim * dim + stack * dim
 
 
-def alarm_index(stack: int, dim: int) -> int:
+def alarm_index(flat: Array) -> int:
     """Where the alarm lies in a flat vector."""
-    return _end_of_tally(stack, dim) - TALLY + ALARM
+    return _end_of_tally(int(flat[0]), int(flat[1]), is_spectral(flat)) - TALLY + ALARM
 
 
 def estimates(flat: Array) -> Array:
     """The part of a flat vector whose numbers are finite while arithmetic holds: all but rounding."""
-    stack, dim = int(flat[0]), int(flat[1])
-    end = _end_of_tally(stack, dim)
-    return np.concatenate([flat[:end], flat[end + rounding_size(stack, dim) :]])
+    stack, dim, spectral = int(flat[0]), int(flat[1]), is_spectral(flat)
+    end = _end_of_tally(stack, dim, spectral)
+    return np.concatenate([flat[:end], flat[end + rounding_size(stack, dim, spectral) :]])
 
 
 def views(flat: Array) -> tuple[Region, Data, Terms]:
@@ -127,7 +144,13 @@ def views(flat: Array) -> tuple[Region, Data, Terms]:
 
 def parts(flat: Array, stack: int, dim: int) -> tuple[Region, Data, Terms]:
     """``views`` for a G and d that the caller knows, perhaps when compiling."""
-    a = HEADING + stack * dim * dim
+    code = int(flat[5])
+    if code == SELF_NORMALIZED and flat[7] > 0.0:
+        code = UNBIASED
+    if code == MIXTURE and stack > 1:
+        code = CONSTRAINED
+    spectral = code >= CONSTRAINED
+    a = HEADING + (dim * dim if spectral else stack * dim * dim)
     b = a + stack * dim
     c = b + stack
     d = c + stack
@@ -138,18 +161,33 @@ def parts(flat: Array, stack: int, dim: int) -> tuple[Region, Data, Terms]:
     k = h + stack
     m = k + stack
     n = m + 1 + dim
-    code = int(flat[5])
-    if code == SELF_NORMALIZED and flat[7] > 0.0:
-        code = UNBIASED
-    if code == MIXTURE and stack > 1:
-        code = CONSTRAINED
+    p = n + 1 + (stack * dim if spectral else 0)  # spectral sets only: slack, factors, spectrum
+    w = dim if spectral else 0
+    q = p + 7 * w + 2
+    end = q + 2 * w * w if spectral else n
     region = Region(
-        shaped_view(flat, HEADING, (stack, dim, dim)),
+        spectral,
+        shaped_view(flat, HEADING, (1 if spectral else stack, dim, dim)),
+        shaped_view(flat, HEADING, (dim, dim)),
+        shaped_view(flat, n + 1, (stack if spectral else 0, dim)),
         shaped_view(flat, a, (stack, dim)),
         shaped_view(flat, b, (stack,)),
         shaped_view(flat, g, (stack,)),
         shaped_view(flat, h, (stack,)),
+        shaped_view(flat, n, (1 if spectral else 0,)),
         flat[3],
+    )
+    spectrum = Spectrum(
+        shaped_view(flat, p, (w,)),
+        shaped_view(flat, p + w, (w,)),
+        shaped_view(flat, p + 2 * w, (2 if spectral else 0,)),
+        shaped_view(flat, p + 2 * w + 2, (w,)),
+        shaped_view(flat, p + 3 * w + 2, (w,)),
+        shaped_view(flat, p + 4 * w + 2, (w,)),
+        shaped_view(flat, p + 5 * w + 2, (w,)),
+        shaped_view(flat, p + 6 * w + 2, (w,)),
+        shaped_view(flat, q, (w, w)),
+        shaped_view(flat, q + w * w, (w, w)),
     )
     data = Data(
         shaped_view(flat, c, (stack,)),
@@ -161,7 +199,8 @@ def parts(flat: Array, stack: int, dim: int) -> tuple[Region, Data, Terms]:
         shaped_view(flat, k, (stack,)),
         shaped_view(flat, m, (1,)),
         shaped_view(flat, m + 1, (dim,)),
-        shaped_view(flat, n, (len(flat) - n,)),
+        spectrum,
+        shaped_view(flat, end, (len(flat) - end,)),
     )
     return region, data, Terms(flat[2], flat[3], flat[4], flat[6])
 
@@ -374,15 +413,6 @@ def write_ridge_shape(region: Region, data: Data, g: int) -> None:
         region.inverse[g, i, i] += data.ridges[g]
 
 
-@inlined
-def ridge_shape_times(region: Region, data: Data, g: int, theta: Array, i: int) -> float:
-    """Entry i of (A + a_g I)(theta - estimate_g)."""
-    total: float = data.ridges[g] * (theta[i] - region.estimate[g, i])
-    for j in range(len(theta)):
-        total += data.gram[i, j] * (theta[j] - region.estimate[g, j])
-    return total
-
-
 @kernel
 def cholesky(matrix: Array, g: int) -> None:
     """Lower Cholesky factor of matrix[g] in its lower triangle; NaN if it is not positive definite.
@@ -431,25 +461,19 @@ def factored_error(region: Region, data: Data, g: int) -> float:
     """Bound of the relative error of V_g^-1 as it has just been computed from the sums.
 
     max_i sum_j |V_g V_g^-1 - I|_ij sqrt(N_j / N_i), N_i about V_g_ii, bounds the spectral radius; the
-    rounding of A and of the product itself is added. V_g = A + a_g I, or A + (a_g - l) I + l^2 W^-1 with
-    W^-1 as it is kept.
+    rounding of A and of the product itself is added.
     """
     dim = len(data.moment)
     roots, inverse = data.scratch, region.inverse
-    mixing = data.mixing if g > 0 else 0.0
     for i in range(dim):
-        roots[i] = math.sqrt(data.gram[i, i] + data.ridges[g] + 2.0 * mixing)
+        roots[i] = math.sqrt(data.gram[i, i] + data.ridges[g])
     worst, mass = 0.0, 0.0
     for i in range(dim):
         row = 0.0
         for j in range(dim):
             total = 0.0
             for k in range(dim):
-                entry = data.gram[i, k]
-                if mixing > 0.0:
-                    entry += mixing * mixing * inverse[0, i, k]
-                if i == k:
-                    entry += data.ridges[g] - mixing
+                entry = data.gram[i, k] + data.ridges[g] if i == k else data.gram[i, k]
                 total += entry * inverse[g, j, k]
             row += abs(total - 1.0 if i == j else total) * roots[j]
             mass += abs(inverse[g, i, j]) * roots[i] * roots[j]

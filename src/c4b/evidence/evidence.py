@@ -22,6 +22,7 @@ from c4b.evidence.ellipsoids import (
     views,
 )
 from c4b.evidence.model import LinearModel
+from c4b.evidence.spectral import theta_hat
 
 
 class Evidence:
@@ -41,9 +42,8 @@ class Evidence:
         self.flat = absorption.empty(self.model)
         self.absorber: Callable[[Array, Array, float], None] = absorption.absorber(self.model)
         """Absorbs one observation (``flat``, x (d,), y) that was checked before."""
-        stack = len(self.region.radius)
-        self._radius_at = radius_index(stack, self.model.dim)
-        self._alarm_at = alarm_index(stack, self.model.dim)
+        self._radius_at = radius_index(self.flat)
+        self._alarm_at = alarm_index(self.flat)
 
     def learn(self, features: object, rewards: object) -> None:
         """Absorb rows of ``features`` (n, d) with ``rewards`` (n,), in the order in which they arose.
@@ -104,8 +104,7 @@ class Evidence:
     @property
     def estimate(self) -> Array:
         """theta_hat (5), shape (d,); a copy."""
-        estimate: Array = self.region.estimate[0].copy()
-        return estimate
+        return theta_hat(self.region)
 
     @property
     def radius(self) -> float:

@@ -43,9 +43,9 @@ class CompiledGate(Gate):
         self._rule = composition.rule
         self._name = composition.name
         region, data, _ = ellipsoids.views(self._flat)
-        self._known = (region.estimate, region.radius, region.reach, data.moment, data.tally)
+        self._known = (region.basis, region.estimate, region.radius, region.reach, data.moment, data.tally)
         self.ellipsoids = len(region.radius)
-        self._radius_at = ellipsoids.radius_index(self.ellipsoids, terms.model.dim)
+        self._radius_at = ellipsoids.radius_index(self._flat)
 
     def decide(self, round_: Round, decision_id: str) -> Decision:
         ledger, flat = self.ledger, self._flat
@@ -165,8 +165,7 @@ class CompiledGate(Gate):
 
     @property
     def estimate(self) -> Array:
-        centre: Array = self._known[0][0]
-        return centre.copy()
+        return self.evidence.estimate
 
     def covers(self, theta: Array) -> bool:
         return self.evidence.contains(theta)
@@ -180,7 +179,7 @@ class CompiledGate(Gate):
 
         In a set of one ellipsoid the centre's contrast is the middle between the bounds.
         """
-        arrays: dict[str, Array] = {ESTIMATE: self._known[0][0]}
+        arrays: dict[str, Array] = {ESTIMATE: self.evidence.estimate}
         if self.ellipsoids > 1:
             candidates, baseline = round_.candidates, round_.baseline
             out = np.empty((2, len(candidates)))

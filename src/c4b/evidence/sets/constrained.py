@@ -18,21 +18,18 @@ import numpy as np
 
 from c4b._jit import kernel
 from c4b._validate import Array
-from c4b.evidence.alarms import root_or_alarm
-from c4b.evidence.ellipsoids import (
-    CONSTRAINED,
-    MIXTURE,
-    Data,
-    Region,
-    Terms,
-    amplification,
-    gamma_squared,
-    rewards_norm,
-    ridge_centre,
-    write_reach,
-)
+from c4b.evidence.ellipsoids import CONSTRAINED, LOG_DET, MIXTURE, Data, Region, Terms, gamma_squared
 from c4b.evidence.rounding import UNIT
 from c4b.evidence.sets.confidence_set import ConfidenceSet
+from c4b.evidence.spectral import (
+    explained_at_most,
+    log_det,
+    lose,
+    perturbed,
+    turned_moment,
+    write_radius,
+    write_slack,
+)
 
 if TYPE_CHECKING:
     from c4b.evidence.model import LinearModel
@@ -50,33 +47,36 @@ def _ridges(model: LinearModel) -> Array:
 
 
 @kernel
-def recentre_constrained(region: Region, data: Data, terms: Terms) -> tuple[float, float]:
-    """Centres and radii of all ellipsoids; returns m V^-1 m and the first centre's rounding error.
+def recentre_constrained(region: Region, data: Data, terms: Terms) -> float:
+    """Centres and radii of all ellipsoids; returns an upper bound of m V^-1 m.
 
-    m V_g^-1 m - m V^-1 m = (lambda - a_g) theta_hat_g @ theta_hat: no large terms that cancel.
+    m V_a^-1 m - m V^-1 m = (lambda - a) sum n_i^2 / ((values_i + lambda) (values_i + a)) has terms of
+    one sign. Rounding enlarges ||m - V theta||_{V^-1} <= T, T^2 = sigma^2 gamma^2 + lambda S^2, as it does
+    the radius of the noise, so sigma^2 gamma^2 grows by the growth of T^2.
     """
-    dim, norm, variance = len(data.moment), rewards_norm(data), terms.noise**2
-    spread = variance * gamma_squared(data, terms)
-    explained, first_rho = ridge_centre(region, data, terms, 0, norm)
-    first_size, first_error = 0.0, first_rho / math.sqrt(data.ridges[0])
-    for i in range(dim):
-        first_size += abs(region.estimate[0, i])
+    far, moment_error = turned_moment(region, data)
+    if not far < np.inf:
+        lose(region)
+        return np.nan
+    values, moment, own = data.spectrum.values, data.spectrum.moment, data.ridges[0]
+    data.tally[LOG_DET] = log_det(data, own, far)
+    total = math.sqrt(terms.noise**2 * gamma_squared(data, terms) + own * terms.norm_bound**2)
+    total = perturbed(data, terms, own, total, far, moment_error)
+    spread = total**2 * (1.0 + 8.0 * UNIT) - own * terms.norm_bound**2
+    explained = 0.0
+    for i in range(len(values)):
+        explained += moment[i] * moment[i] / (values[i] + own)
     for g in range(len(region.radius)):
-        ridge, gain, rho = data.ridges[g], 0.0, first_rho
-        if g > 0:
-            _, rho = ridge_centre(region, data, terms, g, norm)
-        size, apart = 0.0, data.ridges[0] - ridge
-        for i in range(dim):
-            gain += apart * region.estimate[g, i] * region.estimate[0, i]
-            size += abs(region.estimate[g, i])
-        square = spread + ridge * terms.norm_bound**2 + gain
-        own_error = rho / math.sqrt(ridge)
-        error = own_error * (first_size + first_error) + first_error * size
-        error = 1.2 * abs(apart) * (error + 2.0 * (dim + 4) * UNIT * size * first_size)
-        error += variance * data.log_det_error[0] + 8.0 * UNIT * (spread + ridge * terms.norm_bound**2)
-        region.radius[g], radius = root_or_alarm(data, square, error)
-        write_reach(region, g, radius, rho, data.inverse_error[g], amplification(region, data, g))
-    return explained, first_rho
+        ridge, gain = data.ridges[g], 0.0
+        for i in range(len(values)):
+            factor = 1.0 / (values[i] + ridge)
+            region.factors[g, i] = factor
+            region.estimate[g, i] = factor * moment[i]
+            gain += factor * moment[i] * moment[i] / (values[i] + own)
+        level, gain = spread + ridge * terms.norm_bound**2, (own - ridge) * gain
+        write_radius(region, data, g, level + max(gain, 0.0), max(-gain, 0.0))
+    write_slack(region, data, terms)
+    return explained_at_most(data, own, explained, far, moment_error)
 
 
 SET = ConfidenceSet(
