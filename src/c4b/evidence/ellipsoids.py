@@ -24,8 +24,8 @@ from c4b.evidence.rounding import (
     widened,
 )
 
-REFACTOR_EVERY = 256
-"""Rank-one updates between two factorisations from the Gram matrix: O(d^3 / 256) a round."""
+REFACTOR_EVERY = 64
+"""Rank-one updates between two factorisations from the Gram matrix: O(d^3 / 64) a round."""
 LEVERAGE_LIMIT = 1e6
 """x V^-1 x above which a rank-one update cancels too much: the inverse is recomputed at once."""
 RESIDUAL_LIMIT = 1e-8
