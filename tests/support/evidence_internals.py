@@ -20,7 +20,7 @@ def inverses(evidence: c4b.Evidence) -> Array:
     region = evidence.region
     if not region.spectral:
         return region.inverse.copy()
-    return np.einsum("ki,gk,kj->gij", region.basis, region.factors, region.basis)
+    return np.asarray(np.einsum("ki,gk,kj->gij", region.basis, region.factors, region.basis))
 
 
 def centres(evidence: c4b.Evidence) -> Array:

@@ -1,10 +1,10 @@
 """Bounds of v @ theta over the confidence set: the closed forms behind (8) and (9).
 
 Pools are feature-major, shape (d, K): loops over candidates are innermost and contiguous, so they
-vectorise without reordering any sum. For a pool, x V^-1 x is computed once a candidate. In an eigenbasis
-the pool is turned into it once, and every square is a sum of squares. Otherwise the norm of ``offset + x``
-follows by expansion, and is recomputed directly where the expansion would cancel. Every bound holds for
-exact arithmetic, too: ``Region.reach``, ``blur`` and ``slack`` allow for all rounding.
+vectorise without reordering any sum. For a pool, x V^-1 x is computed once a candidate. Where there is an
+eigenbasis the pool is turned into it once, and every square is a sum of squares. Otherwise the norm of
+``offset + x`` follows by expansion, and is recomputed directly where the expansion would cancel. Every
+bound holds for exact arithmetic, too: ``Region.reach``, ``blur`` and ``slack`` allow for all rounding.
 """
 
 import math
@@ -23,9 +23,9 @@ CANCELLATION = 1e-4
 
 
 CROSS, SQUARES, CENTRES = 0, 1, 2
-"""Rows of ``forms`` (R, K), what is computed once a round for a pool: one of scratch, then for ellipsoid g
-at SQUARES + 2g the squares x V_g^-1 x, at CENTRES + 2g the centres x theta_hat_g; for a spectral set after
-them d rows with the coordinates of x in the eigenbasis, and d + 1 of scratch."""
+"""Rows of ``forms`` (R, K), what is computed once a round for a pool: one of scratch, then for ellipsoid
+g at SQUARES + 2g the squares x V_g^-1 x, at CENTRES + 2g the centres x theta_hat_g; for a spectral set
+after them d rows with the coordinates of x in the eigenbasis, and d + 1 of scratch."""
 
 
 @inlined

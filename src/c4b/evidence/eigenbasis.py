@@ -1,9 +1,10 @@
-"""The eigenbasis of the Gram matrix A = sum x x^T, kept through rank-one updates with a bound of its error.
+"""The eigenbasis of the Gram matrix A = sum x x^T, kept through rank-one updates, its error bounded.
 
 Every ellipsoid of a stack has the eigenvectors of A. In their coordinates each one is diagonal, so one
-decomposition serves the whole stack. ``turn`` adds an observation: the eigenvalues of diag(values) + z z^T
-are the roots of the secular equation 1 + sum z_i^2 / (values_i - root) = 0, one between each two poles,
-and its eigenvectors follow from the roots (Gu and Eisenstat 1994). ``polish`` decomposes afresh.
+decomposition serves the whole stack. ``turn`` adds an observation: the eigenvalues of
+diag(values) + z z^T are the roots of the secular equation 1 + sum z_i^2 / (values_i - root) = 0, one
+between each two poles, and its eigenvectors follow from the roots (Gu and Eisenstat 1994). ``polish``
+decomposes afresh.
 
 Two numbers bound all rounding, measured or proved in docs/theory.md, section "Rounding":
 

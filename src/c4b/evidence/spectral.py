@@ -34,7 +34,9 @@ def turned_moment(region: Region, data: Data) -> tuple[float, float]:
         square += data.moment[i] * data.moment[i]
         trace += data.gram[i, i]
     error = 1.1 * misturn(spectrum) * math.sqrt(square)
-    error += 1.1 * (data.tally[COUNT] + 2.0) * UNIT * math.sqrt(trace) * math.sqrt(data.tally[SQUARES_SUM])
+    error += (
+        1.1 * (data.tally[COUNT] + 2.0) * UNIT * math.sqrt(trace) * math.sqrt(data.tally[SQUARES_SUM])
+    )
     return distance(spectrum), error
 
 

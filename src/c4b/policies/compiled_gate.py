@@ -43,7 +43,14 @@ class CompiledGate(Gate):
         self._rule = composition.rule
         self._name = composition.name
         region, data, _ = ellipsoids.views(self._flat)
-        self._known = (region.basis, region.estimate, region.radius, region.reach, data.moment, data.tally)
+        self._known = (
+            region.basis,
+            region.estimate,
+            region.radius,
+            region.reach,
+            data.moment,
+            data.tally,
+        )
         self.ellipsoids = len(region.radius)
         self._radius_at = ellipsoids.radius_index(self._flat)
 

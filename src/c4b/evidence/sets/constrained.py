@@ -51,8 +51,8 @@ def recentre_constrained(region: Region, data: Data, terms: Terms) -> float:
     """Centres and radii of all ellipsoids; returns an upper bound of m V^-1 m.
 
     m V_a^-1 m - m V^-1 m = (lambda - a) sum n_i^2 / ((values_i + lambda) (values_i + a)) has terms of
-    one sign. Rounding enlarges ||m - V theta||_{V^-1} <= T, T^2 = sigma^2 gamma^2 + lambda S^2, as it does
-    the radius of the noise, so sigma^2 gamma^2 grows by the growth of T^2.
+    one sign. Rounding enlarges ||m - V theta||_{V^-1} <= T, T^2 = sigma^2 gamma^2 + lambda S^2, as it
+    does the radius of the noise, so sigma^2 gamma^2 grows by the growth of T^2.
     """
     far, moment_error = turned_moment(region, data)
     if not far < np.inf:

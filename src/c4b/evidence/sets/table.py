@@ -13,7 +13,6 @@ import numpy as np
 
 from c4b import _validate
 from c4b._jit import inlined
-from c4b._validate import Array
 from c4b.errors import InvalidInput
 from c4b.evidence.ellipsoids import (
     CONSTRAINED,
