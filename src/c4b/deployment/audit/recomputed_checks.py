@@ -20,6 +20,8 @@ from c4b.policies.gate import Played
 
 TOLERANCE = 1e-6
 """Largest difference between two arithmetics, relative to 1 + the size of the numbers involved."""
+ALLOWANCE = 1e-3
+"""Largest difference in the safe direction where rounding may be visible: recorded bounds allow for it."""
 
 
 class RecordedRule(NamedTuple):
@@ -48,6 +50,9 @@ class RecomputedChecks:
         self.rule = RecordedRule(*arrays["rule"].tolist())
         self.set = RecomputedSet(self.model, self.ridges, arrays["alarms"])
         self.books = Books(fields, arrays["rule"], self.set)
+        self.region: Any = self.set
+        """What judges: the set in float64, or in 50 digits."""
+        self.compares_numbers = True
         if every:
             from c4b.deployment.audit.exact import Sums  # noqa: PLC0415 (mpmath is needed here only)
 
@@ -73,7 +78,7 @@ class RecomputedChecks:
 
     def decided(self, decision: RecordedDecision) -> None:
         features, baseline, is_baseline = decision.played
-        self._in_either_version(lambda: self._decided(decision))
+        self._in_either_arithmetic(lambda: self._decided(decision))
         self.books.charge(decision.numbers.bank, features, baseline, is_baseline)
 
     def _in_either_version(self, check: Callable[[], None]) -> None:
@@ -81,20 +86,28 @@ class RecomputedChecks:
         try:
             check()
         except Finding as finding:
-            self.set.within_ball = False
+            self.set.within_ball = self.region.within_ball = False
             try:
                 check()
             except Finding:
                 raise finding from None
             finally:
-                self.set.within_ball = True
+                self.set.within_ball = self.region.within_ball = True
 
-    def _region(self) -> Any:
-        """What judges a decision: float64, or 50 digits where rounding may be visible; None if those are
-        needed and the audit is to do without."""
-        if not self.set.is_rough:
-            return self.set
-        return self._exact() if self.every else None
+    def _in_either_arithmetic(self, check: Callable[[], None]) -> None:
+        """A check in float64. Where rounding may be visible, 50 digits have the last word; an audit that
+        does without them compares no numbers there, but still checks the choice."""
+        try:
+            self._in_either_version(check)
+        except Finding:
+            if not self.set.is_rough:
+                raise
+            self.region = self._exact() if self.every else self.set
+            self.compares_numbers = bool(self.every)
+            try:
+                self._in_either_version(check)
+            finally:
+                self.region, self.compares_numbers = self.set, True
 
     def _exact(self) -> Any:
         from c4b.deployment.audit.exact import ExactSet  # noqa: PLC0415 (mpmath)
@@ -108,23 +121,21 @@ class RecomputedChecks:
         candidates, details = decision.arrays["candidates"], decision.arrays["details"]
         action, numbers = decision.action, decision.numbers
         scale = 1.0 + abs(books.bank) if books.gated else 1.0
-        books.region = region = self._region()
-        if region is not None:
-            recomputed = books.details(candidates, baseline, self.rule.boldness)
-            self._near("UCB of candidates", details[UCB], recomputed[UCB], scale, larger_is_safe=True)
-            for row, what in ((MARGIN, "margin"), (JOINT, "joint"), (SEPARATE, "separate")):
-                self._near(f"{what} of candidates", details[row], recomputed[row], scale)
-            self._near("radius", numbers.radius, region.radius, 1.0, larger_is_safe=True)
-            if "estimate" in decision.arrays and not self.set.is_rough:
-                self._explanation(decision.arrays)
+        books.region = self.region
+        recomputed = books.details(candidates, baseline, self.rule.boldness)
+        self._near("UCB of candidates", details[UCB], recomputed[UCB], scale, larger_is_safe=True)
+        for row, what in ((MARGIN, "margin"), (JOINT, "joint"), (SEPARATE, "separate")):
+            self._near(f"{what} of candidates", details[row], recomputed[row], scale)
+        self._near("radius", numbers.radius, self.region.radius, 1.0, larger_is_safe=True)
+        if "estimate" in decision.arrays and self.region is self.set:
+            self._explanation(decision.arrays)
         chosen = self._choice(details, baseline, decision.fields["alarm"])
         if action != chosen and not (action is None and self._is_baseline(chosen, candidates, baseline)):
             raise Finding(f"executes {described(action)}, its own numbers choose {described(chosen)}")
         if action is None:
-            if region is not None:
-                self._near("bank", numbers.bank, books.baseline_margin(baseline), scale)
-                credit = books.credit(baseline, books.tolerance)
-                self._near("certificate", numbers.certificate, credit, scale)
+            self._near("bank", numbers.bank, books.baseline_margin(baseline), scale)
+            credit = books.credit(baseline, books.tolerance)
+            self._near("certificate", numbers.certificate, credit, scale)
             if books.gated and not self.baseline_nonnegative and not numbers.bank >= 0.0:
                 raise Finding(f"falls back with bank {numbers.bank!r} on a baseline that may be negative")
         else:
@@ -188,8 +199,8 @@ class RecomputedChecks:
 
     def executed(self, round_: int, decided: Played, executed: Played, bank: float) -> None:
         def check() -> None:
-            books, region = copy.copy(self.books), self._region()
-            books.region = self.set if region is None else region
+            books = copy.copy(self.books)
+            books.region = self.region
             recomputed = books.amended(
                 (decided.features, decided.is_baseline),
                 (executed.features, executed.is_baseline),
@@ -197,27 +208,29 @@ class RecomputedChecks:
                 round_,
             )
             if books.gated:
-                if region is not None:
-                    self._near("bank", bank, recomputed, 1.0 + abs(books.bank))
+                self._near("bank", bank, recomputed, 1.0 + abs(books.bank))
                 books.bank = bank
             books.region = self.set
             self.books = books
 
-        self._in_either_version(check)
+        self._in_either_arithmetic(check)
 
     def _near(
         self, what: str, recorded: Any, recomputed: Any, scale: float, larger_is_safe: bool = False
     ) -> None:
         """Recorded numbers agree with recomputed ones. A recorded -inf is always safe; +inf or NaN never
         is, unless recomputed. Where rounding may be visible, what is recorded has an allowance for it: a
-        smaller number, or a larger one, is safe."""
+        smaller number, or a larger one, is safe; by how much, only float64 limits."""
+        if not self.compares_numbers:
+            return
         recorded, recomputed = np.atleast_1d(recorded), np.atleast_1d(recomputed)
         with np.errstate(invalid="ignore"):
             error = np.abs(recorded - recomputed) / (scale + np.abs(recomputed))
         error[(recorded == recomputed) | (np.isnan(recorded) & np.isnan(recomputed))] = 0.0
         error[np.isneginf(recorded)] = 0.0
         if self.set.is_rough:
-            error[recorded > recomputed if larger_is_safe else recorded < recomputed] = 0.0
+            safe = recorded > recomputed if larger_is_safe else recorded < recomputed
+            error[safe & ((error <= ALLOWANCE) | (self.region is not self.set))] = 0.0
         worst = float(np.max(error, initial=0.0))
         if not worst <= TOLERANCE:
             k = int(np.argmax(~(error <= TOLERANCE)))
