@@ -21,7 +21,7 @@ from c4b.policies.gate import Played
 TOLERANCE = 1e-6
 """Largest difference between two arithmetics, relative to 1 + the size of the numbers involved."""
 ALLOWANCE = 1e-3
-"""Largest difference in the safe direction where rounding may be visible: recorded bounds allow for it."""
+"""Largest difference in the safe direction where rounding may be visible; bounds allow for rounding."""
 
 
 class RecordedRule(NamedTuple):
