@@ -318,38 +318,61 @@ def pool_upper(region: Region, forms: Array, pool: Array, row: int, out: Array) 
     As in all functions for pools, the norm ball counts in sets of several ellipsoids only: a lost single
     ellipsoid certifies no candidate. +inf when nothing bounds it.
     """
-    size = out.shape[1]
+    size, several = out.shape[1], len(region.radius) > 1
+    if several:
+        _pool_norms(pool, forms)
+    reach, slack = ball_reach(region, len(pool)), slack_over_norm(region)
+    for k in range(size):
+        out[row, k] = reach * forms[CROSS, k] if several else np.inf
+        forms[CROSS, k] = slack * forms[CROSS, k] if several else 0.0
     for g in range(len(region.radius)):
         reach, squares, centres = region.reach[g], SQUARES + 2 * g, CENTRES + 2 * g
+        lowered, square = 0, reach * reach
         for k in range(size):
-            value = forms[centres, k] + reach * math.sqrt(forms[squares, k])
-            held = np.inf if g == 0 else out[row, k]
-            out[row, k] = value if value < held else held
-    if len(region.radius) > 1:
-        _pool_norms(pool, forms)
-        reach, slack = ball_reach(region, len(pool)), slack_over_norm(region)
-        for k in range(size):
-            value, held = reach * forms[CROSS, k], fma(slack, forms[CROSS, k], out[row, k])
-            out[row, k] = value if value < held else held
+            gap = out[row, k] - (forms[centres, k] + forms[CROSS, k])
+            lowered += (gap > 0.0) & (square * forms[squares, k] < gap * gap)
+        if lowered > 0:  # a root is computed only where it counts
+            for k in range(size):
+                value = forms[centres, k] + forms[CROSS, k] + reach * math.sqrt(forms[squares, k])
+                held = out[row, k]
+                out[row, k] = value if value < held else held
 
 
 @kernel
 def pool_lower(region: Region, forms: Array, pool: Array, base: float, row: int, out: Array) -> None:
     """out[row, k] = base + L(x_k); pool (d, K); -inf when nothing bounds it."""
-    size = out.shape[1]
+    size, several = out.shape[1], len(region.radius) > 1
     base -= 4.0 * UNIT * abs(base)
-    for g in range(len(region.radius)):
-        reach, squares, centres = region.reach[g], SQUARES + 2 * g, CENTRES + 2 * g
-        for k in range(size):
-            value = base + (forms[centres, k] - reach * math.sqrt(forms[squares, k]))
-            held = -np.inf if g == 0 else out[row, k]
-            out[row, k] = value if (held < value) & (value < np.inf) else held
-    if len(region.radius) > 1:
+    if several:
         _pool_norms(pool, forms)
-        reach, slack = ball_reach(region, len(pool)), slack_over_norm(region)
+    reach, slack = ball_reach(region, len(pool)), slack_over_norm(region)
+    for k in range(size):
+        out[row, k] = base - reach * forms[CROSS, k] if several else -np.inf
+        forms[CROSS, k] = base - slack * forms[CROSS, k] if several else base
+    for g in range(len(region.radius)):
+        _raise_by_ellipsoid(region, forms, SQUARES + 2 * g, 0.0, g, row, out)
+
+
+@kernel
+def _raise_by_ellipsoid(
+    region: Region, forms: Array, squares: int, shift: float, g: int, row: int, out: Array
+) -> None:
+    """out[row, k] = max(out[row, k], bound by ellipsoid g), never +inf or NaN.
+
+    The scratch row of ``forms`` holds what is added to each bound, row ``squares`` the squares of widths,
+    ``shift`` is added to the centre. Roots are computed only if one of them counts: a root takes longer
+    than all else together.
+    """
+    size, reach, centres = out.shape[1], region.reach[g], CENTRES + 2 * g
+    raised, square = 0, reach * reach
+    for k in range(size):
+        gap = forms[CROSS, k] + (shift + forms[centres, k]) - out[row, k]
+        raised += (gap > 0.0) & (square * forms[squares, k] < gap * gap)
+    if raised > 0:
         for k in range(size):
-            value, held = base - reach * forms[CROSS, k], fma(-slack, forms[CROSS, k], out[row, k])
-            out[row, k] = value if held < value else held
+            value = forms[CROSS, k] + (shift + forms[centres, k]) - reach * math.sqrt(forms[squares, k])
+            held = out[row, k]
+            out[row, k] = value if (held < value) & (value < np.inf) else held
 
 
 @kernel
@@ -504,8 +527,4 @@ def _spectral_raise(
         for g in range(first, min(first + 4, stack)):
             shift = a if g == first else b if g == first + 1 else c if g == first + 2 else d
             pool_products(squared, region.factors, g, sums, forms)
-            reach, centres = region.reach[g], CENTRES + 2 * g
-            for k in range(size):
-                value = forms[CROSS, k] + (shift + forms[centres, k]) - reach * math.sqrt(forms[sums, k])
-                held = out[row, k]
-                out[row, k] = value if (held < value) & (value < np.inf) else held
+            _raise_by_ellipsoid(region, forms, sums, shift, g, row, out)
