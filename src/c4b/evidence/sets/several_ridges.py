@@ -28,7 +28,7 @@ from c4b._validate import Array
 from c4b.evidence.ellipsoids import Terms
 
 FIRST = 3.0
-"""The first of two favoured ridges in units of lambda, as in ``unbiased``; the other is ten times that."""
+"""The first of two favoured ridges in units of lambda, as in ``unbiased``; the other is ten times it."""
 POWERS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9)
 """Ridges relative to the first favoured one. The best ridge of a direction is about 0.1 (d = 1) to 1
 (d = 20) times its eigenvalue of A and the width is flat around it: with mixes, steps finer than decades
