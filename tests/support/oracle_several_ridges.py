@@ -13,7 +13,7 @@ from scipy import sparse
 from support.oracle_sets import Array
 
 FACTORS = 10.0 ** np.arange(-5, 10)
-ELLIPSOIDS, MIXES = 24, 6
+ELLIPSOIDS = 24
 
 
 class OracleSeveralRidges:
@@ -41,7 +41,7 @@ class OracleSeveralRidges:
 
     def _log_dets(self) -> Array:
         logs = [np.linalg.slogdet(W)[1] for W in self._shapes()]
-        return np.array(logs) - self.dim * np.log(self.ridges)
+        return np.asarray(np.array(logs) - self.dim * np.log(self.ridges), dtype=np.float64)
 
     def log_martingale(self, theta: Array) -> float:
         """log of the averaged martingale at theta; the event says that it is at most log(1 / delta)."""
@@ -132,16 +132,26 @@ class OracleSeveralRidges:
         return np.asarray(np.exp(exponents - np.logaddexp.reduce(exponents)), dtype=np.float64)
 
     def mixes(self) -> list[Array]:
-        """For eigenvalues from the smallest that matters to the largest, at ratios of 5 or more."""
-        least = 0.2 * self.log_level * (self.noise / self.norm_bound) ** 2
-        values = np.linalg.eigvalsh(self.gram)
+        """For eigenvalues from the smallest that matters to the largest: at ratios of 10 or more; where
+        the data know every direction up to .55 S, at ratios of 5 or more and with averages between."""
+        noise = (self.noise / self.norm_bound) ** 2
+        least = 0.5 * self.log_level * noise
+        values = np.maximum(np.linalg.eigvalsh(self.gram), 0.0)
+        fine = False
+        if values[0] > 0.0:
+            costs = 2.0 * self.log_level + self._log_dets() - 2.0 * np.log(self.weights)
+            fine = float(np.min(costs * (1.0 + self.ridges / values[0]))) * noise < 0.3 * values[0]
         values = values[values >= least] if np.any(values >= least) else np.array([least])
-        parts = min(MIXES - 1, int(np.ceil(np.log(values[-1] / values[0]) / np.log(5.0) - 1e-6)))
+        ratio, most = (5.0, 7) if fine else (10.0, 5)
+        parts = min(most, int(np.ceil(np.log(values[-1] / values[0]) / np.log(ratio) - 1e-6)))
         found: list[Array] = []
         for focus in np.geomspace(values[0], values[-1], parts + 1):
             mix = self.mix_for(float(focus))
-            if not found or 0.5 * float(np.sum(np.abs(mix - found[-1]))) >= 0.05:
-                found.append(mix)
+            if found and 0.5 * float(np.sum(np.abs(mix - found[-1]))) < 0.05:
+                continue
+            if found and fine:
+                found.append(0.5 * (found[-1] + mix))
+            found.append(mix)
         return found
 
     def unit_multiplier(self, mix: Array, drift: float) -> float:

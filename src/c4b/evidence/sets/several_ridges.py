@@ -44,12 +44,20 @@ RIDGES = len(POWERS)
 
 ELLIPSOIDS = 24
 """G: mixes times multipliers."""
-MIXES = 6
+COARSE_RATIO, COARSE_PARTS = 10.0, 5
+"""Where the ball matters: ratio of the eigenvalues that neighbouring mixes are made for, and how many
+such steps there are at most (beyond that the ratio is larger)."""
+FINE_RATIO, FINE_PARTS = 5.0, 7
+"""The same where the data alone decide: there multipliers are of no use, and more mixes are. Between two
+neighbours comes their average. With many features a mix changes suddenly from one ridge to the next as
+the eigenvalue grows, and the averages are what lies between."""
+MIXES = 2 * FINE_PARTS + 1
 """Mixes at most."""
-FOCUS_RATIO = 5.0
-"""Ratio of the eigenvalues that neighbouring mixes are made for, if MIXES of them reach."""
-LEAST_FOCUS = 0.1
-"""Smallest such eigenvalue in units of 2 log(1/delta) sigma^2 / S^2: below it the ball decides."""
+WELL_KNOWN = 0.3
+"""Squared half-width in units of S^2 below which the data decide, for the least known direction."""
+LEAST_FOCUS = 0.25
+"""Smallest eigenvalue that a mix is made for, in units of 2 log(1/delta) sigma^2 / S^2: below it the ball
+decides."""
 LEAST_CHANGE = 0.05
 """Total variation distance within which two mixes count as one; the other gets their multipliers."""
 NEWTON_STEPS = 4
@@ -135,6 +143,19 @@ def mixed_spread(mixes: Array, g: int, log_dets: Array, log_weights: Array, term
 
 
 @inlined
+def one_ridge_square(
+    value: float, ridges: Array, log_dets: Array, log_weights: Array, terms: Terms
+) -> float:
+    """Squared half-width in a direction of which A has the eigenvalue ``value``, in units of
+    sigma^2 / value, by the best ridge alone and without the ball."""
+    square = np.inf
+    for j in range(RIDGES):
+        spread = terms.log_term + log_dets[j] - 2.0 * log_weights[j]
+        square = min(square, spread * (1.0 + ridges[j] / value))
+    return square
+
+
+@inlined
 def write_mix(
     focus: float, ridges: Array, log_dets: Array, log_weights: Array, terms: Terms, mixes: Array, g: int
 ) -> None:
@@ -145,10 +166,7 @@ def write_mix(
     of sigma. The terms of that sum, divided by it, are p. The sum's logarithm is convex and increasing in
     tau^2, and Newton's method from the smallest of the roots of single terms goes down to the root.
     """
-    square = np.inf
-    for j in range(RIDGES):
-        root = (terms.log_term + log_dets[j] - 2.0 * log_weights[j]) * (1.0 + ridges[j] / focus)
-        square = min(square, root)
+    square = one_ridge_square(focus, ridges, log_dets, log_weights, terms)
     for step in range(NEWTON_STEPS + 1):
         top = -np.inf
         for j in range(RIDGES):
@@ -172,26 +190,36 @@ def write_mixes(
 ) -> int:
     """Mixes for eigenvalues from the smallest that counts to the largest, into the first rows of
     ``mixes``; returns how many. One is enough where the spectrum is narrow or where the mixes agree."""
-    least = LEAST_FOCUS * terms.log_term * (terms.noise / terms.norm_bound) ** 2
-    low, high = np.inf, least
+    noise = (terms.noise / terms.norm_bound) ** 2
+    least = LEAST_FOCUS * terms.log_term * noise
+    lowest, low, high = np.inf, np.inf, least
     for i in range(len(values)):
+        lowest = min(lowest, values[i])
         if values[i] >= least:
             low, high = min(low, values[i]), max(high, values[i])
     low = min(low, high)
-    steps, parts = math.log(high / low) / math.log(FOCUS_RATIO), MIXES - 1
+    square = one_ridge_square(lowest, ridges, log_dets, log_weights, terms)
+    fine = square * noise < WELL_KNOWN * lowest
+    ratio, parts = (FINE_RATIO, FINE_PARTS) if fine else (COARSE_RATIO, COARSE_PARTS)
+    steps = math.log(high / low) / math.log(ratio)
     if steps < parts:
         parts = math.ceil(steps - 1e-6)
     count = 0
     for k in range(parts + 1):
         focus = low * (high / low) ** (k / max(parts, 1))
-        write_mix(focus, ridges, log_dets, log_weights, terms, mixes, count)
+        between = 1 if fine and count > 0 else 0
+        write_mix(focus, ridges, log_dets, log_weights, terms, mixes, count + between)
         change = 1.0
         if count > 0:
             change = 0.0
             for j in range(RIDGES):
-                change += 0.5 * abs(mixes[count, j] - mixes[count - 1, j])
-        if not change < LEAST_CHANGE:
-            count += 1
+                change += 0.5 * abs(mixes[count + between, j] - mixes[count - 1, j])
+        if change < LEAST_CHANGE:
+            continue
+        if between == 1:
+            for j in range(RIDGES):
+                mixes[count, j] = 0.5 * (mixes[count - 1, j] + mixes[count + 1, j])
+        count += 1 + between
     return count
 
 
