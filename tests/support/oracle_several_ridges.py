@@ -133,14 +133,15 @@ class OracleSeveralRidges:
 
     def mixes(self) -> list[Array]:
         """For eigenvalues from the smallest that matters to the largest: at ratios of 10 or more; where
-        the data know every direction up to .55 S, at ratios of 5 or more and with averages between."""
-        noise = (self.noise / self.norm_bound) ** 2
-        least = 0.5 * self.log_level * noise
-        values = np.maximum(np.linalg.eigvalsh(self.gram), 0.0)
+        the best ridge's ellipsoid is within the ball, at ratios of 5 or more with averages between."""
+        least = 0.5 * self.log_level * (self.noise / self.norm_bound) ** 2
+        values = np.linalg.eigvalsh(self.gram)
         fine = False
-        if values[0] > 0.0:
+        if values[0] > 1e-12 * values[-1]:
             costs = 2.0 * self.log_level + self._log_dets() - 2.0 * np.log(self.weights)
-            fine = float(np.min(costs * (1.0 + self.ridges / values[0]))) * noise < 0.3 * values[0]
+            square = float(np.min(costs * (1.0 + self.ridges / values[0]))) / values[0]
+            length = float(np.linalg.norm(np.linalg.solve(self.gram, self.moment)))
+            fine = length + self.noise * np.sqrt(square) < self.norm_bound
         values = values[values >= least] if np.any(values >= least) else np.array([least])
         ratio, most = (5.0, 7) if fine else (10.0, 5)
         parts = min(most, int(np.ceil(np.log(values[-1] / values[0]) / np.log(ratio) - 1e-6)))

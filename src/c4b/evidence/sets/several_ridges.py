@@ -48,13 +48,11 @@ COARSE_RATIO, COARSE_PARTS = 10.0, 5
 """Where the ball matters: ratio of the eigenvalues that neighbouring mixes are made for, and how many
 such steps there are at most (beyond that the ratio is larger)."""
 FINE_RATIO, FINE_PARTS = 5.0, 7
-"""The same where the data alone decide: there multipliers are of no use, and more mixes are. Between two
-neighbours comes their average. With many features a mix changes suddenly from one ridge to the next as
-the eigenvalue grows, and the averages are what lies between."""
+"""The same where the data's ellipsoid lies within the ball: there multipliers are of no use, and more
+mixes are. Between two neighbours comes their average. With many features a mix changes suddenly from one
+ridge to the next as the eigenvalue grows, and the averages are what lies between."""
 MIXES = 2 * FINE_PARTS + 1
 """Mixes at most."""
-WELL_KNOWN = 0.3
-"""Squared half-width in units of S^2 below which the data decide, for the least known direction."""
 LEAST_FOCUS = 0.25
 """Smallest eigenvalue that a mix is made for, in units of 2 log(1/delta) sigma^2 / S^2: below it the ball
 decides."""
@@ -186,20 +184,21 @@ def write_mix(
 
 @inlined
 def write_mixes(
-    values: Array, ridges: Array, log_dets: Array, log_weights: Array, terms: Terms, mixes: Array
-) -> int:
+    values: Array, moments: Array, ridges: Array, log_dets: Array, log_weights: Array, terms: Terms,
+    mixes: Array,
+) -> int:  # fmt: skip
     """Mixes for eigenvalues from the smallest that counts to the largest, into the first rows of
     ``mixes``; returns how many. One is enough where the spectrum is narrow or where the mixes agree."""
-    noise = (terms.noise / terms.norm_bound) ** 2
-    least = LEAST_FOCUS * terms.log_term * noise
-    lowest, low, high = np.inf, np.inf, least
+    least = LEAST_FOCUS * terms.log_term * (terms.noise / terms.norm_bound) ** 2
+    lowest, low, high, length = np.inf, np.inf, least, 0.0
     for i in range(len(values)):
+        length += (moments[i] / values[i]) ** 2
         lowest = min(lowest, values[i])
         if values[i] >= least:
             low, high = min(low, values[i]), max(high, values[i])
     low = min(low, high)
     square = one_ridge_square(lowest, ridges, log_dets, log_weights, terms)
-    fine = square * noise < WELL_KNOWN * lowest
+    fine = math.sqrt(length) + terms.noise * math.sqrt(square / lowest) < terms.norm_bound
     ratio, parts = (FINE_RATIO, FINE_PARTS) if fine else (COARSE_RATIO, COARSE_PARTS)
     steps = math.log(high / low) / math.log(ratio)
     if steps < parts:
@@ -264,7 +263,7 @@ def write_choice(
     inaccurate its input is. Ellipsoids with the same mix are neighbours.
     """
     write_log_dets(values, ridges, log_dets)
-    different = write_mixes(values, ridges, log_dets, log_weights, terms, mixes)
+    different = write_mixes(values, moments, ridges, log_dets, log_weights, terms, mixes)
     drift = terms.misspecification * math.sqrt(count)
     unit, of = 0.0, -1
     for back in range(ELLIPSOIDS):
