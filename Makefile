@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PYTHONS ?= python3.11 python3.12 python3.13
 
-.PHONY: reproduce test quick pythons demo check browser bench hostile clean
+.PHONY: reproduce test quick pythons demo check browser bench hostile widths clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed; try make PYTHON=python3.12")'
@@ -51,6 +51,10 @@ bench: $(READY)  ## speed, as ratios measured side by side; kept in benchmarks/r
 
 hostile: $(READY)  ## 2000 configurations that are hard on float64, every bound against ball arithmetic; prints JSON
 	$(BIN)/python benchmarks/hostile.py 2000
+
+SET ?= unbiased
+widths: $(READY)  ## widths of the confidence set SET against the exact dual, over six decades of lambda, sigma and S; prints JSON
+	$(BIN)/python benchmarks/widths.py --set $(SET)
 
 clean:
 	rm -rf $(VENV) .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

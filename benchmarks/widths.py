@@ -1,0 +1,256 @@
+"""Widths of intervals against the exact dual, over six decades of lambda, sigma and S; prints JSON.
+
+    python benchmarks/widths.py [--set unbiased] [--configurations 400] [--seed 0]
+
+``exact``: certified width over the exact width of the same event, 1 at best. For ``several-ridges`` the
+exact width is the smallest over a dense family of mixes and multipliers; ``one_ridge`` takes the best of
+its ridges alone. ``unbiased``: over the exact width of the set ``unbiased``. Intervals that the norm ball
+bounds alone count in ``intervals`` only. ``typical``: median of ``unbiased`` for lambda = 1, S = 1.5,
+sigma from .1 to 1, features of norm 1. ``skewed`` features span two decades, their eigenvalues four.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+import c4b
+from support.oracle_sets import Array
+from support.oracle_several_ridges import OracleSeveralRidges
+
+DELTA = 0.05
+MULTIPLIERS = np.geomspace(1e-8, 1e9, 1201)
+"""In units of R^2 / S^2, where the dual is evaluated: neighbours differ by 3 %, which loses 3e-5."""
+FOCUSES = 60
+SPECTRA = ("gaussian", "baseline only", "few directions", "skewed")
+WORK = 4_000_000
+"""Rows times squared features at most."""
+
+
+class World(NamedTuple):
+    """A model without its set, the rows and rewards that it learns, which kind of rows they are."""
+
+    ridge: float
+    noise: float
+    bound: float
+    features: Array
+    rewards: Array
+    spectrum: str
+
+
+def drawn(rng: np.random.Generator) -> World:
+    """lambda, sigma and S from 1e-3 to 1e3 each, 1 to 50 features, up to 1e5 rows."""
+    ridge, noise, bound = (float(x) for x in 10.0 ** rng.uniform(-3.0, 3.0, size=3))
+    dim = int(rng.choice([1, 2, 3, 5, 10, 20, 50]))
+    rows = min(int(rng.choice([0, 1, 5, 20, 100, 1000, 10_000, 100_000])), WORK // dim**2)
+    spectrum = str(rng.choice(SPECTRA))
+    x = rng.normal(size=(rows, dim)) / np.sqrt(dim)
+    if spectrum == "baseline only":
+        x[:, 1:] = 0.0
+        x[:, 0] = 1.0
+        x[: rows // 10] += rng.choice([0.0, 0.1]) * rng.normal(size=(rows // 10, dim))
+    elif spectrum == "few directions":
+        x[:, rng.random(dim) < 0.5] = 0.0
+    elif spectrum == "skewed":
+        x *= 10.0 ** -rng.uniform(0.0, 2.0, size=dim)
+    x *= 1.0 if rng.random() < 0.5 else 10.0 ** rng.uniform(-2.0, 2.0)
+    share = float(rng.choice([0.3, 0.7, 0.95]))
+    return explained(rng, ridge, noise, bound, x, share, spectrum)
+
+
+def explained(
+    rng: np.random.Generator,
+    ridge: float,
+    noise: float,
+    bound: float,
+    x: Array,
+    share: float,
+    spectrum: str,
+) -> World:
+    """The world of these features with a theta of norm ``share`` S and Gaussian noise."""
+    theta = rng.normal(size=x.shape[1])
+    theta *= share * bound / np.linalg.norm(theta)
+    return World(ridge, noise, bound, x, x @ theta + noise * rng.normal(size=len(x)), spectrum)
+
+
+def directions(rng: np.random.Generator, x: Array) -> Array:
+    """At random, known best and least, and what is known best with a little of everything."""
+    dim = x.shape[1]
+    basis = np.linalg.eigh(x.T @ x)[1].T
+    mixed = [basis[-1] + 10.0 ** rng.uniform(-3.0, 0.0) * rng.normal(size=dim) for _ in range(2)]
+    return np.array([rng.normal(size=dim), rng.normal(size=dim), basis[0], basis[-1], *mixed])
+
+
+class Eigenbasis:
+    """Bounds by pairs (p, a) of docs/theory.md in the eigenvectors of A; one ridge is a p of length 1."""
+
+    def __init__(self, world: World, ridges: Array, weights: Array) -> None:
+        values, basis = np.linalg.eigh(world.features.T @ world.features)
+        self.values, self.basis, self.world = np.maximum(values, 0.0), basis, world
+        self.moments = basis.T @ (world.features.T @ world.rewards)
+        self.ridges, self.weights = ridges, weights
+        self.log_dets = np.log1p(self.values[:, None] / ridges).sum(axis=0)
+
+    def bounds(self, vectors: Array, mix: Array) -> tuple[Array, Array] | None:
+        """(lower, upper) of each vector over all multipliers; None if the set is empty."""
+        z, S, some = vectors @ self.basis, self.world.bound, mix > 0.0
+        entropy = float(np.sum(mix[some] * np.log(mix[some] / self.weights[some])))
+        level = -2.0 * np.log(DELTA) + float(mix @ self.log_dets) + 2.0 * entropy
+        square = self.world.noise**2 * level
+        a = (MULTIPLIERS * square / S**2)[:, None]
+        F = (mix / (self.values[:, None] + self.ridges)).sum(axis=1)
+        V = F * self.values**2 + a
+        centres = F * self.values * self.moments / V
+        radii = square + a[:, 0] * S**2 - (a * F * self.moments**2 / V).sum(axis=1)
+        if np.any(radii < 0.0):
+            return None
+        middle, half = z @ centres.T, np.sqrt(radii * (z**2 @ (1.0 / V).T))
+        ball = S * np.linalg.norm(vectors, axis=1)
+        low, high = np.max(middle - half, axis=1), np.min(middle + half, axis=1)
+        return np.maximum(low, -ball), np.minimum(high, ball)
+
+    def width(self, vectors: Array, mixes: Array) -> Array | None:
+        """The width of the intersection over the mixes; None if one of them is empty."""
+        low, high = np.full(len(vectors), -np.inf), np.full(len(vectors), np.inf)
+        for mix in mixes:
+            found = self.bounds(vectors, mix)
+            if found is None:
+                return None
+            low, high = np.maximum(low, found[0]), np.minimum(high, found[1])
+        return np.asarray(high - low)
+
+    def best_mixes(self) -> Array:
+        """The best mix for each of many eigenvalues, within and around the spectrum, by bisection."""
+        least = 0.01 * (self.world.noise / self.world.bound) ** 2
+        top = max(float(np.max(self.values)), least)
+        mixes = []
+        for focus in np.geomspace(max(0.1 * float(np.min(self.values)), least), 10.0 * top, FOCUSES):
+            start, share = np.log(self.weights) - 0.5 * self.log_dets, focus / (focus + self.ridges)
+            low, high = 0.0, float(np.min(2.0 * (-np.log(DELTA) - start) / share))
+            for _ in range(60):
+                square = 0.5 * (low + high)
+                above = np.logaddexp.reduce(start + 0.5 * square * share) > -np.log(DELTA)
+                low, high = (low, square) if above else (square, high)
+            exponents = start + 0.5 * low * share
+            mixes.append(np.exp(exponents - np.logaddexp.reduce(exponents)))
+        return np.array(mixes)
+
+
+def certified(world: World, confidence: str, vectors: Array) -> Array | None:
+    """Widths by the library; None if it raises an alarm."""
+    dim = world.features.shape[1]
+    evidence = c4b.Evidence(
+        c4b.LinearModel(dim, world.noise, world.bound, world.ridge, DELTA, confidence)
+    )
+    evidence.learn(world.features, world.rewards)
+    if evidence.alarm:
+        return None
+    return np.array([evidence.upper(v) - evidence.lower(v) for v in vectors])
+
+
+def compared(world: World, confidence: str, vectors: Array, thorough: bool) -> dict[str, Array] | None:
+    """Certified width over reference widths; None where a set is empty."""
+    single = Eigenbasis(world, np.array([3.0 * world.ridge]), np.ones(1))
+    unbiased = single.width(vectors, np.ones((1, 1)))
+    width = certified(world, confidence, vectors)
+    if unbiased is None or width is None:
+        return None
+    if confidence == "unbiased":
+        return {"exact": width / unbiased, "wide": unbiased}
+    if not thorough:
+        return {"unbiased": width / unbiased, "wide": unbiased}
+    dim = world.features.shape[1]
+    fixed = OracleSeveralRidges(dim, world.noise, world.bound, world.ridge, DELTA)
+    several = Eigenbasis(world, fixed.ridges, fixed.weights)
+    vertices = np.eye(len(fixed.ridges))
+    one_ridge = several.width(vectors, vertices)
+    exact = several.width(vectors, np.vstack([vertices, several.best_mixes()]))
+    if one_ridge is None or exact is None:
+        return None
+    return {
+        "exact": width / exact,
+        "one_ridge": width / one_ridge,
+        "unbiased": width / unbiased,
+        "wide": exact,
+    }
+
+
+def summary(ratios: list[float]) -> dict[str, float]:
+    values = np.array(ratios)
+    shares = {"median": 0.5, "p95": 0.95, "p99": 0.99, "worst": 1.0}
+    return {name: round(float(np.quantile(values, q)), 5) for name, q in shares.items()}
+
+
+def six_decades(confidence: str, configurations: int, seed: int) -> dict[str, Any]:
+    ratios: dict[str, list[float]] = defaultdict(list)
+    by_spectrum: dict[str, list[float]] = defaultdict(list)
+    intervals = empty = 0
+    for k in range(configurations):
+        rng = np.random.default_rng([seed, k, 61])
+        world = drawn(rng)
+        vectors = directions(rng, world.features)
+        found = compared(world, confidence, vectors, thorough=True)
+        if found is None:
+            empty += 1
+            continue
+        wide = found.pop("wide")
+        intervals += len(vectors)
+        informed = wide < 2.0 * world.bound * np.linalg.norm(vectors, axis=1) * (1.0 - 1e-6)
+        for name, values in found.items():
+            ratios[name] += values[informed].tolist()
+        by_spectrum[world.spectrum] += found["exact"][informed].tolist()
+    report: dict[str, Any] = {"intervals": intervals, "empty": empty, "informed": len(ratios["exact"])}
+    report |= {name: summary(values) for name, values in ratios.items()}
+    report["exact_by_features"] = {
+        name: summary(by_spectrum[name]) for name in SPECTRA if by_spectrum[name]
+    }
+    return report
+
+
+def typical(confidence: str, seed: int) -> dict[str, dict[str, float]]:
+    table: dict[str, dict[str, float]] = {}
+    for dim in (1, 5, 20):
+        row = {}
+        for rows in (20, 100, 1000, 5000):
+            ratios: list[float] = []
+            for k in range(20):
+                rng = np.random.default_rng([seed, dim, rows, k])
+                x = rng.normal(size=(rows, dim))
+                x /= np.linalg.norm(x, axis=1, keepdims=True)
+                world = explained(
+                    rng, 1.0, float(10.0 ** rng.uniform(-1.0, 0.0)), 1.5, x, 0.6, "gaussian"
+                )
+                found = compared(world, confidence, rng.normal(size=(4, dim)), thorough=False)
+                if found is not None:
+                    ratios += found.get("unbiased", found.get("exact")).tolist()
+            row[f"n={rows}"] = round(float(np.median(ratios)), 4)
+        table[f"d={dim}"] = row
+    return table
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--set", default="unbiased", choices=["unbiased", "several-ridges"])
+    parser.add_argument("--configurations", type=int, default=400)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    report = {
+        "set": given.set,
+        "configurations": given.configurations,
+        "seed": given.seed,
+        **six_decades(given.set, given.configurations, given.seed),
+        "typical": typical(given.set, given.seed),
+    }
+    print(json.dumps(report, indent=2))
+
+
+if __name__ == "__main__":
+    main()
