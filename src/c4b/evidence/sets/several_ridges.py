@@ -13,19 +13,34 @@ ellipsoid
     F_i = sum_j p_j / (Lambda_i + l_j),  V_i = F_i Lambda_i^2 + a,  centre_i = F_i Lambda_i mu_i / V_i,
     radius^2 = (R_p + epsilon sqrt(n))^2 + a S^2 - a sum_i F_i mu_i^2 / V_i.
 
-This file chooses ridges, weights, mixes and multipliers. A choice decides tightness, never soundness.
+The second half of this file chooses ridges, weights, mixes and multipliers. A choice decides tightness,
+never soundness, so it is made afresh only when the observations have grown by RENEW of their number.
 Shapes: J = RIDGES ridges, G = ELLIPSOIDS ellipsoids, d features.
 """
 
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from c4b._jit import inlined, kernel
+from c4b._shaped_view import shaped_view
 from c4b._validate import Array
-from c4b.evidence.ellipsoids import Terms
+from c4b.evidence.ellipsoids import COUNT, LOG_DET, SEVERAL_RIDGES, Data, Region, Terms, drift
+from c4b.evidence.rounding import UNIT
+from c4b.evidence.sets.confidence_set import ConfidenceSet
+from c4b.evidence.spectral import (
+    explained_at_most,
+    lose,
+    turned_moment,
+    write_radius,
+    write_slack,
+)
+
+if TYPE_CHECKING:
+    from c4b.evidence.model import LinearModel
 
 FIRST = 3.0
 """The first of two favoured ridges in units of lambda, as in ``unbiased``; the other is ten times it."""
@@ -64,6 +79,10 @@ NEARLY_FREE = 0.004
 """Smallest a S^2 / R_p^2 of each mix: it widens a bound that the ball does not touch by 0.2 % at most."""
 LEAST_ROOM = 1e-6
 """Smallest share of S^2 that is taken for the room that the ball leaves."""
+LEAST_PART = 1e-9
+"""Parts of a mix below it are left out: they gain nothing, and a small ridge amplifies rounding."""
+RENEW = 0.0625
+"""Share by which the observations grow before mixes and multipliers are chosen afresh."""
 
 
 def _layout() -> tuple[Array, Array]:
@@ -93,6 +112,137 @@ def _layout() -> tuple[Array, Array]:
 OWNER, FACTOR = _layout()
 
 
+# -- the set -----------------------------------------------------------------------------------
+
+
+class Choice(NamedTuple):
+    """What the set remembers: views of ``Data.extra``."""
+
+    ridges: Array  # (J,) l_j; 0 before the first use
+    log_weights: Array  # (J,) log w_j
+    log_dets: Array  # (J,) log det(W_j / l_j), at least
+    mixes: Array  # (G, J) p
+    multipliers: Array  # (G,) a
+    chosen_at: Array  # (1,) observations when mixes and multipliers were chosen
+
+
+def choice_size(_dim: int) -> int:
+    """Numbers in a ``Choice``."""
+    return 3 * RIDGES + ELLIPSOIDS * RIDGES + ELLIPSOIDS + 1
+
+
+def choice_of(extra: Array) -> Choice:
+    """``Data.extra`` by names; writing to them writes to it."""
+    end = 3 * RIDGES + ELLIPSOIDS * RIDGES
+    return Choice(
+        shaped_view(extra, 0, (RIDGES,)),
+        shaped_view(extra, RIDGES, (RIDGES,)),
+        shaped_view(extra, 2 * RIDGES, (RIDGES,)),
+        shaped_view(extra, 3 * RIDGES, (ELLIPSOIDS, RIDGES)),
+        shaped_view(extra, end, (ELLIPSOIDS,)),
+        shaped_view(extra, end + ELLIPSOIDS, (1,)),
+    )
+
+
+opened_choice = inlined(choice_of)
+
+
+@kernel
+def recentre_several_ridges(region: Region, data: Data, terms: Terms) -> float:
+    """Centres and radii of all ellipsoids; returns an upper bound of m (A + lambda I)^-1 m."""
+    far, moment_error = turned_moment(region, data)
+    if not far < np.inf:
+        lose(region)
+        return np.nan
+    values, moment, ridge = data.spectrum.values, data.spectrum.moment, data.ridges[0]
+    choice, count = opened_choice(data.extra), data.tally[COUNT]
+    if choice.ridges[0] == 0.0:
+        write_ridges(ridge, terms, choice.ridges, choice.log_weights)
+        choice.chosen_at[0] = -1.0
+    write_log_dets(values, far, choice.ridges, choice.log_dets)
+    if not choice.chosen_at[0] <= count < (1.0 + RENEW) * choice.chosen_at[0]:
+        write_choice(values, moment, count, choice, terms)
+        choice.chosen_at[0] = count
+    data.tally[LOG_DET] = choice.log_dets[FAVOURED]
+    reach = 0.0
+    for g in range(ELLIPSOIDS):
+        if g == 0 or not _same_mix(choice, g):
+            reach = _perturbed(data, terms, choice, g, far, moment_error)
+            _write_weights(data, choice, g)
+        _write_ellipsoid(region, data, choice.multipliers[g], g, reach, terms)
+    write_slack(region, data, terms)
+    explained = 0.0
+    for i in range(len(values)):
+        explained += moment[i] * moment[i] / (values[i] + ridge)
+    return explained_at_most(data, ridge, explained, far, moment_error)
+
+
+@inlined
+def _same_mix(choice: Choice, g: int) -> bool:
+    same = True
+    for j in range(RIDGES):
+        same &= choice.mixes[g, j] == choice.mixes[g - 1, j]
+    return same
+
+
+@inlined
+def _perturbed(
+    data: Data, terms: Terms, choice: Choice, g: int, far: float, moment_error: float
+) -> float:
+    """R_p + epsilon sqrt(n) for the mix of ellipsoid g, enlarged by what rounding can have done.
+
+    As ``spectral.perturbed``, with the smallest ridge of the mix in the first term and F in the second.
+    """
+    smallest = data.spectrum.values[0]
+    least, weight = np.inf, 0.0
+    for j in range(RIDGES):
+        if choice.mixes[g, j] > 0.0:
+            least = min(least, smallest + choice.ridges[j])
+            weight += choice.mixes[g, j] / (smallest + choice.ridges[j])
+    square = mixed_spread(choice.mixes, g, choice.log_dets, choice.log_weights, terms)
+    radius = math.sqrt(square) + drift(data, terms)
+    more = (far * terms.norm_bound + moment_error) * math.sqrt(weight)
+    return (math.sqrt(1.0 + far / least) * radius + more) * (1.0 + 64.0 * UNIT)
+
+
+@inlined
+def _write_weights(data: Data, choice: Choice, g: int) -> None:
+    """F_i for the mix of ellipsoid g, into the working space of the spectrum."""
+    for i in range(len(data.spectrum.values)):
+        weight = 0.0
+        for j in range(RIDGES):
+            weight += choice.mixes[g, j] / (data.spectrum.values[i] + choice.ridges[j])
+        data.spectrum.fitted[i] = weight
+
+
+@inlined
+def _write_ellipsoid(region: Region, data: Data, a: float, g: int, reach: float, terms: Terms) -> None:
+    """Factors, centre and radius of ellipsoid g with multiplier a; F is written."""
+    values, moment = data.spectrum.values, data.spectrum.moment
+    least = 0.0
+    for i in range(len(values)):
+        weight = data.spectrum.fitted[i]
+        factor = 1.0 / (values[i] * weight * values[i] + a)
+        region.factors[g, i] = factor
+        region.estimate[g, i] = values[i] * weight * moment[i] * factor
+        least += a * factor * weight * moment[i] * moment[i]
+    write_radius(region, data, g, reach**2 + a * terms.norm_bound**2, least)
+
+
+def _ridges(model: LinearModel) -> Array:
+    """Lambda for every ellipsoid: it only scales the ridges, and is the one that alarms use."""
+    return np.full(ELLIPSOIDS, model.ridge)
+
+
+SET = ConfidenceSet(
+    "several-ridges",
+    "the noise alone at fifteen ridges at once, within the norm ball: no ridge to choose",
+    _ridges,
+    SEVERAL_RIDGES,
+    extra_size=choice_size,
+)
+
+
 # -- fixed before the data ---------------------------------------------------------------------
 
 
@@ -117,27 +267,35 @@ def write_ridges(ridge: float, terms: Terms, ridges: Array, log_weights: Array) 
 
 
 @inlined
-def write_log_dets(values: Array, ridges: Array, log_dets: Array) -> None:
-    """log det(W_j / l_j) (J,) from the eigenvalues Lambda (d,) of A, with few logarithms."""
+def write_log_dets(values: Array, far: float, ridges: Array, log_dets: Array) -> None:
+    """At least log det(W_j / l_j) (J,), with few logarithms; values (d,) are within ``far`` of the
+    eigenvalues of A."""
     for j in range(RIDGES):
         total, product = 0.0, 1.0
         for i in range(len(values)):
-            product *= 1.0 + values[i] / ridges[j]
+            product *= 1.0 + (values[i] + far) / ridges[j]
             if product > 1e150:
                 total += math.log(product)
                 product = 1.0
         log_dets[j] = total + math.log(product)
+        log_dets[j] += 8.0 * (len(values) + 2) * UNIT * (1.0 + log_dets[j])
 
 
 @inlined
 def mixed_spread(mixes: Array, g: int, log_dets: Array, log_weights: Array, terms: Terms) -> float:
-    """R_p^2 of (M) for the mix p in row g of ``mixes``. It is at least 2 sigma^2 log(1/delta)."""
-    total = terms.log_term
+    """At least R_p^2 of (M) for the mix p in row g of ``mixes``, p up to rounding a point of the simplex.
+
+    A mix that does not add up to 1 exactly stands for one that does: that changes R_p^2 by as many units
+    in the last place of its terms.
+    """
+    total, size = terms.log_term, terms.log_term
     for j in range(RIDGES):
         p = mixes[g, j]
         if p > 0.0:
-            total += p * (log_dets[j] + 2.0 * (math.log(p) - log_weights[j]))
-    return terms.noise**2 * total
+            part = p * (log_dets[j] + 2.0 * (math.log(p) - log_weights[j]))
+            total += part
+            size += abs(part) + 2.0 * p * (abs(math.log(p)) + abs(log_weights[j]))
+    return terms.noise**2 * (total + 128.0 * UNIT * size)
 
 
 @inlined
@@ -178,8 +336,12 @@ def write_mix(
             slope += mixes[g, j] * focus / (focus + ridges[j])
         if step < NEWTON_STEPS:
             square -= (2.0 * (top + math.log(total)) - terms.log_term) * total / slope
+    kept = 0.0
     for j in range(RIDGES):
-        mixes[g, j] /= total
+        mixes[g, j] = mixes[g, j] / total if mixes[g, j] >= LEAST_PART * total else 0.0
+        kept += mixes[g, j]
+    for j in range(RIDGES):
+        mixes[g, j] /= kept
 
 
 @inlined
@@ -251,26 +413,23 @@ def unit_multiplier(
     return square / max(room, LEAST_ROOM * norm_bound**2)
 
 
-@kernel
-def write_choice(
-    values: Array, moments: Array, count: float, ridges: Array, log_weights: Array, terms: Terms,
-    log_dets: Array, mixes: Array, multipliers: Array,
-) -> int:  # fmt: skip
+@inlined
+def write_choice(values: Array, moments: Array, count: float, choice: Choice, terms: Terms) -> int:
     """Mixes p (G, J) and multipliers a (G,) of all ellipsoids; returns how many mixes are different.
 
-    ``values`` (d,) are the eigenvalues Lambda of A, none negative; ``moments`` (d,) is mu = Q^T m;
-    ``count`` is the number of observations. ``log_dets`` (J,) is written too. The choice is sound however
-    inaccurate its input is. Ellipsoids with the same mix are neighbours.
+    ``values`` (d,) are the eigenvalues Lambda of A, none negative; ``moments`` (d,) is mu = Q m;
+    ``count`` is the number of observations. The choice is sound however inaccurate its input is.
+    Ellipsoids with the same mix are neighbours.
     """
-    write_log_dets(values, ridges, log_dets)
+    ridges, log_weights, log_dets, mixes, multipliers, _ = choice
     different = write_mixes(values, moments, ridges, log_dets, log_weights, terms, mixes)
-    drift = terms.misspecification * math.sqrt(count)
+    shift = terms.misspecification * math.sqrt(count)
     unit, of = 0.0, -1
     for back in range(ELLIPSOIDS):
         g = ELLIPSOIDS - 1 - back  # row k of the mixes is needed by no ellipsoid before k
         mix = int(OWNER[different - 1, g])
         if mix != of:
-            reach = math.sqrt(mixed_spread(mixes, mix, log_dets, log_weights, terms)) + drift
+            reach = math.sqrt(mixed_spread(mixes, mix, log_dets, log_weights, terms)) + shift
             unit = unit_multiplier(values, moments, ridges, mixes, mix, reach**2, terms.norm_bound)
             of = mix
         for j in range(RIDGES):

@@ -18,19 +18,23 @@ from c4b.evidence.ellipsoids import (
     CONSTRAINED,
     MIXTURE,
     SELF_NORMALIZED,
+    SEVERAL_RIDGES,
     UNBIASED,
     Data,
     Region,
     Terms,
 )
-from c4b.evidence.sets import constrained, mixture, self_normalized, unbiased
+from c4b.evidence.sets import constrained, mixture, self_normalized, several_ridges, unbiased
 from c4b.evidence.sets.confidence_set import ConfidenceSet, PythonSet
 from c4b.evidence.sets.constrained import recentre_constrained
 from c4b.evidence.sets.mixture import recentre_mixture
 from c4b.evidence.sets.self_normalized import recentre_self_normalized
+from c4b.evidence.sets.several_ridges import recentre_several_ridges
 from c4b.evidence.sets.unbiased import recentre_unbiased
 
-BUILT_IN: tuple[ConfidenceSet, ...] = (self_normalized.SET, mixture.SET, constrained.SET, unbiased.SET)
+BUILT_IN: tuple[ConfidenceSet, ...] = (
+    self_normalized.SET, mixture.SET, constrained.SET, unbiased.SET, several_ridges.SET,
+)  # fmt: skip
 
 CONFIDENCES = tuple(entry.name for entry in BUILT_IN)
 """Names of the compiled sets; each is valid for every t at once with probability >= 1 - delta."""
@@ -108,6 +112,8 @@ def recentre_by_code(region: Region, data: Data, terms: Terms) -> tuple[float, f
         return recentre_constrained(region, data, terms), 0.0
     if data.code == UNBIASED:
         return recentre_unbiased(region, data, terms), 0.0
+    if data.code == SEVERAL_RIDGES:
+        return recentre_several_ridges(region, data, terms), 0.0
     region.radius[:] = np.nan
     region.reach[:] = np.nan
     return np.nan, np.nan
