@@ -8,32 +8,32 @@ from hypothesis import strategies as st
 from c4b._jit import allocating
 from c4b.evidence.ellipsoids import Terms
 from c4b.evidence.sets import several_ridges
-from c4b.evidence.sets.several_ridges import ELLIPSOIDS, RIDGES
+from c4b.evidence.sets.several_ridges import Choice, choice_size
+from c4b.evidence.sets.several_ridges import opened_choice as choice_of_numbers
 from support.oracle_sets import Array
 from support.oracle_several_ridges import OracleSeveralRidges
 
 seeds = st.integers(0, 2**32 - 1)
 DELTA = 0.05
+NUMBERS = choice_size(1)
 
 
 @allocating
-def written_ridges(ridge: float, terms: Terms) -> tuple[Array, Array]:
-    ridges, log_weights = np.empty(RIDGES), np.empty(RIDGES)
-    several_ridges.write_ridges(ridge, terms, ridges, log_weights)
-    return ridges, log_weights
+def written_choice(values: Array, moments: Array, count: float, ridge: float, terms: Terms) -> Choice:
+    choice = choice_of_numbers(np.zeros(NUMBERS))
+    several_ridges.write_ridges(ridge, terms, choice.ridges, choice.log_weights)
+    several_ridges.write_log_dets(values, 0.0, choice.ridges, choice.log_dets)
+    several_ridges.write_choice(values, moments, count, choice, terms)
+    return choice
 
 
 def chosen(oracle: OracleSeveralRidges, ridge: float, epsilon: float, count: int) -> tuple[Array, Array]:
     """Mixes and multipliers by the compiled code, for the oracle's data."""
     terms = Terms(oracle.noise, oracle.norm_bound, 2.0 * oracle.log_level, epsilon)
-    ridges, log_weights = written_ridges(ridge, terms)
     values, basis = np.linalg.eigh(oracle.gram)
-    mixes, multipliers = np.empty((ELLIPSOIDS, RIDGES)), np.empty(ELLIPSOIDS)
-    several_ridges.write_choice(
-        np.maximum(values, 0.0), basis.T @ oracle.moment, float(count), ridges, log_weights, terms,
-        np.empty(RIDGES), mixes, multipliers,
-    )  # fmt: skip
-    used = np.isfinite(log_weights)
+    choice = written_choice(np.maximum(values, 0.0), basis.T @ oracle.moment, float(count), ridge, terms)
+    ridges, log_weights, mixes, multipliers = choice[0], choice[1], choice[3], choice[4]
+    used = log_weights > 0.5 * several_ridges.NO_WEIGHT
     assert ridges[used] == pytest.approx(oracle.ridges, rel=1e-12)
     assert np.exp(log_weights[used]) == pytest.approx(oracle.weights, rel=1e-12)
     assert not np.any(mixes[:, ~used])
@@ -132,10 +132,5 @@ def test_the_event_holds_with_probability_one_minus_delta() -> None:
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_numbers_that_are_lost_leave_no_finite_choice(bad: float) -> None:
     terms = Terms(0.3, 1.5, 6.0, 0.0)
-    ridges, log_weights = written_ridges(0.1, terms)
-    mixes, multipliers = np.zeros((ELLIPSOIDS, RIDGES)), np.zeros(ELLIPSOIDS)
-    several_ridges.write_choice(
-        np.array([1.0, bad]), np.array([0.5, 0.5]), 2.0, ridges, log_weights, terms, np.empty(RIDGES),
-        mixes, multipliers,
-    )  # fmt: skip
-    assert not np.any(np.isfinite(multipliers))
+    choice = written_choice(np.array([1.0, bad]), np.array([0.5, 0.5]), 2.0, 0.1, terms)
+    assert not np.any(np.isfinite(choice.multipliers))

@@ -10,7 +10,7 @@ import c4b
 from c4b.evidence.bounds import contains
 from c4b.evidence.ellipsoids import views
 from support.oracle import random_stream
-from support.oracle_comparison import ALL_CONFIDENCES, ALL_GATED, history
+from support.oracle_comparison import ALL_GATED, history
 from support.oracle_sets import Array
 
 ROUNDS = 70  # checkpoints are thinned out twice
@@ -47,7 +47,7 @@ def path(name: str, confidence: str, seed: int) -> tuple[bool, float, int]:
     return covered, slack, late
 
 
-@pytest.mark.parametrize("confidence", ALL_CONFIDENCES)
+@pytest.mark.parametrize("confidence", c4b.evidence.CONFIDENCES)
 @pytest.mark.parametrize("name", ALL_GATED)
 def test_the_bank_bounds_the_truth_of_what_was_executed(name: str, confidence: str) -> None:
     paths = [path(name, confidence, seed) for seed in range(8)]

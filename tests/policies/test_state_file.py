@@ -49,7 +49,7 @@ def proceed(policy: c4b.Policy, decisions: list[c4b.Decision], seed: int = 1) ->
     return seen
 
 
-@pytest.mark.parametrize("confidence", ALL_CONFIDENCES)
+@pytest.mark.parametrize("confidence", c4b.evidence.CONFIDENCES)
 def test_so_it_is_with_every_set_and_checkpoints(confidence: str, tmp_path: Path) -> None:
     policy, decisions = halfway("checkpoints", confidence=confidence)
     policy.save(tmp_path / "state")

@@ -9,7 +9,7 @@ from c4b.study.engine.chunk import simulate
 from c4b.study.engine.episode_metrics import Metric
 from c4b.study.spec.plan import Method, Study
 from c4b.study.spec.setting import Setting
-from support.oracle_comparison import ALL_CONFIDENCES, ALL_GATED
+from support.oracle_comparison import ALL_GATED
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_no_gate_plays_a_candidate_before(rho: float, reserve: float) -> None:
     methods = tuple(
         Method(f"{name}, {confidence}", name, confidence)
         for name in ALL_GATED
-        for confidence in ALL_CONFIDENCES
+        for confidence in c4b.evidence.CONFIDENCES
     )
     common = {"history": "baseline", "rho": rho, "reserve": reserve, "rounds": 25, "count": 8}
     settings = tuple(

@@ -13,6 +13,7 @@ import numpy as np
 from flint import arb, arb_mat, ctx
 
 from c4b import LinearModel
+from c4b.evidence.sets.several_ridges import Choice
 from support.oracle_sets import Array
 
 BITS = 640
@@ -31,8 +32,11 @@ class Dual(NamedTuple):
 class BallSet:
     """The exact stack of a model after rows (n, d) with rewards (n,)."""
 
-    def __init__(self, model: LinearModel, features: Array, rewards: Array) -> None:
+    def __init__(
+        self, model: LinearModel, features: Array, rewards: Array, choice: Choice | None = None
+    ) -> None:
         ctx.prec = BITS
+        self.choice = choice
         self.model, self.dim, self.count = model, model.dim, len(rewards)
         rows = arb_mat(self.count, self.dim, features.ravel().tolist())
         self.rewards = arb_mat(self.count, 1, rewards.tolist())
@@ -65,6 +69,8 @@ class BallSet:
                 centre = shape.solve(self.moment)
                 square = level + ridge * self.bound**2 + _dot(self.moment, centre)
                 yield self.dual(shape, self.moment, vectors, square, self.drift)
+        elif name == "several-ridges":
+            yield from self.several_ridges(vectors)
         else:
             square = (self.spread.sqrt() + self.ridges[0].sqrt() * self.bound + self.drift) ** 2
             yield self.dual(self.first, self.moment, vectors, square, arb(0))
@@ -75,6 +81,37 @@ class BallSet:
                 shape = self.shape(product, ridge)
                 square = level + ridge * self.bound**2 + _dot(target, shape.solve(target))
                 yield self.dual(shape, target, vectors, square, arb(0))
+
+    def several_ridges(self, vectors: list[Any]) -> Iterator[Dual]:
+        """Ridges and weights by the model, mixes and multipliers as they were chosen."""
+        assert self.choice is not None
+        useless = (self.noise / self.bound) ** 2 / 3
+        first = _larger(3 * arb(self.model.ridge), useless)
+        ridges = [first * arb(10) ** k for k in range(-5, 10)]
+        weights = [arb(1) / (1 + max(-k, k - 1, 0)) ** 2 for k in range(-5, 10)]
+        for j in range(5):
+            if ridges[j] < useless:
+                weights[j] = arb(0)
+        total = sum(weights, arb(0))
+        unit = self.shape(arb_mat(self.dim, self.dim), arb(1))
+        shapes = [self.shape(self.gram, ridge) for ridge in ridges]
+        inverses = [shape.solve(unit) for shape in shapes]
+        log_dets = [
+            shape.det().log() - self.dim * ridge.log()
+            for shape, ridge in zip(shapes, ridges, strict=True)
+        ]
+        for mix, a in zip(self.choice.mixes.tolist(), self.choice.multipliers.tolist(), strict=True):
+            whole = sum((arb(p) for p in mix), arb(0))
+            parts = [(j, arb(p) / whole) for j, p in enumerate(mix) if p > 0.0]  # adds up to 1 exactly
+            factor, spread = arb_mat(self.dim, self.dim), -2 * arb(self.model.delta).log()
+            for j, p in parts:
+                factor += inverses[j] * p
+                spread += p * (log_dets[j] + 2 * (p * total / weights[j]).log())
+            target, level = self.gram * factor * self.moment, self.noise * spread.sqrt() + self.drift
+            shape = self.shape(self.gram * factor * self.gram, arb(a))
+            square = level**2 + arb(a) * self.bound**2 - _dot(self.moment, factor * self.moment)
+            square += _dot(target, shape.solve(target))
+            yield self.dual(shape, target, vectors, square, arb(0))
 
     def dual(self, shape: Any, target: Any, vectors: list[Any], square: Any, shift: Any) -> Dual:
         middles, widths = [], []

@@ -14,10 +14,11 @@ import c4b
 from c4b.evidence.absorption import absorb_many
 from c4b.evidence.alarms import BETS
 from c4b.evidence.ellipsoids import ALARM, views
+from c4b.evidence.sets.several_ridges import choice_of
 from support.ball_arithmetic import BallSet, above, contrast
 from support.oracle_sets import Array
 
-CONFIDENCES = ("self-normalized", "mixture", "constrained", "unbiased")
+CONFIDENCES = ("self-normalized", "mixture", "constrained", "unbiased", "several-ridges")
 SHAPES = ("gaussian", "collinear", "columns", "spectrum", "jumps", "one-hot")
 ALPHA = 0.05
 
@@ -112,7 +113,9 @@ def judge(world: World, count: int, seed: int) -> Verdict:
     """Certified bounds of ``count`` rows against the exact set of the same rows."""
     rng = np.random.default_rng([seed, count])
     evidence = absorbed(world, count)
-    exact = BallSet(evidence.model, world.features[:count], world.rewards[:count])
+    extra = views(evidence.flat)[1].extra
+    choice = choice_of(extra) if world.model.confidence == "several-ridges" else None
+    exact = BallSet(evidence.model, world.features[:count], world.rewards[:count], choice)
     vectors = directions(rng, world, count)
     bounds = exact.bounds(vectors)
     low, high = [evidence.lower(v) for v in vectors], [evidence.upper(v) for v in vectors]

@@ -11,13 +11,14 @@ import pytest
 import c4b
 from c4b.policies.candidate_fields import CandidateField
 from support.oracle import KEEPING, OraclePolicy, StopHere
-from support.oracle_sets import Array, OracleSet
+from support.oracle_sets import DEFINITIONS, Array, OracleSet
 
 METHODS = ("separate", "contrast", "refresh", "revalue", "revalue-f", "linucb")
 GATED = METHODS[:-1]  # the paper's
 ALL_GATED = (*GATED, *KEEPING)
 ALL_METHODS = (*METHODS, *KEEPING)
-ALL_CONFIDENCES = c4b.evidence.CONFIDENCES
+ALL_CONFIDENCES = tuple(DEFINITIONS)
+"""Sets whose stack the oracle restates; ``several-ridges`` has an oracle of its own."""
 CONFIDENCES = tuple(  # of one ellipsoid each
     name for name in ALL_CONFIDENCES if len(c4b.LinearModel(1, 1.0, 1.0, confidence=name).ridges) == 1
 )

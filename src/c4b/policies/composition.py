@@ -120,7 +120,7 @@ BUILT_IN = (
         "thrifty",
         "recommended: unbiased set, checkpoints, thrifty choice",
         score="blend",
-        confidence="unbiased",
+        confidence="several-ridges",
         latches=True,
     ),
 )

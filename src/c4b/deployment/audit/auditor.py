@@ -18,12 +18,14 @@ from c4b.deployment import snapshot
 from c4b.deployment.audit.audit_report import Finding, Report
 from c4b.deployment.audit.decision_checks import DecisionChecks, RecordedDecision, same
 from c4b.deployment.audit.entry_format import entry_contents
-from c4b.deployment.audit.recompute import SETS
+from c4b.deployment.audit.recompute import SETS, Choice
 from c4b.deployment.audit.recomputed_checks import RecomputedChecks
 from c4b.deployment.audit.replayed_checks import ReplayedChecks
 from c4b.deployment.configuration import Configuration
 from c4b.deployment.decision_entry import BankNumbers
 from c4b.deployment.state import State
+from c4b.evidence.ellipsoids import views
+from c4b.evidence.sets import several_ridges
 from c4b.journal.backend import StoredSnapshot
 from c4b.journal.entries import Entry
 from c4b.policies.composition import Composition
@@ -75,6 +77,15 @@ class Auditor:
         self.seq_of: dict[int, int] = {}  # number of the entry of each open round
         self.last_at = first.at
         self.state = State(configuration)
+        if fields["model"]["confidence"] == several_ridges.SET.name and isinstance(
+            self.checks, RecomputedChecks
+        ):
+            self.checks.set.choice = self._choice
+
+    def _choice(self) -> Choice:
+        """What the replayed set has chosen from the data."""
+        extra = views(self.state.run.gate.snapshot()["evidence"])[1].extra
+        return Choice(*several_ridges.choice_of(extra)[3:5])
 
     def take(self, entry: Entry, hash_: bytes) -> None:
         """The next entry, whose hash is ``hash_``."""

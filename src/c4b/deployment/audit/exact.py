@@ -13,7 +13,7 @@ import mpmath
 import numpy as np
 
 from c4b._validate import Array
-from c4b.deployment.audit.recompute import within_ball
+from c4b.deployment.audit.recompute import Choice, checked_choice, fixed_ridges, within_ball
 
 DIGITS = 50
 _SPLITTER = 134217729.0  # 2^27 + 1
@@ -85,7 +85,15 @@ class Ellipsoid(NamedTuple):
 class Moment:
     """What the sets are computed from at one moment, in mpmath numbers."""
 
-    def __init__(self, sums: Sums, count: int, model: dict[str, Any], ridges: Array) -> None:
+    def __init__(
+        self,
+        sums: Sums,
+        count: int,
+        model: dict[str, Any],
+        ridges: Array,
+        choice: Callable[[], Choice] | None,
+    ) -> None:
+        self.model, self.choice = model, choice
         self.gram, self.moment, self.dim = sums.gram.exact(), sums.moment.exact(), model["dim"]
         self.noise, self.bound = mpmath.mpf(model["noise"]), mpmath.mpf(model["norm_bound"])
         self.log_term = -2 * mpmath.log(mpmath.mpf(model["delta"]))
@@ -137,11 +145,42 @@ def _unbiased(m: Moment) -> Iterator[Ellipsoid]:
             yield Ellipsoid(inverse, centre, mpmath.sqrt(square))
 
 
+def _several_ridges(m: Moment) -> Iterator[Ellipsoid]:
+    """{sum_j p_j ||m - A theta||^2_{W_j^-1} + a ||theta||^2 <= const} for each chosen (p, a)."""
+    ridges, weights = fixed_ridges(m.model)
+    inverses = [
+        mpmath.inverse(m.gram + mpmath.mpf(ridge) * mpmath.eye(m.dim)) for ridge in ridges.tolist()
+    ]
+    log_dets = [
+        -mpmath.log(mpmath.det(inverse)) - m.dim * mpmath.log(mpmath.mpf(ridge))
+        for inverse, ridge in zip(inverses, ridges.tolist(), strict=True)
+    ]
+    known: dict[bytes, tuple[Any, Any, Any]] = {}
+    for mix, a in zip(*checked_choice(m.choice, weights), strict=True):
+        if np.isnan(mix).any():
+            continue
+        if mix.tobytes() not in known:
+            parts = [(j, mpmath.mpf(float(p))) for j, p in enumerate(mix) if p > 0.0]
+            cost = sum(p * (log_dets[j] + 2 * mpmath.log(p / mpmath.mpf(weights[j]))) for j, p in parts)
+            factor = mpmath.zeros(m.dim)
+            for j, p in parts:
+                factor += p * inverses[j]
+            reach = m.noise * mpmath.sqrt(m.log_term + cost) + m.drift
+            known[mix.tobytes()] = factor, m.gram * factor * m.gram, reach
+        factor, shape, reach = known[mix.tobytes()]
+        target = m.gram * factor * m.moment
+        inverse, centre = m.solved(shape, mpmath.mpf(float(a)), target)
+        square = reach**2 + a * m.bound**2 - (m.moment.T * factor * m.moment)[0] + (target.T * centre)[0]
+        if square >= 0:
+            yield Ellipsoid(inverse, centre, mpmath.sqrt(square))
+
+
 SETS: dict[str, Callable[[Moment], Iterator[Ellipsoid]]] = {
     "self-normalized": _self_normalized,
     "mixture": _constrained,
     "constrained": _constrained,
     "unbiased": _unbiased,
+    "several-ridges": _several_ridges,
 }
 """Confidence sets that the audit can recompute in high precision."""
 
@@ -149,11 +188,18 @@ SETS: dict[str, Callable[[Moment], Iterator[Ellipsoid]]] = {
 class ExactSet:
     """(4) to (7) at one moment. Answers like ``recompute.RecomputedSet``, rounded at the very end."""
 
-    def __init__(self, sums: Sums, count: int, model: dict[str, Any], ridges: Array) -> None:
+    def __init__(
+        self,
+        sums: Sums,
+        count: int,
+        model: dict[str, Any],
+        ridges: Array,
+        choice: Callable[[], Choice] | None = None,
+    ) -> None:
         self.norm_bound, self.ellipsoids = float(model["norm_bound"]), len(ridges)
         self.within_ball = True
         with mpmath.workdps(DIGITS):
-            self.stack = list(SETS[model["confidence"]](Moment(sums, count, model, ridges)))
+            self.stack = list(SETS[model["confidence"]](Moment(sums, count, model, ridges, choice)))
 
     @property
     def radius(self) -> float:

@@ -20,9 +20,17 @@ UCB, MARGIN, JOINT, SEPARATE, SCORE = CandidateField
 class Stack(NamedTuple):
     """Ellipsoids of one moment: {||theta - centre_g||_{V_g} <= radius_g}."""
 
-    roots: Array  # (G, d, d) inverse Cholesky factors of V_g
+    roots: Array  # (G, d, d) V_g^-1 = R' R
     centres: Array  # (G, d)
     radii: Array  # (G,)
+    explained: float  # m V^-1 m for V = sum xx' + a I at the first a
+
+
+class Choice(NamedTuple):
+    """What the set ``several-ridges`` is free to choose from the data: it decides tightness only."""
+
+    mixes: Array  # (G, J) p
+    multipliers: Array  # (G,) a
 
 
 class RecomputedSet:
@@ -38,6 +46,8 @@ class RecomputedSet:
         self.squares = 0.0
         self.within_ball = True
         """Whether the norm ball is part of the bounds; the first version left it out."""
+        self.choice: Callable[[], Choice] | None = None
+        """The choice of the replayed set at this moment; only ``several-ridges`` has one."""
         self.gram = np.zeros((model["dim"], model["dim"]))
         self.moment = np.zeros(model["dim"])
         self.count = 0
@@ -59,6 +69,11 @@ class RecomputedSet:
                 self._stack = SETS[self.model["confidence"]](self)
         return self._stack
 
+    def renew(self) -> None:
+        """The choice may be another one now."""
+        if self.choice is not None:
+            self._stack = None
+
     def shapes(self) -> Array:
         """(G, d, d) sum xx' + a_g I."""
         return self.gram + self.ridges[:, None, None] * np.eye(len(self.moment))
@@ -74,9 +89,9 @@ class RecomputedSet:
 
     def _watch(self) -> None:
         """Latch an alarm: an empty set, or residuals too large for the noise around any linear mean."""
-        model, (_, centres, radii) = self.model, self.stack()
+        model, (_, centres, radii, explained) = self.model, self.stack()
         variance, tolerance = model["noise"] ** 2, model["misspecification"] ** 2
-        rest = self.squares - self.moment @ centres[0] - self.ridges[0] * model["norm_bound"] ** 2
+        rest = self.squares - explained - self.ridges[0] * model["norm_bound"] ** 2
         allowed = self.bets * tolerance / (variance * (1.0 - self.bets))
         growth = self.bets * rest / variance + self.count * (np.log1p(-self.bets) - allowed)
         gap = growth - 2.0 * np.log(3.0 / self.level)
@@ -88,7 +103,7 @@ class RecomputedSet:
 
     def bounds(self, vectors: Array) -> tuple[Array, Array]:
         """(L, U) of v @ theta for vectors (n, d), shape (n,) each; no number: no bound."""
-        roots, centres, radii = self.stack()
+        roots, centres, radii, _ = self.stack()
         norms = np.sqrt(np.sum(np.einsum("gij,nj->gni", roots, vectors) ** 2, axis=2))
         middles = centres @ vectors.T
         widths = radii[:, None] * norms
@@ -138,9 +153,9 @@ def within_ball(region: Bounded, vectors: Array, low: Array, high: Array) -> tup
 def _self_normalized(s: RecomputedSet) -> Stack:
     """Radius (6)."""
     root = _root(s.shapes())
-    roots, centres, _ = _solved(root, s.moment)
+    roots, centres, explained = _solved(root, s.moment)
     radii = np.sqrt(s.spread(root[0])) + np.sqrt(s.ridges) * s.model["norm_bound"] + s.drift()
-    return Stack(roots, centres, radii)
+    return Stack(roots, centres, radii, float(explained[0]))
 
 
 def _constrained(s: RecomputedSet) -> Stack:
@@ -148,7 +163,7 @@ def _constrained(s: RecomputedSet) -> Stack:
     root = _root(s.shapes())
     roots, centres, explained = _solved(root, s.moment)
     squares = s.spread(root[0]) + s.ridges * s.model["norm_bound"] ** 2 + explained - explained[0]
-    return Stack(roots, centres, np.sqrt(squares) + s.drift())
+    return Stack(roots, centres, np.sqrt(squares) + s.drift(), float(explained[0]))
 
 
 def _unbiased(s: RecomputedSet) -> Stack:
@@ -157,13 +172,54 @@ def _unbiased(s: RecomputedSet) -> Stack:
     root, ridges, bound = first[0], s.ridges[1:], s.model["norm_bound"]
     half = np.linalg.solve(root, np.c_[s.gram, s.moment])
     shape, target = half[:, :dim].T @ half[:, :dim], half[:, :dim].T @ half[:, dim]
-    own, centre, _ = _solved(first, s.moment)
+    own, centre, explained = _solved(first, s.moment)
     roots, centres, _ = _solved(_root(shape + ridges[:, None, None] * np.eye(dim)), target)
     reach = np.sqrt(s.spread(root)) + s.drift()
     rest = np.linalg.solve(root, (s.moment - centres @ s.gram).T)
     least = np.sum(rest**2, axis=0) + ridges * np.sum(centres**2, axis=1)
     radii = np.r_[reach + np.sqrt(s.ridges[0]) * bound, np.sqrt(reach**2 + ridges * bound**2 - least)]
-    return Stack(np.concatenate([own, roots]), np.concatenate([centre, centres]), radii)
+    every, middles = np.concatenate([own, roots]), np.concatenate([centre, centres])
+    return Stack(every, middles, radii, float(explained[0]))
+
+
+def fixed_ridges(model: dict[str, Any]) -> tuple[Array, Array]:
+    """(l_j, w_j) of ``several-ridges``, by the model alone, without those that have no weight."""
+    useless = (model["noise"] / model["norm_bound"]) ** 2 / 3.0
+    powers = np.arange(-5, 10)
+    ridges = max(3.0 * model["ridge"], useless) * 10.0**powers
+    weights = 1.0 / (1.0 + np.maximum(np.maximum(-powers, powers - 1), 0)) ** 2.0
+    weights[(powers < 0) & (ridges < useless)] = 0.0
+    return ridges, weights / np.sum(weights)
+
+
+def _several_ridges(s: RecomputedSet) -> Stack:
+    """{sum_j p_j ||m - A theta||^2_{W_j^-1} + a ||theta||^2 <= const} for each chosen (p, a)."""
+    ridges, weights = fixed_ridges(s.model)
+    mixes, multipliers = checked_choice(s.choice, weights)
+    values, basis = np.linalg.eigh(s.gram)
+    values, moment, bound = np.maximum(values, 0.0), basis.T @ s.moment, s.model["norm_bound"]
+    log_dets = np.sum(np.log1p(values[:, None] / ridges), axis=0)
+    with np.errstate(divide="ignore"):
+        entropy = np.where(mixes > 0.0, mixes * np.log(mixes / weights), 0.0)
+    spread = -2.0 * np.log(s.model["delta"]) + mixes @ log_dets + 2.0 * np.sum(entropy, axis=1)
+    reach = s.model["noise"] * np.sqrt(spread) + s.drift()
+    factors = mixes @ (1.0 / (values + ridges[:, None]))
+    shapes = factors * values**2 + multipliers[:, None]
+    squares = reach**2 + multipliers * (bound**2 - np.sum(factors * moment**2 / shapes, axis=1))
+    roots = basis.T / np.sqrt(shapes)[:, :, None]
+    centres = (factors * values * moment / shapes) @ basis.T
+    explained = float(np.sum(moment**2 / (values + s.ridges[0])))
+    return Stack(roots, centres, np.sqrt(squares), explained)
+
+
+def checked_choice(choice: Callable[[], Choice] | None, weights: Array) -> Choice:
+    """A choice that (M) of docs/theory.md allows; any other has no ellipsoid."""
+    if choice is None:
+        raise ValueError("this set needs the choice of the replayed set")
+    mixes, multipliers = choice()
+    legal = np.all((mixes >= 0.0) & ((weights > 0.0) | (mixes == 0.0)), axis=1)
+    legal &= (np.abs(np.sum(mixes, axis=1) - 1.0) < 1e-12) & (multipliers > 0.0)
+    return Choice(np.where(legal[:, None], mixes, np.nan), multipliers)
 
 
 SETS: dict[str, Callable[[RecomputedSet], Stack]] = {
@@ -171,6 +227,7 @@ SETS: dict[str, Callable[[RecomputedSet], Stack]] = {
     "mixture": _constrained,
     "constrained": _constrained,
     "unbiased": _unbiased,
+    "several-ridges": _several_ridges,
 }
 """Confidence sets that the audit can recompute."""
 

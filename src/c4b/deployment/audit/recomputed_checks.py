@@ -78,6 +78,7 @@ class RecomputedChecks:
 
     def decided(self, decision: RecordedDecision) -> None:
         features, baseline, is_baseline = decision.played
+        self.set.renew()
         self._in_either_arithmetic(lambda: self._decided(decision))
         self.books.charge(decision.numbers.bank, features, baseline, is_baseline)
 
@@ -112,7 +113,7 @@ class RecomputedChecks:
     def _exact(self) -> Any:
         from c4b.deployment.audit.exact import ExactSet  # noqa: PLC0415 (mpmath)
 
-        exact = ExactSet(self.sums, self.set.count, self.model, self.ridges)
+        exact = ExactSet(self.sums, self.set.count, self.model, self.ridges, self.set.choice)
         exact.within_ball = self.set.within_ball
         return exact
 
@@ -198,6 +199,8 @@ class RecomputedChecks:
         self.report.precise += 1
 
     def executed(self, round_: int, decided: Played, executed: Played, bank: float) -> None:
+        self.set.renew()
+
         def check() -> None:
             books = copy.copy(self.books)
             books.region = self.region

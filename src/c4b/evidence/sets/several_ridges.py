@@ -79,6 +79,8 @@ NEARLY_FREE = 0.004
 """Smallest a S^2 / R_p^2 of each mix: it widens a bound that the ball does not touch by 0.2 % at most."""
 LEAST_ROOM = 1e-6
 """Smallest share of S^2 that is taken for the room that the ball leaves."""
+NO_WEIGHT = -1e9
+"""log w_j of a ridge without weight: its part in a mix underflows to 0."""
 LEAST_PART = 1e-9
 """Parts of a mix below it are left out: they gain nothing, and a small ridge amplifies rounding."""
 RENEW = 0.0625
@@ -248,7 +250,7 @@ SET = ConfidenceSet(
 
 @inlined
 def write_ridges(ridge: float, terms: Terms, ridges: Array, log_weights: Array) -> None:
-    """l_j and log w_j, both (J,), from the model alone; a ridge without weight has log w_j = -inf."""
+    """l_j and log w_j, both (J,), from the model alone; a ridge without weight has NO_WEIGHT."""
     least = LEAST_RIDGE * (terms.noise / terms.norm_bound) ** 2
     first = max(FIRST * ridge, least)
     total = 0.0
@@ -257,7 +259,7 @@ def write_ridges(ridge: float, terms: Terms, ridges: Array, log_weights: Array) 
         ridges[j] = first * POWERS[j]
         log_weights[j] = -2.0 * math.log(1.0 + decades)
         if j < FAVOURED and ridges[j] < least:
-            log_weights[j] = -np.inf
+            log_weights[j] = NO_WEIGHT
         total += math.exp(log_weights[j])
     for j in range(RIDGES):
         log_weights[j] -= math.log(total)
