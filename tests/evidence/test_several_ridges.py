@@ -5,26 +5,37 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from c4b._jit import allocating
+from c4b._jit import kernel
 from c4b.evidence.ellipsoids import Terms
-from c4b.evidence.sets import several_ridges
-from c4b.evidence.sets.several_ridges import Choice, choice_size
-from c4b.evidence.sets.several_ridges import opened_choice as choice_of_numbers
+from c4b.evidence.sets.several_ridges import (
+    NO_WEIGHT,
+    Choice,
+    choice_of,
+    choice_size,
+    opened_choice,
+    write_choice,
+    write_log_dets,
+    write_ridges,
+)
 from support.oracle_sets import Array
 from support.oracle_several_ridges import OracleSeveralRidges
 
 seeds = st.integers(0, 2**32 - 1)
 DELTA = 0.05
-NUMBERS = choice_size(1)
 
 
-@allocating
+@kernel
+def write(values: Array, moments: Array, count: float, ridge: float, terms: Terms, out: Array) -> None:
+    choice = opened_choice(out)
+    write_ridges(ridge, terms, choice.ridges, choice.log_weights)
+    write_log_dets(values, 0.0, choice.ridges, choice.log_dets)
+    write_choice(values, moments, count, choice, terms)
+
+
 def written_choice(values: Array, moments: Array, count: float, ridge: float, terms: Terms) -> Choice:
-    choice = choice_of_numbers(np.zeros(NUMBERS))
-    several_ridges.write_ridges(ridge, terms, choice.ridges, choice.log_weights)
-    several_ridges.write_log_dets(values, 0.0, choice.ridges, choice.log_dets)
-    several_ridges.write_choice(values, moments, count, choice, terms)
-    return choice
+    numbers = np.zeros(choice_size(len(values)))
+    write(values, moments, count, ridge, terms, numbers)
+    return choice_of(numbers)
 
 
 def chosen(oracle: OracleSeveralRidges, ridge: float, epsilon: float, count: int) -> tuple[Array, Array]:
@@ -33,7 +44,7 @@ def chosen(oracle: OracleSeveralRidges, ridge: float, epsilon: float, count: int
     values, basis = np.linalg.eigh(oracle.gram)
     choice = written_choice(np.maximum(values, 0.0), basis.T @ oracle.moment, float(count), ridge, terms)
     ridges, log_weights, mixes, multipliers = choice[0], choice[1], choice[3], choice[4]
-    used = log_weights > 0.5 * several_ridges.NO_WEIGHT
+    used = log_weights > 0.5 * NO_WEIGHT
     assert ridges[used] == pytest.approx(oracle.ridges, rel=1e-12)
     assert np.exp(log_weights[used]) == pytest.approx(oracle.weights, rel=1e-12)
     assert not np.any(mixes[:, ~used])
