@@ -28,17 +28,19 @@ class LinearModel:
     dim: number of features.
     noise: sub-Gaussian scale sigma of the reward noise. For rewards in [l, u], (u - l)/2 is valid.
     norm_bound: S, an upper bound on the Euclidean norm of theta.
-    ridge: lambda of the regularised estimator (4).
+    ridge: lambda of the regularised estimator (4). ``"several-ridges"`` uses it as a unit only: a value
+        that is wrong by three decades costs it little.
     delta: probability with which the confidence set, and so the guarantee, may fail.
     confidence: ``"self-normalized"`` is the paper's radius (6); ``"mixture"`` is never larger, under
         the same assumptions; ``"constrained"`` also uses ``||theta|| <= norm_bound``, and is smaller
         still; ``"unbiased"`` bounds the noise alone, without the ridge's bias, and uses
-        ``||theta|| <= norm_bound`` directly: the smallest where data are few. None leaves the choice
-        to the policy; the paper's policies choose the paper's.
+        ``||theta|| <= norm_bound`` directly: the smallest where data are few. ``"several-ridges"`` is the
+        same at fifteen ridges at once: the smallest from some hundred observations on. None leaves the
+        choice to the policy; the paper's policies choose the paper's, ``reserve-c4b+`` the last one.
     misspecification: epsilon >= 0, how far any mean may be from linear. The set grows by
         ``epsilon sqrt(n)`` and the ledger pays for it each round; 0, the default, is the paper's model.
         With epsilon > 0 the constrained set keeps only the ellipsoid that this argument covers;
-        the unbiased set keeps all of its own.
+        the unbiased set and several-ridges keep all of their own.
 
     >>> LinearModel(dim=5, noise=0.3, norm_bound=1.5).delta
     0.05
