@@ -56,6 +56,7 @@ class Configuration:
                 remedy = "needs outcome_timeout, the seconds after which silence means that"
                 raise InvalidInput("timeout_reward", timeout_reward, remedy)
             reward = _validate.reward("timeout_reward", timeout_reward)
+            reward = policy.model.check_reward("timeout_reward", reward)
         if isinstance(policy.spec, GateFactory) and policy.spec.name not in registry.names():
             remedy = "must be registered: a deployment is opened again by the name of its policy"
             raise InvalidInput("policy", policy.spec.name, remedy)

@@ -54,7 +54,8 @@ class Deployment:
         """Use ``create`` or ``open``."""
         self._transactor = transactor
         self._limits = limits
-        self._dim = transactor.configuration.model.dim
+        self._model = transactor.configuration.model
+        self._dim = self._model.dim
         self._needs = registry.needs(transactor.configuration.spec)
 
     # -- existence -----------------------------------------------------------------------------
@@ -138,7 +139,7 @@ class Deployment:
         With a ``request_id`` repeating the call is harmless.
         """
         x = _validate.table("features", features, self._dim)
-        y = _validate.series("rewards", rewards, len(x))
+        y = self._model.check_rewards("rewards", _validate.series("rewards", rewards, len(x)))
         self._limits.history("features", len(x), self._dim)
         id_ = checks.request_id("request_id", request_id)
         self._transactor.write(lambda commands: commands.learn(x, y, id_))
@@ -225,8 +226,11 @@ class Deployment:
 
     def observe(self, decision_id: str, reward: float) -> None:
         """A decision's reward, in any order, after any delay; repeating the same report is harmless."""
-        value = _validate.reward("reward", reward)
+        value = self._reward("reward", reward)
         self._transactor.write(lambda commands: commands.observe([("", decision_id, value)]))
+
+    def _reward(self, argument: str, value: object) -> float:
+        return self._model.check_reward(argument, _validate.reward(argument, value))
 
     def observe_many(self, outcomes: Mapping[str, float] | Iterable[tuple[str, float]]) -> None:
         """Several (id, reward) pairs, or a mapping, in one commit; all are taken or none."""
@@ -234,7 +238,7 @@ class Deployment:
         pairs = _validate.pairs("outcomes", listed, "must be a mapping, or pairs (id, reward)")
         self._limits.several("outcomes", len(pairs))
         checked = [
-            (f"outcomes[{n}].", id_, _validate.reward(f"outcomes[{n}].reward", reward))
+            (f"outcomes[{n}].", id_, self._reward(f"outcomes[{n}].reward", reward))
             for n, (id_, reward) in enumerate(pairs)
         ]
         if checked:

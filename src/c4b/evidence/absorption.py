@@ -11,6 +11,7 @@ from c4b.errors import InvalidInput
 from c4b.evidence.alarms import watch
 from c4b.evidence.eigenbasis import POLISH_EVERY, RESIDUAL, TINY, polish, turn
 from c4b.evidence.ellipsoids import (
+    BOUNDED,
     COUNT,
     HEADING,
     INVERSE_LIMIT,
@@ -36,6 +37,7 @@ from c4b.evidence.ellipsoids import (
 )
 from c4b.evidence.model import LinearModel
 from c4b.evidence.rounding import UNIT, USABLE, sums_error
+from c4b.evidence.sets.bounded import take
 from c4b.evidence.sets.confidence_set import PythonSet
 from c4b.evidence.sets.table import recentre_by_code
 
@@ -75,7 +77,10 @@ def add(region: Region, data: Data, x: Array, y: float) -> None:
 
     Without an eigenbasis ``estimate`` serves as scratch here: ``recentre`` rewrites it.
     """
-    if region.spectral:
+    if data.code == BOUNDED:
+        take(data, x, y)
+        add_to_sums(data, x, y)
+    elif region.spectral:
         turn(region.basis, data.spectrum, x)
         add_to_sums(data, x, y)
         worn = data.tally[SINCE_FACTORED] >= POLISH_EVERY or not data.spectrum.errors[RESIDUAL] < np.inf
@@ -205,7 +210,7 @@ def absorb_many(flat: Array, features: Array, rewards: Array) -> None:
     poor = region.spectral
     for g in range(len(region.radius)):
         poor |= not data.inverse_error[g] <= INVERSE_LIMIT
-    if poor and data.tally[SINCE_FACTORED] > 0.0:
+    if poor and data.tally[SINCE_FACTORED] > 0.0 and data.code != BOUNDED:
         factor(region, data)
     recentre(region, data, terms)
 

@@ -43,7 +43,7 @@ TALLY = 5
 """Entries of ``Data.tally``: log(det V / lambda^d), observations, updates since factored, sum Y^2, and
 the alarm that has latched, if any."""
 
-SELF_NORMALIZED, MIXTURE, CONSTRAINED, UNBIASED, SEVERAL_RIDGES, OUTSIDE = 1, 0, 2, 3, 4, -1
+SELF_NORMALIZED, MIXTURE, CONSTRAINED, UNBIASED, SEVERAL_RIDGES, BOUNDED, OUTSIDE = 1, 0, 2, 3, 4, 5, -1
 """Values of ``Data.code``; OUTSIDE is every set whose update is not compiled.
 
 The first four sets share two stored codes, from before there were more: 1 is self-normalized or, with

@@ -51,7 +51,7 @@ class Evidence:
         The set stays valid only if the rows were not picked by looking at their rewards.
         """
         x = _validate.table("features", features, self.model.dim)
-        y = _validate.series("rewards", rewards, len(x))
+        y = self.model.check_rewards("rewards", _validate.series("rewards", rewards, len(x)))
         before = self.flat.copy()
         absorption.many_absorber(self.model)(self.flat, x, y)
         if not np.all(np.isfinite(self._numbers())):
@@ -69,7 +69,8 @@ class Evidence:
         Unlike ``learn`` it takes an observation that 64-bit arithmetic cannot hold together with the
         others, because what was executed cannot be undone; nothing is certified then.
         """
-        self.absorber(self.flat, _validate.vector("x", x, self.model.dim), _validate.reward("y", y))
+        reward = self.model.check_reward("y", _validate.reward("y", y))
+        self.absorber(self.flat, _validate.vector("x", x, self.model.dim), reward)
 
     def _numbers(self) -> Array:
         """All that must be finite: an empty set has no radius, which is an alarm, not bad scaling."""

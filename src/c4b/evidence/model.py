@@ -5,14 +5,28 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from c4b import _validate
 from c4b._validate import Array
+from c4b.errors import InvalidInput
 from c4b.evidence.ellipsoids import Terms
 from c4b.evidence.sets import table
 from c4b.evidence.sets.confidence_set import ConfidenceSet
 
 DEFAULT_CONFIDENCE = "self-normalized"
 """The paper's; used where neither the model nor the policy says otherwise."""
+
+
+def checked_range(value: object) -> tuple[float, float]:
+    """``value`` as a pair (low, high) of finite numbers, low < high."""
+    remedy = "must be the lowest and the highest possible reward, such as (0, 1)"
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise InvalidInput("rewards", value, remedy)
+    low, high = (_validate.reward("rewards", end) for end in value)
+    if not low < high or not math.isfinite(high - low):
+        raise InvalidInput("rewards", value, remedy)
+    return low, high
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +55,9 @@ class LinearModel:
         ``epsilon sqrt(n)`` and the ledger pays for it each round; 0, the default, is the paper's model.
         With epsilon > 0 the constrained set keeps only the ellipsoid that this argument covers;
         the unbiased set and several-ridges keep all of their own.
+    rewards: (lowest, highest) possible reward, or None. A reward outside is an error. The set
+        ``"bounded"`` needs it, and learns the variance instead of a declared noise scale;
+        ``LinearModel.bounded`` fills in the rest.
 
     >>> LinearModel(dim=5, noise=0.3, norm_bound=1.5).delta
     0.05
@@ -53,6 +70,26 @@ class LinearModel:
     delta: float = 0.05
     confidence: str | None = None
     misspecification: float = 0.0
+    rewards: tuple[float, float] | None = None
+
+    @classmethod
+    def bounded(
+        cls,
+        dim: int,
+        norm_bound: float,
+        rewards: tuple[float, float] = (0.0, 1.0),
+        ridge: float = 0.1,
+        delta: float = 0.05,
+        misspecification: float = 0.0,
+    ) -> LinearModel:
+        """The model for clicks, conversions and ratings: rewards in a range, no noise scale to choose.
+
+        >>> LinearModel.bounded(dim=5, norm_bound=1.0).confidence
+        'bounded'
+        """
+        low, high = checked_range(rewards)
+        noise = 0.5 * (high - low)
+        return cls(dim, noise, norm_bound, ridge, delta, "bounded", misspecification, (low, high))
 
     def __post_init__(self) -> None:
         check: dict[str, object] = {
@@ -81,8 +118,39 @@ class LinearModel:
             self.misspecification,
             "must be a number >= 0: how far a mean reward may be from linear, in units of reward",
         )
+        check["rewards"] = None if self.rewards is None else checked_range(self.rewards)
         for field, value in check.items():
             object.__setattr__(self, field, value)
+        if self.confidence is not None and self.confidence_set.needs_range:
+            self._check_range_is_used()
+
+    def _check_range_is_used(self) -> None:
+        if self.rewards is None:
+            remedy = f"is needed for confidence={self.confidence!r}: the range of rewards, such as (0, 1)"
+            raise InvalidInput("rewards", None, remedy)
+        half = 0.5 * (self.rewards[1] - self.rewards[0])
+        if self.noise != half:
+            remedy = f"must be {half:g}, half the range of rewards, or use LinearModel.bounded"
+            raise InvalidInput("noise", self.noise, remedy)
+
+    def check_reward(self, argument: str, value: float) -> float:
+        """``value`` if it lies in the declared range of rewards; else an ``InvalidInput``."""
+        if self.rewards is not None and not self.rewards[0] <= value <= self.rewards[1]:
+            raise InvalidInput(argument, value, self._range_remedy())
+        return value
+
+    def check_rewards(self, argument: str, values: Array) -> Array:
+        """``values`` (n,) if all of them lie in the declared range of rewards."""
+        if self.rewards is not None and len(values):
+            outside = ~((values >= self.rewards[0]) & (values <= self.rewards[1]))
+            if outside.any():
+                n = int(np.argmax(outside))
+                raise InvalidInput(f"{argument}[{n}]", float(values[n]), self._range_remedy())
+        return values
+
+    def _range_remedy(self) -> str:
+        low, high = self.rewards or (-math.inf, math.inf)
+        return f"must lie in the declared range of rewards, {low:g} to {high:g}"
 
     def resolved(self, preferred: str | None = None) -> LinearModel:
         """The same model with its confidence chosen: its own, else ``preferred``, else the paper's."""

@@ -103,7 +103,8 @@ class Policy:
                 "first decision, and later rewards to observe()"
             )
         x = _validate.table("features", features, self._dim)
-        self._gate.learn(x, _validate.series("rewards", rewards, len(x)))
+        y = _validate.series("rewards", rewards, len(x))
+        self._gate.learn(x, self.model.check_rewards("rewards", y))
 
     # -- decisions -----------------------------------------------------------------------------
 
@@ -168,7 +169,7 @@ class Policy:
 
     def observe(self, decision_id: str, reward: float) -> None:
         """Report a decision's reward, in any order; repeating the same report is harmless."""
-        value = _validate.reward("reward", reward)
+        value = self.model.check_reward("reward", _validate.reward("reward", reward))
         number = self._round_of(decision_id)
         if self._is_news(number, decision_id, value):
             self._run.report(number, value)
@@ -179,7 +180,8 @@ class Policy:
         pairs = _validate.pairs("outcomes", listed, "must be a mapping, or pairs (id, reward)")
         news: dict[int, float] = {}
         for n, (decision_id, reward) in enumerate(pairs):
-            value = _validate.reward(f"outcomes[{n}].reward", reward)
+            argument = f"outcomes[{n}].reward"
+            value = self.model.check_reward(argument, _validate.reward(argument, reward))
             number = self._round_of(decision_id)
             if news.get(number, value) != value:
                 raise ContradictoryOutcome(

@@ -25,7 +25,7 @@ from c4b.deployment.configuration import Configuration
 from c4b.deployment.decision_entry import BankNumbers
 from c4b.deployment.state import State
 from c4b.evidence.ellipsoids import views
-from c4b.evidence.sets import several_ridges
+from c4b.evidence.sets import bounded, several_ridges
 from c4b.journal.backend import StoredSnapshot
 from c4b.journal.entries import Entry
 from c4b.policies.composition import Composition
@@ -77,15 +77,21 @@ class Auditor:
         self.seq_of: dict[int, int] = {}  # number of the entry of each open round
         self.last_at = first.at
         self.state = State(configuration)
-        if fields["model"]["confidence"] == several_ridges.SET.name and isinstance(
-            self.checks, RecomputedChecks
-        ):
-            self.checks.set.choice = self._choice
+        choices = {several_ridges.SET.name: self._choice, bounded.SET.name: self._scale}
+        if isinstance(self.checks, RecomputedChecks):
+            self.checks.set.choice = choices.get(fields["model"]["confidence"])
 
     def _choice(self) -> Choice:
-        """What the replayed set has chosen from the data."""
-        extra = views(self.state.run.gate.snapshot()["evidence"])[1].extra
-        return Choice(*several_ridges.choice_of(extra)[3:5])
+        """What the replayed set several-ridges has chosen from the data."""
+        return Choice(*several_ridges.choice_of(self._extra())[3:5])
+
+    def _scale(self) -> int:
+        """The prior scale that the replayed set bounded has chosen from the data."""
+        sums = bounded.learned_of(self._extra(), self.state.configuration.model.dim).sums
+        return int(sums[bounded.SCALE])
+
+    def _extra(self) -> Array:
+        return views(self.state.run.gate.snapshot()["evidence"])[1].extra
 
     def take(self, entry: Entry, hash_: bytes) -> None:
         """The next entry, whose hash is ``hash_``."""

@@ -13,7 +13,14 @@ import mpmath
 import numpy as np
 
 from c4b._validate import Array
-from c4b.deployment.audit.recompute import Choice, checked_choice, fixed_ridges, within_ball
+from c4b.deployment.audit.recompute import (
+    VarianceSums,
+    bounded_multipliers,
+    checked_choice,
+    checked_scale,
+    fixed_ridges,
+    within_ball,
+)
 
 DIGITS = 50
 _SPLITTER = 134217729.0  # 2^27 + 1
@@ -91,9 +98,10 @@ class Moment:
         count: int,
         model: dict[str, Any],
         ridges: Array,
-        choice: Callable[[], Choice] | None,
+        choice: Callable[[], Any] | None,
+        variance: VarianceSums | None,
     ) -> None:
-        self.model, self.choice = model, choice
+        self.model, self.choice, self.variance = model, choice, variance
         self.gram, self.moment, self.dim = sums.gram.exact(), sums.moment.exact(), model["dim"]
         self.noise, self.bound = mpmath.mpf(model["noise"]), mpmath.mpf(model["norm_bound"])
         self.log_term = -2 * mpmath.log(mpmath.mpf(model["delta"]))
@@ -175,12 +183,53 @@ def _several_ridges(m: Moment) -> Iterator[Ellipsoid]:
             yield Ellipsoid(inverse, centre, mpmath.sqrt(square))
 
 
+def _bounded(m: Moment) -> Iterator[Ellipsoid]:
+    """{||m - A theta||^2_{W^-1} + a ||theta||^2 <= const}; W as float64 has summed it."""
+    assert m.variance is not None
+    scale = checked_scale(m.choice)
+    shape, prior = mpmath.matrix(m.variance.shapes[scale].tolist()), mpmath.mpf(m.variance.scales[scale])
+    inverse = mpmath.inverse(shape)
+    level = m.log_term + 2 * mpmath.log(5) - mpmath.log(mpmath.det(inverse)) - m.dim * mpmath.log(prior)
+    radius = _bounded_radius(level, m.dim)
+    if m.drift > 0:
+        share = inverse * m.gram * inverse * m.gram
+        radius += m.drift * mpmath.sqrt(mpmath.sqrt(sum(share[i, i] for i in range(m.dim))))
+    normal, target = m.gram * inverse * m.gram, m.gram * inverse * m.moment
+    explained = (m.moment.T * inverse * m.moment)[0]
+    for a in bounded_multipliers(float(radius), float(m.bound)).tolist():
+        inverse, centre = m.solved(normal, mpmath.mpf(a), target)
+        square = radius**2 + a * m.bound**2 - explained + (target.T * centre)[0]
+        if square >= 0:
+            yield Ellipsoid(inverse, centre, mpmath.sqrt(square))
+
+
+def _bounded_radius(level: Any, dim: int) -> Any:
+    """The R with R^2 + 2 log Q_d(R, c) = level."""
+    half = mpmath.mpf(12 + 3 * dim) / 2
+    tails = [
+        mpmath.gammainc(mpmath.mpf(dim) / 2 + k, 0, half, regularized=True) / mpmath.factorial(k)
+        for k in range(48 + 3 * dim)
+    ]
+
+    def excess(z: Any) -> Any:
+        return 2 * mpmath.log(mpmath.polyval(tails[::-1], z)) - level
+
+    low, high = mpmath.mpf(0), mpmath.mpf(1)
+    while excess(high) < 0:
+        high *= 2
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (low, middle) if excess(middle) >= 0 else (middle, high)
+    return mpmath.sqrt(2 * high)
+
+
 SETS: dict[str, Callable[[Moment], Iterator[Ellipsoid]]] = {
     "self-normalized": _self_normalized,
     "mixture": _constrained,
     "constrained": _constrained,
     "unbiased": _unbiased,
     "several-ridges": _several_ridges,
+    "bounded": _bounded,
 }
 """Confidence sets that the audit can recompute in high precision."""
 
@@ -194,12 +243,13 @@ class ExactSet:
         count: int,
         model: dict[str, Any],
         ridges: Array,
-        choice: Callable[[], Choice] | None = None,
+        choice: Callable[[], Any] | None = None,
+        variance: VarianceSums | None = None,
     ) -> None:
         self.norm_bound, self.ellipsoids = float(model["norm_bound"]), len(ridges)
         self.within_ball = True
         with mpmath.workdps(DIGITS):
-            self.stack = list(SETS[model["confidence"]](Moment(sums, count, model, ridges, choice)))
+            self.stack = list(SETS[model["confidence"]](Moment(sums, count, model, ridges, choice, variance)))
 
     @property
     def radius(self) -> float:

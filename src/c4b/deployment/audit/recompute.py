@@ -5,6 +5,7 @@ Nothing is updated incrementally but sums: every set is factorised afresh. Equat
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
@@ -33,6 +34,37 @@ class Choice(NamedTuple):
     multipliers: Array  # (G,) a
 
 
+class VarianceSums:
+    """What ``bounded`` sums beside A and m: squared deviations, weighted row by row in their order."""
+
+    def __init__(self, model: dict[str, Any]) -> None:
+        dim, (low, high) = model["dim"], model["rewards"]
+        self.width = high - low
+        self.scales = model["ridge"] * self.width**2 * np.array([3.0, 30.0, 300.0, 3000.0, 30000.0])
+        self.reach = np.sqrt(12.0 + 3.0 * dim)
+        self.shapes = self.scales[:, None, None] * np.eye(dim)
+        self.inverses = np.linalg.inv(self.shapes)
+        self.inverted_at, self.count = 0, 0
+        self.total, self.deviations = 0.0, 0.0
+
+    def add(self, features: Array, rewards: Array) -> None:
+        """Rows (n, d) with rewards (n,)."""
+        for x, y in zip(features, rewards.tolist(), strict=True):
+            if not self.inverted_at <= self.count < 1.0625 * self.inverted_at:
+                self.inverses, self.inverted_at = np.linalg.inv(self.shapes), self.count
+            steps = self.reach * self.width * np.sqrt(np.einsum("i,jik,k->j", x, self.inverses, x))
+            largest = 0.25 * self.width**2
+            guess = (4.0 * largest + self.deviations) / (4.0 + self.count)
+            gap = y - self.total / self.count if self.count else 0.5 * self.width
+            small = np.minimum(steps, 0.9)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                steep = np.where(small > 1e-4, 2.0 * (-np.log1p(-small) - small) / small**2, 1.0 + small / 1.5)
+            learned = (steps <= 0.9) & (steep * guess < largest) & (self.count > 0)
+            weights = np.where(learned, steep * gap**2, largest)
+            self.shapes = self.shapes + weights[:, None, None] * (x[:, None] * x)
+            self.total, self.deviations, self.count = self.total + y, self.deviations + gap**2, self.count + 1
+
+
 class RecomputedSet:
     """(4) to (7): the sums of all observations, and the confidence set that follows from them."""
 
@@ -46,8 +78,10 @@ class RecomputedSet:
         self.squares = 0.0
         self.within_ball = True
         """Whether the norm ball is part of the bounds; the first version left it out."""
-        self.choice: Callable[[], Choice] | None = None
-        """The choice of the replayed set at this moment; only ``several-ridges`` has one."""
+        self.choice: Callable[[], Any] | None = None
+        """What the replayed set has chosen at this moment: a ``Choice`` of ``several-ridges``, the prior
+        scale of ``bounded``; other sets choose nothing."""
+        self.variance = VarianceSums(model) if model["confidence"] == "bounded" else None
         self.gram = np.zeros((model["dim"], model["dim"]))
         self.moment = np.zeros(model["dim"])
         self.count = 0
@@ -59,6 +93,8 @@ class RecomputedSet:
         self.moment += features.T @ rewards
         self.squares += float(rewards @ rewards)
         self.count += len(rewards)
+        if self.variance is not None:
+            self.variance.add(features, rewards)
         self._stack = None
         self._watch()
 
@@ -212,6 +248,68 @@ def _several_ridges(s: RecomputedSet) -> Stack:
     return Stack(roots, centres, np.sqrt(squares), explained)
 
 
+def bounded_radius(level: float, dim: int) -> float:
+    """The R with R^2 + 2 log Q_d(R, c) = level, by bisection of a Poisson mixture."""
+    power = np.arange(48 + 3 * dim)
+    half = 0.5 * (12.0 + 3.0 * dim)
+    # P(d/2 + k, half): what a Poisson-like tail holds from d/2 + k on
+    order = 0.5 * dim + np.arange(len(power) + 400)
+    log_factorials = np.array([math.lgamma(a + 1.0) for a in order])
+    tails = np.cumsum(np.exp(order * np.log(half) - half - log_factorials)[::-1])[::-1][: len(power)]
+    logs = np.log(np.maximum(tails, 1e-300)) - np.array([math.lgamma(k + 1.0) for k in power])
+
+    def excess(square: float) -> float:
+        return float(2.0 * np.logaddexp.reduce(logs + power * np.log(0.5 * square)) - level)
+
+    low, high = 1e-9, 1.0
+    while excess(high) < 0.0:
+        high *= 2.0
+    for _ in range(100):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if excess(middle) >= 0.0 else (middle, high)
+    return float(np.sqrt(high))
+
+
+def bounded_multipliers(radius: float, norm_bound: float) -> Array:
+    """The multipliers a of ``bounded``."""
+    factors = np.tan(np.pi * (np.arange(16) + 0.5) / 32.0) ** 2
+    factors[0] = min(factors[0], 0.004)
+    return np.asarray(factors * (radius / norm_bound) ** 2)
+
+
+def _bounded(s: RecomputedSet) -> Stack:
+    """{||m - A theta||^2_{W^-1} + a ||theta||^2 <= const}, W at the chosen prior scale."""
+    assert s.variance is not None
+    scale, dim, bound = checked_scale(s.choice), len(s.moment), s.model["norm_bound"]
+    shape = s.variance.shapes[scale]
+    log_det = np.linalg.slogdet(shape / s.variance.scales[scale])[1]
+    radius = bounded_radius(log_det - 2.0 * np.log(s.model["delta"] / 5.0), dim)
+    root = np.linalg.cholesky(shape)
+    half = np.linalg.solve(root, np.c_[s.gram, s.moment])
+    normal, target = half[:, :dim].T @ half[:, :dim], half[:, :dim].T @ half[:, dim]
+    if s.model["misspecification"] > 0.0:
+        share = np.linalg.norm(np.linalg.solve(root, half[:, :dim].T))
+        radius += s.drift() * np.sqrt(share)
+    values, basis = np.linalg.eigh(normal)
+    multipliers = bounded_multipliers(radius, bound)
+    shapes = np.maximum(values, 0.0) + multipliers[:, None]
+    turned = basis.T @ target
+    squares = radius**2 + multipliers * bound**2 - half[:, dim] @ half[:, dim]
+    squares = squares + np.sum(turned**2 / shapes, axis=1)
+    roots = basis.T / np.sqrt(shapes)[:, :, None]
+    return Stack(roots, (turned / shapes) @ basis.T, np.sqrt(squares), np.inf)
+
+
+def checked_scale(choice: Callable[[], Any] | None) -> int:
+    """A prior scale that (B) of docs/theory.md allows."""
+    if choice is None:
+        raise ValueError("this set needs the choice of the replayed set")
+    scale = int(choice())
+    if not 0 <= scale < 5:
+        raise ValueError(f"there is no prior scale {scale}")
+    return scale
+
+
 def checked_choice(choice: Callable[[], Choice] | None, weights: Array) -> Choice:
     """A choice that (M) of docs/theory.md allows; any other has no ellipsoid."""
     if choice is None:
@@ -228,6 +326,7 @@ SETS: dict[str, Callable[[RecomputedSet], Stack]] = {
     "constrained": _constrained,
     "unbiased": _unbiased,
     "several-ridges": _several_ridges,
+    "bounded": _bounded,
 }
 """Confidence sets that the audit can recompute."""
 

@@ -113,7 +113,9 @@ class RecomputedChecks:
     def _exact(self) -> Any:
         from c4b.deployment.audit.exact import ExactSet  # noqa: PLC0415 (mpmath)
 
-        exact = ExactSet(self.sums, self.set.count, self.model, self.ridges, self.set.choice)
+        exact = ExactSet(
+            self.sums, self.set.count, self.model, self.ridges, self.set.choice, self.set.variance
+        )
         exact.within_ball = self.set.within_ball
         return exact
 

@@ -51,6 +51,7 @@ class ConfidenceSet:
     stored_code: what a flat vector stores, if it is not the code.
     mixing: one number more for a model, kept in ``Data.mixing``.
     extra_size: length of ``Data.extra`` for d features.
+    needs_range: whether the model must declare the range of rewards.
     """
 
     name: str
@@ -61,6 +62,7 @@ class ConfidenceSet:
     stored_code: int | None = None
     mixing: Callable[[LinearModel], float] = _no_mixing
     extra_size: Callable[[int], int] = _no_extra
+    needs_range: bool = False
 
     @property
     def is_compiled(self) -> bool:

@@ -15,6 +15,7 @@ from c4b import _validate
 from c4b._jit import inlined
 from c4b.errors import InvalidInput
 from c4b.evidence.ellipsoids import (
+    BOUNDED,
     CONSTRAINED,
     MIXTURE,
     SELF_NORMALIZED,
@@ -24,7 +25,8 @@ from c4b.evidence.ellipsoids import (
     Region,
     Terms,
 )
-from c4b.evidence.sets import constrained, mixture, self_normalized, several_ridges, unbiased
+from c4b.evidence.sets import bounded, constrained, mixture, self_normalized, several_ridges, unbiased
+from c4b.evidence.sets.bounded import recentre_bounded
 from c4b.evidence.sets.confidence_set import ConfidenceSet, PythonSet
 from c4b.evidence.sets.constrained import recentre_constrained
 from c4b.evidence.sets.mixture import recentre_mixture
@@ -34,10 +36,11 @@ from c4b.evidence.sets.unbiased import recentre_unbiased
 
 BUILT_IN: tuple[ConfidenceSet, ...] = (
     self_normalized.SET, mixture.SET, constrained.SET, unbiased.SET, several_ridges.SET,
+    bounded.SET,
 )  # fmt: skip
 
-CONFIDENCES = tuple(entry.name for entry in BUILT_IN)
-"""Names of the compiled sets; each is valid for every t at once with probability >= 1 - delta."""
+CONFIDENCES = tuple(entry.name for entry in BUILT_IN if not entry.needs_range)
+"""Names of the compiled sets for noise of a declared scale; each is valid for every t at once with probability >= 1 - delta."""
 
 ENTRY_POINTS = "c4b.sets"
 """Entry-point group of installed packages that offer sets; each entry point names a ``PythonSet``."""
@@ -114,6 +117,8 @@ def recentre_by_code(region: Region, data: Data, terms: Terms) -> tuple[float, f
         return recentre_unbiased(region, data, terms), 0.0
     if data.code == SEVERAL_RIDGES:
         return recentre_several_ridges(region, data, terms), 0.0
+    if data.code == BOUNDED:
+        return recentre_bounded(region, data, terms), 0.0
     region.radius[:] = np.nan
     region.reach[:] = np.nan
     return np.nan, np.nan
