@@ -60,7 +60,9 @@ class Model(RequestBody):
     confidence: str | None = Field(None, description="Confidence set; null: the policy's own.")
     misspecification: float = Field(0.0, ge=0, description="Largest deviation of a mean from linearity.")
     rewards: tuple[float, float] | None = Field(
-        None, description="Lowest and highest possible reward; needed by the set `bounded`.", examples=[None]
+        None,
+        description="Lowest and highest possible reward; needed by the set `bounded`.",
+        examples=[None],
     )
 
 

@@ -190,7 +190,7 @@ def _bounded(m: Moment) -> Iterator[Ellipsoid]:
     shape, prior = mpmath.matrix(m.variance.shapes[scale].tolist()), mpmath.mpf(m.variance.scales[scale])
     inverse = mpmath.inverse(shape)
     level = m.log_term + 2 * mpmath.log(5) - mpmath.log(mpmath.det(inverse)) - m.dim * mpmath.log(prior)
-    radius = _bounded_radius(level, m.dim)
+    radius = _bounded_radius(level, m.dim, scale)
     if m.drift > 0:
         share = inverse * m.gram * inverse * m.gram
         radius += m.drift * mpmath.sqrt(mpmath.sqrt(sum(share[i, i] for i in range(m.dim))))
@@ -203,9 +203,9 @@ def _bounded(m: Moment) -> Iterator[Ellipsoid]:
             yield Ellipsoid(inverse, centre, mpmath.sqrt(square))
 
 
-def _bounded_radius(level: Any, dim: int) -> Any:
+def _bounded_radius(level: Any, dim: int, scale: int) -> Any:
     """The R with R^2 + 2 log Q_d(R, c) = level."""
-    half = mpmath.mpf(12 + 3 * dim) / 2
+    half = mpmath.mpf((5, 5, 5, 10, 21)[scale] + 3 * dim) / 2
     tails = [
         mpmath.gammainc(mpmath.mpf(dim) / 2 + k, 0, half, regularized=True) / mpmath.factorial(k)
         for k in range(48 + 3 * dim)
@@ -249,7 +249,9 @@ class ExactSet:
         self.norm_bound, self.ellipsoids = float(model["norm_bound"]), len(ridges)
         self.within_ball = True
         with mpmath.workdps(DIGITS):
-            self.stack = list(SETS[model["confidence"]](Moment(sums, count, model, ridges, choice, variance)))
+            self.stack = list(
+                SETS[model["confidence"]](Moment(sums, count, model, ridges, choice, variance))
+            )
 
     @property
     def radius(self) -> float:

@@ -34,14 +34,19 @@ class Choice(NamedTuple):
     multipliers: Array  # (G,) a
 
 
+def bounded_reaches(dim: int) -> Array:
+    """c of each prior scale of ``bounded``."""
+    return np.sqrt(3.0 * dim + np.array([5.0, 5.0, 5.0, 10.0, 21.0]))
+
+
 class VarianceSums:
     """What ``bounded`` sums beside A and m: squared deviations, weighted row by row in their order."""
 
     def __init__(self, model: dict[str, Any]) -> None:
         dim, (low, high) = model["dim"], model["rewards"]
         self.width = high - low
-        self.scales = model["ridge"] * self.width**2 * np.array([3.0, 30.0, 300.0, 3000.0, 30000.0])
-        self.reach = np.sqrt(12.0 + 3.0 * dim)
+        self.scales = model["ridge"] * self.width**2 * np.array([3.0, 30.0, 300.0, 1500.0, 15000.0])
+        self.reaches = bounded_reaches(dim)
         self.shapes = self.scales[:, None, None] * np.eye(dim)
         self.inverses = np.linalg.inv(self.shapes)
         self.inverted_at, self.count = 0, 0
@@ -52,17 +57,23 @@ class VarianceSums:
         for x, y in zip(features, rewards.tolist(), strict=True):
             if not self.inverted_at <= self.count < 1.0625 * self.inverted_at:
                 self.inverses, self.inverted_at = np.linalg.inv(self.shapes), self.count
-            steps = self.reach * self.width * np.sqrt(np.einsum("i,jik,k->j", x, self.inverses, x))
+            steps = self.reaches * self.width * np.sqrt(np.einsum("i,jik,k->j", x, self.inverses, x))
             largest = 0.25 * self.width**2
             guess = (4.0 * largest + self.deviations) / (4.0 + self.count)
             gap = y - self.total / self.count if self.count else 0.5 * self.width
-            small = np.minimum(steps, 0.9)
+            small = np.minimum(steps, 0.95)
             with np.errstate(invalid="ignore", divide="ignore"):
-                steep = np.where(small > 1e-4, 2.0 * (-np.log1p(-small) - small) / small**2, 1.0 + small / 1.5)
-            learned = (steps <= 0.9) & (steep * guess < largest) & (self.count > 0)
+                steep = np.where(
+                    small > 1e-4, 2.0 * (-np.log1p(-small) - small) / small**2, 1.0 + small / 1.5
+                )
+            learned = (steps <= 0.95) & (steep * guess < largest) & (self.count > 0)
             weights = np.where(learned, steep * gap**2, largest)
             self.shapes = self.shapes + weights[:, None, None] * (x[:, None] * x)
-            self.total, self.deviations, self.count = self.total + y, self.deviations + gap**2, self.count + 1
+            self.total, self.deviations, self.count = (
+                self.total + y,
+                self.deviations + gap**2,
+                self.count + 1,
+            )
 
 
 class RecomputedSet:
@@ -248,10 +259,10 @@ def _several_ridges(s: RecomputedSet) -> Stack:
     return Stack(roots, centres, np.sqrt(squares), explained)
 
 
-def bounded_radius(level: float, dim: int) -> float:
+def bounded_radius(level: float, dim: int, reach: float) -> float:
     """The R with R^2 + 2 log Q_d(R, c) = level, by bisection of a Poisson mixture."""
     power = np.arange(48 + 3 * dim)
-    half = 0.5 * (12.0 + 3.0 * dim)
+    half = 0.5 * reach**2
     # P(d/2 + k, half): what a Poisson-like tail holds from d/2 + k on
     order = 0.5 * dim + np.arange(len(power) + 400)
     log_factorials = np.array([math.lgamma(a + 1.0) for a in order])
@@ -283,7 +294,9 @@ def _bounded(s: RecomputedSet) -> Stack:
     scale, dim, bound = checked_scale(s.choice), len(s.moment), s.model["norm_bound"]
     shape = s.variance.shapes[scale]
     log_det = np.linalg.slogdet(shape / s.variance.scales[scale])[1]
-    radius = bounded_radius(log_det - 2.0 * np.log(s.model["delta"] / 5.0), dim)
+    radius = bounded_radius(
+        log_det - 2.0 * np.log(s.model["delta"] / 5.0), dim, s.variance.reaches[scale]
+    )
     root = np.linalg.cholesky(shape)
     half = np.linalg.solve(root, np.c_[s.gram, s.moment])
     normal, target = half[:, :dim].T @ half[:, :dim], half[:, :dim].T @ half[:, dim]

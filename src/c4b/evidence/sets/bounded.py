@@ -35,15 +35,16 @@ from c4b.evidence.spectral import lose, write_radius, write_slack
 if TYPE_CHECKING:
     from c4b.evidence.model import LinearModel
 
-POWERS = (3e0, 3e1, 3e2, 3e3, 3e4)
-"""Prior scales l in units of lambda w^2; each has the same share of delta."""
+POWERS = (3.0, 30.0, 300.0, 1500.0, 15000.0)
+"""Prior scales l in units of lambda w^2; each has the same share of delta. Small ones suit few rows."""
 SCALES = len(POWERS)
 LOG_SCALES = math.log(float(SCALES))
 ELLIPSOIDS = 16
 """G: multipliers of the norm constraint."""
-REACH = (12.0, 3.0)
-"""c^2 = 12 + 3 d: about as far as posterior mass reaches, so that little of it is cut off."""
-STEEPEST = 0.9
+REACHES = (5.0, 5.0, 5.0, 10.0, 21.0)
+"""c^2 - 3 d of each scale. A larger c cuts off less of the average and asks for more data before squared
+deviations count."""
+STEEPEST = 0.95
 """Largest b for which a squared residual bounds a reward's noise; g(b) grows without limit towards 1."""
 DOUBT = 4.0
 """Rows of the largest variance, w^2 / 4, that the first guess of the variance counts for."""
@@ -77,7 +78,7 @@ class Learned(NamedTuple):
     roots: Array  # (J, d, d) L^-1 for a Cholesky factor L of an earlier W
     stretch: Array  # (J,) what rounding can add to ||L^-1 x||: a factor ...
     blur: Array  # (J,) ... and a multiple of ||x||
-    series: Array  # (K,) coefficients of exp(R^2 / 2) Q_d(R, c) in powers of R^2 / (2 unit)
+    series: Array  # (J, K) coefficients of exp(R^2 / 2) Q_d(R, c) in powers of R^2 / (2 unit)
     sums: Array  # (6,) entries below
     factor: Array  # (d, d) L of the W in use
     half: Array  # (d, d) H = L^-1 A
@@ -99,7 +100,7 @@ def terms_of_series(dim: int) -> int:
 
 def learned_size(dim: int) -> int:
     """Numbers in ``Learned``."""
-    return (2 * SCALES + 3) * dim * dim + 2 * SCALES + terms_of_series(dim) + 6 + 2 * dim
+    return (2 * SCALES + 3) * dim * dim + SCALES * (2 + terms_of_series(dim)) + 6 + 2 * dim
 
 
 def learned_of(extra: Array, dim: int) -> Learned:
@@ -108,14 +109,14 @@ def learned_of(extra: Array, dim: int) -> Learned:
     terms = 48 + 3 * dim
     a = 2 * SCALES * square
     b = a + 2 * SCALES
-    c = b + terms + 6
+    c = b + SCALES * terms + 6
     return Learned(
         shaped_view(extra, 0, (SCALES, dim, dim)),
         shaped_view(extra, SCALES * square, (SCALES, dim, dim)),
         shaped_view(extra, a, (SCALES,)),
         shaped_view(extra, a + SCALES, (SCALES,)),
-        shaped_view(extra, b, (terms,)),
-        shaped_view(extra, b + terms, (6,)),
+        shaped_view(extra, b, (SCALES, terms)),
+        shaped_view(extra, b + SCALES * terms, (6,)),
         shaped_view(extra, c, (dim, dim)),
         shaped_view(extra, c + square, (dim, dim)),
         shaped_view(extra, c + 2 * square, (dim, dim)),
@@ -152,7 +153,6 @@ def take(data: Data, x: Array, y: float) -> None:
     size = 0.0
     for i in range(dim):
         size += x[i] * x[i]
-    reach = math.sqrt(REACH[0] + REACH[1] * dim) * width * SAFE
     for j in range(SCALES):
         square = 0.0
         for i in range(dim):
@@ -160,7 +160,8 @@ def take(data: Data, x: Array, y: float) -> None:
             for k in range(i + 1):
                 total += learned.roots[j, i, k] * x[k]
             square += total * total
-        b = reach * (math.sqrt(square) * learned.stretch[j] + learned.blur[j] * math.sqrt(size))
+        b = math.sqrt(square) * learned.stretch[j] + learned.blur[j] * math.sqrt(size)
+        b *= math.sqrt(reach_squared(dim, j)) * width * SAFE
         weight = largest * SAFE
         if count > 0.0 and b <= STEEPEST:  # NaN is not
             steep = steepness(b)
@@ -171,6 +172,12 @@ def take(data: Data, x: Array, y: float) -> None:
                 learned.shapes[j, i, k] += weight * x[i] * x[k]
     sums[SPREAD] += gap * gap
     sums[REWARDS] += y
+
+
+@inlined
+def reach_squared(dim: int, j: int) -> float:
+    """c^2 of scale j."""
+    return float(REACHES[j] + 3.0 * dim)
 
 
 @inlined
@@ -253,34 +260,35 @@ def _write_root(data: Data, learned: Learned, j: int) -> None:
 def write_series(learned: Learned, dim: int) -> None:
     """exp(z) Q_d(sqrt(2 z), c) = sum over k of P(d/2 + k, c^2/2) z^k / k!, P the regularised incomplete
     gamma function. Every term is positive; P comes from its recursion downwards, a sum."""
-    series = learned.series
-    last = len(series) - 1
-    y = 0.5 * (REACH[0] + REACH[1] * dim)
-    unit = len(series) / math.e
+    last = learned.series.shape[1] - 1
+    unit = (last + 1) / math.e
     learned.sums[UNIT_POWER] = unit
-    a = 0.5 * dim + last
-    part = math.exp(a * math.log(y) - y - math.lgamma(a + 1.0))
-    probability, step = part, part
-    for n in range(1, 200):
-        step *= y / (a + n)
-        probability += step
-    for k in range(last, -1, -1):
-        series[k] = probability * math.exp(k * math.log(unit) - math.lgamma(k + 1.0))
-        a = 0.5 * dim + k - 1.0
-        if k > 0:
-            probability += math.exp(a * math.log(y) - y - math.lgamma(a + 1.0))
+    for j in range(SCALES):
+        y = 0.5 * reach_squared(dim, j)
+        a = 0.5 * dim + last
+        step = math.exp(a * math.log(y) - y - math.lgamma(a + 1.0))
+        probability = step
+        for n in range(1, 200):
+            step *= y / (a + n)
+            probability += step
+        for k in range(last, -1, -1):
+            scaled = k * math.log(unit) - math.lgamma(k + 1.0)
+            learned.series[j, k] = probability * math.exp(scaled)
+            a = 0.5 * dim + k - 1.0
+            if k > 0:
+                probability += math.exp(a * math.log(y) - y - math.lgamma(a + 1.0))
 
 
 @inlined
-def solved_radius(learned: Learned, level: float) -> float:
-    """At least the R with R^2 + 2 log Q_d(R, c) = level; inf beyond LARGEST.
+def solved_radius(learned: Learned, j: int, level: float) -> float:
+    """At least the R with R^2 + 2 log Q_d(R, c) = level at scale j; inf beyond LARGEST.
 
     The logarithm of the series is convex and increasing in log z, so Newton's iterates after the first
     lie above the root.
     """
     if not 0.5 * level <= LARGEST:
         return np.inf
-    series, unit = learned.series, learned.sums[UNIT_POWER]
+    series, unit = learned.series[j], learned.sums[UNIT_POWER]
     z = max(0.5 * level, 1e-3) / unit
     for n in range(100):
         value, slope = 0.0, 0.0
@@ -288,10 +296,10 @@ def solved_radius(learned: Learned, level: float) -> float:
             slope = slope * z + value
             value = value * z + series[k]
         excess = math.log(value) - 0.5 * level
-        if n > 0 and 0.0 <= excess <= 1e-10:
+        if n > 0 and 0.0 <= excess <= 1e-8:
             break
         if -1e-9 < excess < 0.0:  # nothing but rounding
-            z *= 1.0 + 1e-9
+            z *= 1.0 + 1e-11
             continue
         z *= math.exp(min(-excess * value / (slope * z), 3.0))
     return math.sqrt(2.0 * unit * z) * SAFE if excess >= 0.0 else np.inf
@@ -318,7 +326,7 @@ def recentre_bounded(region: Region, data: Data, terms: Terms) -> float:
         learned.sums[CHOSEN_AT] = count
     j = int(learned.sums[SCALE])
     far, least, log_det = _write_factor(data, learned, j)
-    radius = solved_radius(learned, level_of(log_det, terms)) if far < np.inf else np.inf
+    radius = solved_radius(learned, j, level_of(log_det, terms)) if far < np.inf else np.inf
     if not radius < np.inf:
         lose(region)
         return np.inf
@@ -369,7 +377,7 @@ def _choose(data: Data, learned: Learned, terms: Terms) -> None:
     for j in range(SCALES):
         far, _, log_det = _write_factor(data, learned, j)
         if far < np.inf:
-            radius = solved_radius(learned, level_of(log_det, terms))
+            radius = solved_radius(learned, j, level_of(log_det, terms))
             volume = dim * math.log(radius * radius * prior_scale(data, j)) + log_det
             if volume < best:
                 best, learned.sums[SCALE] = volume, float(j)

@@ -40,7 +40,8 @@ BUILT_IN: tuple[ConfidenceSet, ...] = (
 )  # fmt: skip
 
 CONFIDENCES = tuple(entry.name for entry in BUILT_IN if not entry.needs_range)
-"""Names of the compiled sets for noise of a declared scale; each is valid for every t at once with probability >= 1 - delta."""
+"""Names of the compiled sets for noise of a declared scale; each is valid for every t at once with
+probability >= 1 - delta."""
 
 ENTRY_POINTS = "c4b.sets"
 """Entry-point group of installed packages that offer sets; each entry point names a ``PythonSet``."""
