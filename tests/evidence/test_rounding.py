@@ -9,7 +9,7 @@ import pytest
 import c4b
 from c4b.evidence.ellipsoids import ALARM
 from support.evidence_internals import inside
-from support.hostile_data import CONFIDENCES, Verdict, absorbed, draw, issue_world, judge
+from support.hostile_data import CONFIDENCES, Verdict, absorbed, draw, draw_bounded, issue_world, judge
 from support.oracle_sets import Array
 
 pytestmark = pytest.mark.slow
@@ -25,6 +25,14 @@ def sound(verdict: Verdict) -> bool:
 def test_no_certified_bound_lies_beyond_the_exact_set(first: int) -> None:
     for seed in range(first, first + 20):
         world = draw(seed, largest=12, most_rows=500)
+        for count in sorted({len(world.rewards) // 3, len(world.rewards)}):
+            assert sound(judge(world, count, seed)), (seed, count)
+
+
+@pytest.mark.parametrize("first", range(0, 60, 20))
+def test_no_bound_of_the_set_for_ranges_lies_beyond_the_exact_set(first: int) -> None:
+    for seed in range(first, first + 20):
+        world = draw_bounded(seed)
         for count in sorted({len(world.rewards) // 3, len(world.rewards)}):
             assert sound(judge(world, count, seed)), (seed, count)
 

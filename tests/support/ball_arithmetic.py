@@ -33,10 +33,16 @@ class BallSet:
     """The exact stack of a model after rows (n, d) with rewards (n,)."""
 
     def __init__(
-        self, model: LinearModel, features: Array, rewards: Array, choice: Choice | None = None
+        self,
+        model: LinearModel,
+        features: Array,
+        rewards: Array,
+        choice: Choice | None = None,
+        scale: tuple[int, list[float]] | None = None,
     ) -> None:
         ctx.prec = BITS
-        self.choice = choice
+        self.choice, self.scale = choice, scale
+        self.rows = (features, rewards)
         self.model, self.dim, self.count = model, model.dim, len(rewards)
         rows = arb_mat(self.count, self.dim, features.ravel().tolist())
         self.rewards = arb_mat(self.count, 1, rewards.tolist())
@@ -71,6 +77,8 @@ class BallSet:
                 yield self.dual(shape, self.moment, vectors, square, self.drift)
         elif name == "several-ridges":
             yield from self.several_ridges(vectors)
+        elif name == "bounded":
+            yield from self.bounded(vectors)
         else:
             square = (self.spread.sqrt() + self.ridges[0].sqrt() * self.bound + self.drift) ** 2
             yield self.dual(self.first, self.moment, vectors, square, arb(0))
@@ -112,6 +120,59 @@ class BallSet:
             square = level**2 + arb(a) * self.bound**2 - _dot(self.moment, factor * self.moment)
             square += _dot(target, shape.solve(target))
             yield self.dual(shape, target, vectors, square, arb(0))
+
+    def bounded(self, vectors: list[Any]) -> Iterator[Dual]:
+        """Weights row by row with exact inverses, at the prior scale and the multipliers in use."""
+        assert self.scale is not None
+        assert self.drift == 0
+        index, multipliers = self.scale
+        W, prior, reach = self.deviations(index)
+        log_det = W.det().log() - self.dim * prior.log()
+        level = log_det - 2 * (arb(self.model.delta) / 5).log()
+        square = 2 * self.truncated_root(level / 2, reach**2 / 2)
+        normal, image = self.gram * W.solve(self.gram), W.solve(self.moment)
+        target, explained = self.gram * image, _dot(self.moment, image)
+        for a in multipliers:
+            shape = self.shape(normal, arb(a))
+            radius = square + arb(a) * self.bound**2 - explained + _dot(target, shape.solve(target))
+            yield self.dual(shape, target, vectors, radius, arb(0))
+
+    def deviations(self, index: int) -> tuple[Any, Any, Any]:
+        """(W, l, c) after all rows."""
+        width = 2 * self.noise
+        prior = arb((3, 30, 300, 1500, 15000)[index]) * arb(self.model.ridge) * width**2
+        reach = arb(3 * self.dim + (5, 5, 5, 10, 21)[index]).sqrt()
+        unit = self.shape(arb_mat(self.dim, self.dim), arb(1))
+        W = self.shape(arb_mat(self.dim, self.dim), prior)
+        inverse, inverted_at = W.solve(unit), 0
+        largest, spread, total = width**2 / 4, arb(0), arb(0)
+        for n, (row, reward) in enumerate(zip(*self.rows, strict=True)):
+            x, y = arb_mat(self.dim, 1, row.tolist()), arb(float(reward))
+            if not inverted_at <= n < 1.0625 * inverted_at:
+                inverse, inverted_at = W.solve(unit), n
+            b = reach * width * _dot(x, inverse * x).abs_upper().sqrt()
+            gap = y - total / n if n else width / 2
+            weight = largest
+            if n and b <= arb(0.95):
+                steep = 2 * (-(1 - b).log() - b) / b**2 if b > 0 else arb(1)
+                if steep * (4 * largest + spread) / (4 + n) < largest:
+                    weight = steep * gap**2
+            W += x * x.transpose() * weight
+            spread, total = spread + gap**2, total + y
+        return W, prior, reach
+
+    def truncated_root(self, level: Any, half: Any) -> Any:
+        """z with log(exp(z) Q_d(sqrt(2 z), c)) = level, half = c^2 / 2, from below to 100 digits."""
+        order = arb(self.dim) / 2
+        parts = [half.gamma_lower(order + k, 1) / arb(k + 1).gamma() for k in range(120 + 3 * self.dim)]
+        low, high = arb(0), arb(4096)
+        for _ in range(340):
+            middle = (low + high) / 2
+            total = arb(0)
+            for part in reversed(parts):
+                total = total * middle + part
+            low, high = (low, middle) if total.log() >= level else (middle, high)
+        return low
 
     def dual(self, shape: Any, target: Any, vectors: list[Any], square: Any, shift: Any) -> Dual:
         middles, widths = [], []

@@ -13,7 +13,8 @@ import numpy as np
 import c4b
 from c4b.evidence.absorption import absorb_many
 from c4b.evidence.alarms import BETS
-from c4b.evidence.ellipsoids import ALARM, views
+from c4b.evidence.ellipsoids import ALARM, LOG_DET, views
+from c4b.evidence.sets import bounded
 from c4b.evidence.sets.several_ridges import choice_of
 from support.ball_arithmetic import BallSet, above, contrast
 from support.oracle_sets import Array
@@ -78,6 +79,33 @@ def _rows(rng: np.random.Generator, shape: str, rows: int, dim: int) -> Array:
     return x
 
 
+def draw_bounded(seed: int, largest: int = 12, most_rows: int = 300) -> World:
+    """One configuration for the set ``bounded``: rewards at the ends of their range, or within it."""
+    rng = np.random.default_rng([seed, 12])
+    dim = int(min(largest, rng.choice([1, 2, 3, 4, 5, 8, 12])))
+    rows = int(min(most_rows, 10.0 ** rng.uniform(0.0, np.log10(most_rows))))
+    bound, ridge = (float(10.0 ** rng.uniform(*ends)) for ends in ((-3, 3), (-6, 3)))
+    low = float(rng.choice([0.0, -1.0, 1e-3]))
+    ends = (low, low + float(10.0 ** rng.uniform(-3, 3)))
+    model = c4b.LinearModel.bounded(dim, bound, ends, ridge)
+    scale = float(10.0 ** rng.uniform(-8, 8) if rng.random() < 0.5 else 10.0 ** rng.uniform(-1, 1))
+    features = scale * _rows(rng, str(rng.choice(SHAPES)), rows, dim)
+    rate = rng.choice([0.02, 0.2, 0.5])
+    share = (rng.random(rows) < rate) if rng.random() < 0.7 else rng.random(rows) * rate
+    rewards = np.clip(ends[0] + (ends[1] - ends[0]) * share, *ends)
+    return World(model, features, rewards, np.zeros(dim))
+
+
+def scale_in_use(evidence: c4b.Evidence) -> tuple[int, list[float]]:
+    """Prior scale and multipliers of the set ``bounded``: what it is free to choose."""
+    _, data, terms = views(evidence.flat)
+    learned = bounded.learned_of(data.extra, evidence.model.dim)
+    scale = int(learned.sums[bounded.SCALE])
+    level = bounded.level_of(float(data.tally[LOG_DET]), terms)
+    radius = bounded.solved_radius(learned, scale, level)
+    return scale, (bounded.MULTIPLIERS * (radius / evidence.model.norm_bound) ** 2).tolist()
+
+
 def issue_world(confidence: str, size: float, noise: float, seed: int) -> World:
     """x = size (1, 1) +- 0.1, 1000 rows, ||theta|| = 1.44 below S = 1.5."""
     rng = np.random.default_rng([seed, int(size)])
@@ -115,7 +143,8 @@ def judge(world: World, count: int, seed: int) -> Verdict:
     evidence = absorbed(world, count)
     extra = views(evidence.flat)[1].extra
     choice = choice_of(extra) if world.model.confidence == "several-ridges" else None
-    exact = BallSet(evidence.model, world.features[:count], world.rewards[:count], choice)
+    scale = scale_in_use(evidence) if world.model.confidence == "bounded" else None
+    exact = BallSet(evidence.model, world.features[:count], world.rewards[:count], choice, scale)
     vectors = directions(rng, world, count)
     bounds = exact.bounds(vectors)
     low, high = [evidence.lower(v) for v in vectors], [evidence.upper(v) for v in vectors]

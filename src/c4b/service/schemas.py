@@ -59,9 +59,11 @@ class Model(RequestBody):
     delta: float = Field(0.05, gt=0, lt=1, description="Probability with which the promise may fail.")
     confidence: str | None = Field(None, description="Confidence set; null: the policy's own.")
     misspecification: float = Field(0.0, ge=0, description="Largest deviation of a mean from linearity.")
-    rewards: tuple[float, float] | None = Field(
+    rewards: list[float] | None = Field(
         None,
-        description="Lowest and highest possible reward; needed by the set `bounded`.",
+        min_length=2,
+        max_length=2,
+        description="Lowest and highest possible reward; the set `bounded` needs it.",
         examples=[None],
     )
 

@@ -212,7 +212,10 @@ def _bounded_radius(level: Any, dim: int, scale: int) -> Any:
     ]
 
     def excess(z: Any) -> Any:
-        return 2 * mpmath.log(mpmath.polyval(tails[::-1], z)) - level
+        total = mpmath.mpf(0)
+        for tail in reversed(tails):
+            total = total * z + tail
+        return 2 * mpmath.log(total) - level
 
     low, high = mpmath.mpf(0), mpmath.mpf(1)
     while excess(high) < 0:

@@ -1,0 +1,107 @@
+"""How often the set `bounded` loses the truth, in designs that are hard on it. Prints JSON lines.
+
+    python benchmarks/bounded_coverage.py [--episodes 10000] [--rows 400] [--seed 7100000]
+
+A miss is an episode in which theta* left the set after some row; a share of delta of them is allowed.
+Designs: an adversary who knows theta* and repeats the feature whose mean is overestimated most; a greedy
+bandit; features at random. Rewards: 0 or 1, or uniform between 0 and twice the mean (where that is within
+the range, else the mean itself). Rates: mean rewards of about .5 % to 90 %.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+import c4b
+from c4b._jit import allocating
+from c4b._validate import Array
+from c4b.evidence.absorption import absorb, empty
+from c4b.evidence.bounds import contains
+from c4b.evidence.ellipsoids import opened
+from c4b.study.results.intervals import binomial_upper
+
+ADVERSARY, GREEDY, RANDOM = 0, 1, 2
+DESIGNS = {"adversary": ADVERSARY, "greedy": GREEDY, "random": RANDOM}
+RATES = (0.005, 0.03, 0.1, 0.3, 0.9)
+DELTAS = (0.05, 0.5)
+LEVEL = 0.99
+
+
+@allocating
+def missed(flat: Array, pool: Array, theta: Array, draws: Array, design: int, two_point: bool) -> bool:
+    """One episode from an empty ``flat``; pool (K, d), theta (d,), draws (n, 2) uniform."""
+    dim = len(theta)
+    region, data, _ = opened(flat)
+    for n in range(len(draws)):
+        best, chosen = -np.inf, int(draws[n, 1] * len(pool))
+        if design != RANDOM and n % 2 == 1:
+            for k in range(len(pool)):
+                score = 0.0
+                for i in range(dim):
+                    estimate = 0.0
+                    for j in range(dim):
+                        estimate += region.basis[j, i] * region.estimate[0, j]
+                    score += pool[k, i] * (estimate - theta[i] if design == ADVERSARY else estimate)
+                if score > best:
+                    best, chosen = score, k
+        mean = 0.0
+        for i in range(dim):
+            mean += pool[chosen, i] * theta[i]
+        y = mean
+        if two_point:
+            y = 1.0 if draws[n, 0] < mean else 0.0
+        elif mean <= 0.5:
+            y = 2.0 * mean * draws[n, 0]
+        absorb(flat, pool[chosen], y)
+        if not contains(region, data, theta):
+            return True
+    return False
+
+
+def cells(episodes: int, rows: int, seed: int) -> Iterator[dict[str, Any]]:
+    """One row for each design, kind of reward, rate, number of features and delta."""
+    for name in DESIGNS:
+        for two_point in (True, False):
+            for rate in RATES:
+                for dim in (1, 3):
+                    for delta in DELTAS:
+                        where = {"design": name, "two_point": two_point, "rate": rate, "dim": dim}
+                        yield {**where, **_counted(episodes, rows, seed, where, delta)}
+
+
+def _counted(episodes: int, rows: int, seed: int, where: dict[str, Any], delta: float) -> dict[str, Any]:
+    dim, rate, design = where["dim"], where["rate"], DESIGNS[where["design"]]
+    theta = rate * np.r_[1.0, np.zeros(dim - 1)]
+    if dim > 1:
+        theta[1] = min(0.3 * rate, 1.0 - rate)
+    corners = np.r_[np.eye(dim)[1:], -np.eye(dim)[1:], np.zeros((1, dim))]
+    pool = np.ascontiguousarray(np.c_[np.ones(len(corners)), corners[:, 1:]])
+    start = empty(c4b.LinearModel.bounded(dim, 1.0, delta=delta))
+    misses = 0
+    for episode in range(episodes):
+        draws = np.random.default_rng([seed, episode, design, dim]).random((rows, 2))
+        misses += missed(start.copy(), pool, theta, draws, design, where["two_point"])
+    bound = binomial_upper(misses, episodes, LEVEL)
+    return {"delta": delta, "episodes": episodes, "misses": misses, "miss_bound_99": bound}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--episodes", type=int, default=10_000)
+    parser.add_argument("--rows", type=int, default=400)
+    parser.add_argument("--seed", type=int, default=7_100_000)
+    arguments = parser.parse_args()
+    started = time.perf_counter()
+    for row in cells(arguments.episodes, arguments.rows, arguments.seed):
+        print(json.dumps(row), flush=True)
+    print(json.dumps({"seconds": round(time.perf_counter() - started, 1)}))
+
+
+if __name__ == "__main__":
+    main()
