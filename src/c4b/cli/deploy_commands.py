@@ -61,8 +61,14 @@ def create(
     url: Url,
     name: Name,
     dim: Annotated[int, typer.Option(help="Number of features.")],
-    noise: Annotated[float, typer.Option(help="Sub-Gaussian scale of the reward noise.")],
     norm_bound: Annotated[float, typer.Option(help="Upper bound on the norm of theta.")],
+    noise: Annotated[
+        float | None, typer.Option(help="Sub-Gaussian scale of the reward noise; or --rewards.")
+    ] = None,
+    rewards: Annotated[
+        tuple[float, float] | None,
+        typer.Option(help="Lowest and highest reward, such as 0 1: their variance is learned."),
+    ] = None,
     ridge: Annotated[float, typer.Option(help="Regularisation of the estimate, > 0.")] = 0.1,
     delta: Annotated[float, typer.Option(help="Allowed probability that the promise fails.")] = 0.05,
     confidence: Annotated[
@@ -92,7 +98,12 @@ def create(
     ] = None,
 ) -> None:
     """Create a deployment."""
-    model = LinearModel(dim, noise, norm_bound, ridge, delta, confidence, misspecification)
+    if noise is None and rewards is not None and confidence in (None, "bounded"):
+        model = LinearModel.bounded(dim, norm_bound, rewards, ridge, delta, misspecification)
+    elif noise is None:
+        raise InvalidInput("noise", None, "is needed; or declare the range by --rewards 0 1")
+    else:
+        model = LinearModel(dim, noise, norm_bound, ridge, delta, confidence, misspecification, rewards)
     with Deployment.create(
         url,
         name,

@@ -48,8 +48,9 @@ def header(spec: PolicySpec, run: GateRun, absorb: str, token: str) -> dict[str,
 
 
 def fields(configuration: Any) -> dict[str, Any]:
-    """A frozen configuration as the keyword arguments that rebuild it."""
-    return dataclasses.asdict(configuration)
+    """A frozen configuration as the keyword arguments that rebuild it, in plain JSON."""
+    plain = dataclasses.asdict(configuration)
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in plain.items()}
 
 
 def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 from c4b.deployment import Deployment, Record, Status
+from c4b.policies import state_file
 from c4b.policies.candidate_fields import CandidateField
 from c4b.policies.decision import Decision
 from c4b.service import schemas
@@ -14,7 +13,7 @@ from c4b.service.monitoring.health import health_of
 def deployment(dep: Deployment) -> schemas.Deployment:
     fixed = dep.configuration
     configuration = schemas.Configuration(
-        model={f.name: getattr(fixed.model, f.name) for f in fields(fixed.model) if f.init},
+        model=state_file.fields(fixed.model),
         policy=fixed.spec.name,
         alpha=fixed.alpha,
         reserve=fixed.reserve,

@@ -7,7 +7,7 @@ import math
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, Strict
 
 from c4b import policies
 
@@ -59,12 +59,8 @@ class Model(RequestBody):
     delta: float = Field(0.05, gt=0, lt=1, description="Probability with which the promise may fail.")
     confidence: str | None = Field(None, description="Confidence set; null: the policy's own.")
     misspecification: float = Field(0.0, ge=0, description="Largest deviation of a mean from linearity.")
-    rewards: list[float] | None = Field(
-        None,
-        min_length=2,
-        max_length=2,
-        description="Lowest and highest possible reward; the set `bounded` needs it.",
-        examples=[None],
+    rewards: Annotated[tuple[float, float], Strict(False)] | None = Field(
+        None, description="Lowest and highest reward; the set `bounded` needs it.", examples=[None]
     )
 
 
