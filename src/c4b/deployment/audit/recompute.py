@@ -192,6 +192,18 @@ class Books:
         """What declared misspecification can cost a round."""
         return float(self.tolerance * (self.alpha if is_baseline else 2.0 - self.alpha))
 
+    def optimistic(self, period: int) -> bool:
+        """Whether the next round is the optimistic one of its block of ``period`` rounds."""
+        if not period:
+            return False
+        golden = 0.6180339887498949 * (self.rounds // period + 1)
+        return self.rounds % period == int(period * (golden - np.floor(golden)))
+
+    def promises(self, candidates: Array, baseline: Array, trust: float) -> Array:
+        """Scores (K,) of x(a) - x(b): what each candidate promises above the baseline."""
+        low, high = self.region.bounds(candidates - baseline)
+        return np.asarray(0.5 * ((1.0 + trust) * high + (1.0 - trust) * low))
+
     def least(self, thrift: float, baseline: Array) -> float:
         """The margin that a thrifty choice would like to keep."""
         if thrift <= 0.0:

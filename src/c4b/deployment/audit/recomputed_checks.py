@@ -30,6 +30,9 @@ class RecordedRule(NamedTuple):
     latches: float
     checkpoints: float
     cushion: float
+    period: float = 0.0  # journals of earlier versions have no optimistic rounds,
+    competes: float = 0.0  # and no baseline that competes
+    trust: float = 0.0
 
 
 class RecomputedChecks:
@@ -74,14 +77,21 @@ class RecomputedChecks:
         books, (features, baseline, is_baseline) = self.books, decision.played
         candidates, details = decision.arrays["candidates"], decision.arrays["details"]
         action, numbers = decision.action, decision.numbers
-        recomputed = books.details(candidates, baseline, self.rule.boldness)
+        self.optimistic = books.optimistic(int(self.rule.period))
+        boldness = 1.0 if self.optimistic else self.rule.boldness
+        recomputed = books.details(candidates, baseline, boldness)
         scale = 1.0 + abs(books.bank) if books.gated else 1.0
         for row, what in ((UCB, "UCB"), (MARGIN, "margin"), (JOINT, "joint"), (SEPARATE, "separate")):
             self._near(f"{what} of candidates", details[row], recomputed[row], scale)
+        scored = np.isfinite(details[SCORE])
+        self._near("score of candidates", details[SCORE][scored], recomputed[SCORE][scored], scale)
         self._near("radius", numbers.radius, self.set.stack().radii[0], 1.0)
         if "estimate" in decision.arrays:
             self._explanation(decision.arrays)
         chosen = self._choice(details, baseline, decision.fields["alarm"])
+        if self.rule.competes:
+            trust = 1.0 if self.optimistic else self.rule.trust
+            self._competition(details[SCORE], candidates, baseline, chosen, trust)
         if action != chosen and not (action is None and self._is_baseline(chosen, candidates, baseline)):
             raise Finding(f"executes {described(action)}, its own numbers choose {described(chosen)}")
         if action is None:
@@ -122,7 +132,7 @@ class RecomputedChecks:
             return None
         scores = np.where(details[SCORE] < np.inf, details[SCORE], -np.inf)
         scores = np.where(np.isnan(scores), -np.inf, scores)
-        least = self.books.least(self.rule.thrift, baseline)
+        least = 0.0 if self.optimistic else self.books.least(self.rule.thrift, baseline)
         levels = [least, 0.0] if least > 0.0 else [0.0]
         for least in levels:
             fit = np.ones(len(scores), bool) if self.rule.propose else details[MARGIN] >= least
@@ -131,6 +141,25 @@ class RecomputedChecks:
                 best = int(np.argmax(np.where(fit, scores, -np.inf)))
                 return best if details[MARGIN, best] >= 0.0 else None
         return None
+
+    def _competition(
+        self, scores: Array, candidates: Array, baseline: Array, chosen: int | None, trust: float
+    ) -> None:
+        """A score of -inf says that the baseline promises as much; the candidate played promises more."""
+        promises = self.books.promises(candidates, baseline, trust)
+        wrong = np.isneginf(scores) & (promises > TOLERANCE * (1.0 + np.abs(candidates).max(axis=1)))
+        if wrong.any():
+            raise Finding(
+                f"leaves out candidate {int(wrong.argmax())}, which promises more than the baseline"
+            )
+        if chosen is None or self._is_baseline(chosen, candidates, baseline):
+            return
+        unplayable = (
+            not self.baseline_nonnegative and not self.books.baseline_margin(baseline) >= TOLERANCE
+        )
+        scale = 1.0 + np.abs(candidates[chosen]).max()
+        if not unplayable and not promises[chosen] > -TOLERANCE * scale:
+            raise Finding(f"executes candidate {chosen}, which promises less than the baseline")
 
     def _is_baseline(self, action: int | None, candidates: Array, baseline: Array) -> bool:
         """Whether a candidate is the incumbent offered again: equal features have one linear mean."""
