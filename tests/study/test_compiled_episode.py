@@ -41,7 +41,8 @@ def random_setting(number: int) -> Setting:
     if baseline @ theta < 0.0:
         baseline = -baseline
     mean = float(baseline @ theta)
-    spread = 0.8 * mean / float(np.linalg.norm(theta[1:])) if number % 3 == 2 else 0.0
+    changing = dim > 1 and number % 3 == 2
+    spread = 0.8 * mean / float(np.linalg.norm(theta[1:])) if changing else 0.0
     wrong_sigma = number % 5 == 4
     sigma = 0.4 if wrong_sigma else float(rng.choice([0.02, 0.1, 0.4]))
     return Setting(
@@ -62,7 +63,7 @@ def random_setting(number: int) -> Setting:
         theta=tuple(theta.tolist()),
         baseline=tuple(baseline.tolist()),
         baseline_spread=spread,
-        correlation=0.7 if number == 8 else 0.0,
+        correlation=0.7 if number == 6 else 0.0,
     )
 
 
