@@ -184,3 +184,15 @@ def test_a_better_arm_is_found_beside_a_certified_one() -> None:
         played[score] = actions
     assert 1 not in played["blend"]
     assert played["patient"][-100:].count(1) >= 90
+
+
+def test_many_candidates_that_promise_less_are_all_passed_over() -> None:
+    """After a few the rest is looked at in one pass; the better one behind them is still found."""
+    worse = [[0.9 + 0.001 * k, 0.0] for k in range(60)]
+    decision = policy("competitive", "patient", reserve=5.0).decide(worse, BASELINE)
+    assert decision.action is None
+    assert np.all(decision.details[SCORE] == -np.inf)
+    certain = [*worse, [1.02, 0.0]]
+    unsure = [[0.95, 0.05 * k] for k in range(9, 20)]
+    found = policy("competitive", "patient", reserve=5.0).decide([*unsure, *certain], BASELINE)
+    assert found.action == len(unsure) + 60

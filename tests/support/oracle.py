@@ -11,7 +11,7 @@ import numpy as np
 
 from support.oracle_sets import Array, OracleSet
 
-TRUST = 0.1  # half-widths that count in what a candidate promises above the baseline
+TRUST = 0.02  # half-widths that count in what a candidate promises above the baseline
 KEEPING = ("checkpoints", "reserve-c4b+")  # whose ledgers keep many rounds
 
 
@@ -36,7 +36,7 @@ class OraclePolicy:
     """The six methods of the theory sheet's table: Algorithm 1 with (8)-(13); ``checkpoints``, which
     tests a candidate from every kept round; ``reserve-c4b+``, which also scores by the upper quarter
     of the interval (by its top in one round of 32), saves bank, prefers the baseline to a candidate that
-    promises no more, and plays only the baseline once the model is refuted."""
+    promises and leaves no more, and plays only the baseline once the model is refuted."""
 
     def __init__(self, name: str, set: OracleSet, alpha: float, reserve: float,
                  baseline_nonnegative: bool = True, absorb: str = "in-order") -> None:  # fmt: skip
@@ -125,8 +125,9 @@ class OraclePolicy:
         block, position = divmod(self.rounds, 32)
         return position == math.floor(32 * math.fmod((math.sqrt(5.0) - 1.0) / 2.0 * (block + 1), 1.0))
 
-    def _promises_more(self, x: Array, baseline: Array) -> bool:
-        """Whether the middle of x - x(b) plus a tenth of the half-width, or all of it, is above 0."""
+    def _beats_baseline(self, x: Array, margin: float, baseline: Array) -> bool:
+        """Whether the middle of x - x(b) plus a fiftieth of the half-width, or all of it, is above 0, or
+        the bank afterwards higher than after the baseline."""
         if self.name != "reserve-c4b+":
             return True
         if not self.baseline_nonnegative and not self._baseline_margin(baseline) >= 0.0:
@@ -134,8 +135,9 @@ class OraclePolicy:
         low, high = self.set.lower(x - baseline), self.set.upper(x - baseline)
         share = 1.0 if self._optimistic() else TRUST
         promise = (low + high) / 2.0 + share * (high - low) / 2.0
-        self.promises.append(promise)
-        return promise > 0.0
+        rival = self._baseline_margin(baseline)
+        self.promises += [promise, margin - rival] if promise <= 0.0 else [promise]
+        return promise > 0.0 or margin > rival
 
     def decide(self, candidates: Array, baseline: Array) -> dict[str, Any]:
         """One round of Algorithm 1, up to and including the ledger update."""
@@ -164,7 +166,7 @@ class OraclePolicy:
                 for index in tested if action is None else []:
                     if margin[index] >= floor and (action is None or score[index] > score[action]):
                         action = index
-            if action is None or self._promises_more(candidates[action], baseline):
+            if action is None or self._beats_baseline(candidates[action], margin[action], baseline):
                 break
             tested.remove(action)
             score[action] = -np.inf

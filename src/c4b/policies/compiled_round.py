@@ -42,6 +42,8 @@ CUSHION = 6.0
 """A thrifty choice keeps no more than this many rounds of certified baseline credit in the bank."""
 GOLDEN = 0.6180339887498949
 """Multiples of it spread evenly between 0 and 1: they say which round of a period is optimistic."""
+ASKED_ONE_BY_ONE = 8
+"""Candidates that are passed over one by one, best score first; then all others are looked at."""
 BLOCK = 256
 """Candidates assessed at a time, so that everything about them stays in cache."""
 TILE = 32
@@ -56,7 +58,7 @@ class Rule(NamedTuple):
     thrift: float  # share of the bank that a choice would like to leave
     latches: bool  # an alarm against the model latches the baseline
     period: int  # one round of so many is optimistic; 0: none is
-    competes: bool  # a candidate that promises less than the baseline is not played
+    competes: bool  # a candidate that promises and leaves no more than the baseline is not played
     trust: float  # share of the half-width in what a candidate promises above the baseline
 
 
@@ -185,13 +187,14 @@ def settle(
     then nothing is charged. ``alarmed``: the model is refuted, so no certificate counts and only a
     baseline that is known to be nonnegative is played. ``rank`` (K,) is scratch.
     """
-    least, competes = 0.0, rule.competes
+    least, competes, rival = 0.0, rule.competes, np.nan
     if competes and not account.nonnegative:  # only a baseline that may be played competes
-        competes = baseline_margin(ledger, account, region, baseline, executed) >= 0.0
+        rival = baseline_margin(ledger, account, region, baseline, executed)
+        competes = rival >= 0.0
     if rule.thrift > 0.0 and not is_optimistic(ledger, rule):
         credit = structural(region, baseline, account.alpha, True, account.tolerance)
         least = min(rule.thrift * ledger.bank[0], CUSHION * credit)
-    action = BASELINE
+    action, passed_over = BASELINE, 0
     while not alarmed:
         action = choose(details, rule.propose, least, rank)
         if action == BASELINE:
@@ -203,7 +206,14 @@ def settle(
         elif (
             competes and not _promise(region, ledger, rule, candidates, action, baseline, executed) > 0.0
         ):
-            details[SCORE, action] = -np.inf  # the baseline promises as much
+            if np.isnan(rival):
+                rival = baseline_margin(ledger, account, region, baseline, executed)
+            if details[MARGIN, action] > rival:
+                break
+            details[SCORE, action] = -np.inf
+            passed_over += 1
+            if passed_over == ASKED_ONE_BY_ONE:
+                _pass_over(region, ledger, rule, candidates, baseline, rival, details, executed)
         else:
             break
     if action != BASELINE and _is_baseline(account, candidates, action, baseline):
@@ -239,6 +249,28 @@ def _promise(
     low, high = interval(region, scratch)
     trust = 1.0 if is_optimistic(ledger, rule) else rule.trust
     return 0.5 * ((1.0 + trust) * high + (1.0 - trust) * low)
+
+
+@kernel
+def _pass_over(
+    region: Region,
+    ledger: Ledger,
+    rule: Rule,
+    candidates: Array,
+    baseline: Array,
+    rival: float,
+    details: Array,
+    scratch: Array,
+) -> None:
+    """Give a score of -inf to all admissible candidates that promise no more than the baseline and leave
+    no more than ``rival``, the baseline's margin.
+
+    Asking the best-scored one again and again would take time quadratic in the number of candidates.
+    """
+    for k in range(details.shape[1]):
+        beaten = details[MARGIN, k] >= 0.0 and not details[MARGIN, k] > rival and _usable(candidates, k)
+        if beaten and not _promise(region, ledger, rule, candidates, k, baseline, scratch) > 0.0:
+            details[SCORE, k] = -np.inf
 
 
 @inlined

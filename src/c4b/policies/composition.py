@@ -24,11 +24,13 @@ SELECTIONS = {"filter": 0.0, "thrifty": 0.9, "propose": 0.0, "competitive": 0.9}
 where there are such, among those that leave 0.9 of the bank or six rounds of baseline credit: what is
 not spent on one bold play keeps the gate open for the next. ``propose``: only the best-scored
 candidate is tested. ``competitive``: thrifty, and a candidate is not played if its contrast with the
-baseline itself, x(a) - x(b), has a score of 0 or less: the baseline then promises as much."""
+baseline itself, x(a) - x(b), has a score of 0 or less, so that the baseline promises as much, and if
+playing it leaves no more in the bank than playing the baseline."""
 SCORES = {"ucb": 1.0, "blend": 0.5, "mean": 0.0, "patient": 0.5}
 """Score name -> boldness b: the score is the middle of the reward's interval plus b half-widths."""
-TRUST = {"competitive": 0.1}
-"""Selection name -> half-widths added to the middle of x(a) - x(b) where the baseline competes."""
+TRUST = {"competitive": 0.02}
+"""Selection name -> half-widths added to the middle of x(a) - x(b) where the baseline competes. Not 0:
+after a baseline-only history the middle of an unknown candidate is 0, and it should be tried."""
 OPTIMISTIC_PERIOD = {"ucb": 0, "blend": 0, "mean": 0, "patient": 32}
 """Score name -> m: one round of m takes b = 1 and keeps no cushion, so that no candidate is ignored for
 ever; 0: no round does."""

@@ -105,8 +105,8 @@ class Explanation:
 
     def __init__(self, decision: Decision, contrasts: Array | None = None) -> None:
         self.decision = decision
-        unknown = (math.nan, math.nan)
-        known = None if contrasts is None else contrasts.T.tolist()
+        unknown = [(math.nan, math.nan)] * decision.details.shape[1]
+        known = unknown if contrasts is None else contrasts.T.tolist()
         reasons = _reasons(decision)
         self.candidates = [
             CandidateReport(
@@ -118,7 +118,8 @@ class Explanation:
                 separate,
                 joint - separate,
                 k == decision.action,
-                *(unknown if known is None else known[k]),
+                known[k][0],
+                known[k][1],
                 reasons[k],
             )
             for k, (ucb, margin, joint, separate) in enumerate(decision.details[_REPORTED].T.tolist())

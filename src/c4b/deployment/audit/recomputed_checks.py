@@ -91,7 +91,7 @@ class RecomputedChecks:
         chosen = self._choice(details, baseline, decision.fields["alarm"])
         if self.rule.competes:
             trust = 1.0 if self.optimistic else self.rule.trust
-            self._competition(details[SCORE], candidates, baseline, chosen, trust)
+            self._competition(details, candidates, baseline, chosen, trust)
         if action != chosen and not (action is None and self._is_baseline(chosen, candidates, baseline)):
             raise Finding(f"executes {described(action)}, its own numbers choose {described(chosen)}")
         if action is None:
@@ -143,22 +143,27 @@ class RecomputedChecks:
         return None
 
     def _competition(
-        self, scores: Array, candidates: Array, baseline: Array, chosen: int | None, trust: float
+        self, details: Array, candidates: Array, baseline: Array, chosen: int | None, trust: float
     ) -> None:
-        """A score of -inf says that the baseline promises as much; the candidate played promises more."""
+        """A score of -inf says that the baseline promises as much and leaves as much in the bank; the
+        candidate played promises or leaves more."""
+        scores, margins = details[SCORE], details[MARGIN]
         promises = self.books.promises(candidates, baseline, trust)
-        wrong = np.isneginf(scores) & (promises > TOLERANCE * (1.0 + np.abs(candidates).max(axis=1)))
+        rival = self.books.baseline_margin(baseline)
+        scale = 1.0 + np.abs(candidates).max(axis=1, initial=0.0)
+        more = promises > TOLERANCE * scale
+        more |= margins > rival + TOLERANCE * (1.0 + abs(self.books.bank))
+        wrong = np.isneginf(scores) & more
         if wrong.any():
+            beaten = int(wrong.argmax())
             raise Finding(
-                f"leaves out candidate {int(wrong.argmax())}, which promises more than the baseline"
+                f"leaves out candidate {beaten}, which promises or leaves more than the baseline"
             )
         if chosen is None or self._is_baseline(chosen, candidates, baseline):
             return
-        unplayable = (
-            not self.baseline_nonnegative and not self.books.baseline_margin(baseline) >= TOLERANCE
-        )
-        scale = 1.0 + np.abs(candidates[chosen]).max()
-        if not unplayable and not promises[chosen] > -TOLERANCE * scale:
+        unplayable = not self.baseline_nonnegative and not rival >= TOLERANCE
+        leaves_more = margins[chosen] > rival - TOLERANCE * (1.0 + abs(self.books.bank))
+        if not unplayable and not leaves_more and not promises[chosen] > -TOLERANCE * scale[chosen]:
             raise Finding(f"executes candidate {chosen}, which promises less than the baseline")
 
     def _is_baseline(self, action: int | None, candidates: Array, baseline: Array) -> bool:

@@ -6,8 +6,8 @@ import numpy as np
 
 from c4b.study.spec.setting import Setting
 
-MOST_WORK = 1_500_000
-"""Rounds x candidates x features of a drawn world: the larger its rounds, the fewer there are."""
+MOST_WORK = 1_000_000
+"""Rounds x features x (candidates + features) in a drawn world: the larger a round, the fewer."""
 _STREAM = 0x776F726C6473
 
 
@@ -17,7 +17,7 @@ def drawn_world(seed: int, number: int) -> Setting:
     arms = rng.random() < 0.2
     dim = int(rng.choice([3, 5, 10, 20] if arms else [2, 5, 10, 20, 50]))
     count = dim - 1 if arms else round(_log_uniform(rng, 2.0, 500.0))
-    most = max(200.0, min(10_000.0, MOST_WORK / (count * dim)))
+    most = max(200.0, min(10_000.0, MOST_WORK / (dim * (count + dim))))
     rounds = round(_log_uniform(rng, 200.0, most)) if most > 200.0 else 200
     theta = _arm_means(rng, dim) if arms else _linear_theta(rng, dim)
     first = 1.0 if arms else rng.uniform(0.9, 1.15)

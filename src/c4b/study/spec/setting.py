@@ -129,19 +129,23 @@ class Setting:
     def forced_rounds(self) -> int:
         """Rounds that any gate certified over the whole set must give to the baseline.
 
-        Baseline-only data say nothing about directions orthogonal to x(b) = (s, 0, ..., 0). Until reserve
-        and baseline credit cover a theta opposite to u, candidate (1, rho u) cannot be certified, even
-        with the baseline's mean m known: R0 + n alpha m + (1/s - c) m >= rho sqrt(S^2 - (m/s)^2). 0 where
-        history, generator or baseline say more than that.
+        Baseline-only data say nothing about directions orthogonal to x(b) = (s, 0, ..., 0). A candidate
+        is (f, r u) with u of length 1: f = 1 and r = rho, or f = 0 and r = 1 for arms. Until reserve and
+        baseline credit cover a theta opposite to u it cannot be certified, even with the baseline's mean
+        m known: R0 + n alpha m + (f/s - c) m >= r sqrt(S^2 - (m/s)^2). 0 where history, generator or
+        baseline say more than that.
         """
         rest = self.baseline[1:]
-        if not self.fixed_baseline or self.correlation > 0.0:
+        uninformed = self.history == "baseline" or self.history_size == 0
+        unit = self.generator in ("sphere", "one-hot")
+        if not self.fixed_baseline or not uninformed or not unit or any(rest):
             return 0
-        if self.history != "baseline" or self.generator != "sphere" or any(rest):
-            return 0
+        known, unknown = (0.0, 1.0) if self.generator == "one-hot" else (1.0, self.rho)
         mean, first = self.baseline_mean, self.theta[0]
-        worst = self.rho * math.sqrt(max(self.norm_bound**2 - first**2, 0.0))
-        gain = first - (1.0 - self.alpha) * mean  # what a candidate with u orthogonal to theta adds
+        worst = unknown * math.sqrt(max(self.norm_bound**2 - first**2, 0.0))
+        gain = (
+            known * first - (1.0 - self.alpha) * mean
+        )  # what a candidate with u orthogonal to theta adds
         return max(0, math.ceil((worst - self.reserve - gain) / (self.alpha * mean) - 1e-12))
 
     def model(self, confidence: str | None) -> LinearModel:
