@@ -11,6 +11,7 @@ from c4b.errors import InvalidInput
 from c4b.study.engine.run import run
 from c4b.study.report.write_report import write_report
 from c4b.study.results import world_summary
+from c4b.study.results.intervals import Estimate
 from c4b.study.spec import study_file
 from c4b.study.spec.drawn_worlds import MOST_WORK, drawn_world
 
@@ -68,7 +69,9 @@ def test_drawn_worlds_cover_what_they_promise() -> None:
     assert min(s.count for s in drawn) == 2
     assert max(s.count for s in drawn) > 300
     assert max(s.rounds for s in drawn) > 5000
-    assert all(s.rounds * s.count * s.dim <= max(MOST_WORK * 1.01, 200 * s.count * s.dim) for s in drawn)
+    for s in drawn:
+        work = s.dim * (s.count + s.dim)
+        assert s.rounds * work <= max(MOST_WORK * 1.01, 200 * work)
     assert {s.generator for s in drawn} == {"sphere", "gaussian", "one-hot"}
     assert {s.noise for s in drawn} >= {"heteroscedastic", "skewed", "uniform"}
     assert any(s.correlation > 0.0 for s in drawn)
@@ -83,9 +86,37 @@ def test_a_small_sample_runs_and_is_reported(tmp_path: Path) -> None:
     measured = run(replace(study, settings=settings, episodes=3), tmp_path)
     page = write_report(measured)
     rows = world_summary.world_rows(measured)
-    assert [row.world for row in rows] == [s.world for s in chosen]
+    assert {row.world for row in rows} == {s.world for s in chosen}
+    assert [row.gain_late.mean for row in rows if row.verdict == "good"] == sorted(
+        row.gain_late.mean for row in rows if row.verdict == "good"
+    )
     assert sum(row.violations for row in rows) == 0
     assert "0 violations" in world_summary.sentence(measured)
     assert "World by world" in page.read_text()
     assert (tmp_path / "figures" / "worlds.png").stat().st_size > 10_000
     assert (tmp_path / "tables" / "worlds.tex").read_text().count("\\\\") == len(rows) + 1
+
+
+def estimate(mean: float, half: float = 0.001) -> Estimate:
+    return Estimate(mean, half / 2.0, mean - half, mean + half, 8)
+
+
+@pytest.mark.parametrize(
+    ("late", "gate", "refresh", "covered", "verdict"),
+    [
+        (-0.1, -0.09, 0.2, 1, "VIOLATED"),
+        (-0.1, -0.09, -0.2, 0, "below refresh"),
+        (-0.1, -0.09, 0.2, 0, "price: the gate"),
+        (-0.1, -0.01, 0.2, 0, "price: the choice"),
+        (-0.009, -0.009, 0.2, 0, "good"),
+    ],
+)
+def test_the_verdict_on_a_world(
+    late: float, gate: float, refresh: float, covered: int, verdict: str
+) -> None:
+    row = world_summary.WorldRow(
+        "w", estimate(1.0), 0.5, estimate(late), gate, estimate(refresh), 2, covered
+    )
+    assert row.verdict == verdict
+    assert world_summary.cells(row)[1] == verdict
+    assert len(world_summary.cells(row)) == len(world_summary.HEADING)

@@ -187,8 +187,9 @@ def _print_price(measured: results.Results) -> None:
 def _print_worlds(measured: results.Results) -> None:
     """Print one line for each world, then how often the method is below its yardsticks."""
     rows = [world_summary.cells(row) for row in world_summary.world_rows(measured)]
-    title = f"{world_summary.judged(measured)}: differences are means ± half a 95 % interval, paired"
+    title = f"{world_summary.judged(measured)}, {measured.study.episodes} episodes a world"
     print_table(title, list(world_summary.HEADING), rows)
+    print_paragraph(world_summary.UNITS)
     print_paragraph(world_summary.sentence(measured))
 
 

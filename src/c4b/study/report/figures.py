@@ -17,7 +17,7 @@ from c4b.study.report.figure_style import Style, short_name, styles
 from c4b.study.results.intervals import student
 from c4b.study.results.price_of_safety import LATE, UNGATED, is_priced, prices
 from c4b.study.results.results import Results
-from c4b.study.results.world_summary import REFRESH, is_of_worlds, judged, world_rows
+from c4b.study.results.world_summary import REFRESH, TOLERATED, is_of_worlds, judged, world_rows
 from c4b.study.spec.setting import Setting
 
 MOST_PANELS = 24
@@ -201,9 +201,14 @@ def worlds(results: Results) -> Figure:
                 linewidth=0.9,
                 color=colour,
             )
-        low, high = axes.get_xlim()
-        axes.axvspan(low, 0.0, color="black", alpha=0.06, linewidth=0)
-        axes.set_xlim(low, high)
+        ends = [abs(end) for gain in gains for end in (gain.low, gain.high)]
+        widest = max(0.05, 1.1 * max(ends))
+        axes.set_xscale("symlog", linthresh=TOLERATED, linscale=0.6)
+        axes.axvspan(-widest, 0.0, color="black", alpha=0.06, linewidth=0)
+        axes.set_xlim(-widest, widest)
+        ticks = [size for size in (0.01, 0.1, 1.0) if size <= widest]
+        ticks = [-size for size in reversed(ticks)] + [0.0] + ticks
+        axes.set_xticks(ticks, [f"{tick:+g}" if tick else "0" for tick in ticks], fontsize=8)
         axes.axvline(0.0, color="black", linewidth=0.9)
         axes.grid(alpha=0.25, axis="x")
         axes.set_title(

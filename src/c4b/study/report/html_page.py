@@ -39,7 +39,7 @@ _CAPTIONS = {
     "price_of_safety": "Reward ratio of LinUCB without a gate minus that of each method, paired by "
     "episode, with 95 % intervals. Left of 0 the certified method earns more.",
     "worlds": "Reward ratio of the judged method minus that of each yardstick, paired by episode, "
-    "with 95 % intervals. A cross: significantly below.",
+    "with 95 % intervals; linear between the ticks beside 0, else logarithmic. Cross: below.",
     "reward_ratio": "Mean reward of every method in every setting, with 95 % intervals over episodes.",
 }
 
@@ -193,8 +193,7 @@ def _worlds(results: Results) -> str:
     rows = [world_summary.cells(row) for row in world_summary.world_rows(results)]
     return (
         f"<h2>World by world</h2><p>{escape(world_summary.sentence(results))}.</p>"
-        "<p class='note'>Differences are paired by episode, ± half a 95 % interval.</p>"
-        + _table(world_summary.HEADING, rows)
+        f"<p class='note'>{escape(world_summary.UNITS)}</p>" + _table(world_summary.HEADING, rows)
     )
 
 

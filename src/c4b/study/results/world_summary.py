@@ -12,7 +12,15 @@ from c4b.study.results.results import Results
 REFRESH = "refresh"
 TOLERATED = 0.01
 """A price against ``LATE`` up to this counts as small."""
-HEADING = ("world", "reward ratio", "fallback %", f"- {LATE}", f"- {REFRESH}", "violations")
+HEADING = (
+    "world", "verdict", "reward ratio", "fallback %", f"- {LATE}", "of it fallback", f"- {REFRESH}",
+    "violations",
+)  # fmt: skip
+UNITS = (
+    "Reward ratio: mean reward / the baseline's mean reward. Its differences are paired by episode, "
+    "± half a 95 % interval; of it fallback: what the rounds on the baseline cost. The most troubled "
+    "world comes first."
+)
 
 
 class WorldRow(NamedTuple):
@@ -22,8 +30,29 @@ class WorldRow(NamedTuple):
     reward: Estimate
     fallback: float  # share of rounds
     gain_late: Estimate
+    gate: float  # the part of ``gain_late`` that rounds on the baseline explain, <= 0
     gain_refresh: Estimate
     violations: int  # episodes
+    covered_violations: int  # episodes in which the confidence set held
+
+    @property
+    def below_refresh(self) -> bool:
+        return self.gain_refresh.high < 0.0
+
+    @property
+    def costly(self) -> bool:
+        """Significantly below ``LATE``, and by more than is tolerated."""
+        return self.gain_late.mean < -TOLERATED and self.gain_late.high < 0.0
+
+    @property
+    def verdict(self) -> str:
+        if self.covered_violations:
+            return "VIOLATED"
+        if self.below_refresh:
+            return f"below {REFRESH}"
+        if self.costly:
+            return "price: the gate" if self.gate <= 0.5 * self.gain_late.mean else "price: the choice"
+        return "good"
 
 
 def is_of_worlds(results: Results) -> bool:
@@ -38,33 +67,47 @@ def judged(results: Results) -> str:
 
 
 def world_rows(results: Results) -> list[WorldRow]:
-    """In the study's order."""
+    """The most troubled first: violations, then below refresh, then by the price against ``LATE``."""
     label, rows = judged(results), []
     for s, setting in enumerate(results.study.settings):
         reward = results.values(s, label, Metric.REWARD_RATIO)
+        late = results.values(s, LATE, Metric.REWARD_RATIO)
+        fallback = float(results.values(s, label, Metric.FALLBACK).mean())
+        late_fallback = float(results.values(s, LATE, Metric.FALLBACK).mean())
+        gain_of_a_play = max(float(late.mean()) - 1.0, 0.0) / max(1.0 - late_fallback, 1e-9)
+        violated = results.values(s, label, Metric.VIOLATION) != 0.0
+        covered = results.values(s, label, Metric.COVERED) != 0.0
         rows.append(
             WorldRow(
                 setting.world,
                 student(reward),
-                float(results.values(s, label, Metric.FALLBACK).mean()),
-                paired(reward, results.values(s, LATE, Metric.REWARD_RATIO)),
+                fallback,
+                paired(reward, late),
+                min(0.0, (late_fallback - fallback) * gain_of_a_play),
                 paired(reward, results.values(s, REFRESH, Metric.REWARD_RATIO)),
-                int(results.values(s, label, Metric.VIOLATION).sum()),
+                int(violated.sum()),
+                int((violated & covered).sum()),
             )
         )
-    return rows
+    return sorted(
+        rows, key=lambda row: (-row.covered_violations, not row.below_refresh, row.gain_late.mean)
+    )
 
 
 def cells(row: WorldRow) -> list[str]:
     """Under ``HEADING``; an interval is written mean ± half of its width."""
+    late, refresh = (
+        f"{gain.mean:+.4f} ± {gain.high - gain.mean:.4f}" for gain in (row.gain_late, row.gain_refresh)
+    )
+    explained = f"{row.gate:+.4f}" if row.costly else ""
     return [
         row.world,
+        row.verdict,
         f"{row.reward.mean:.4f}",
         f"{100.0 * row.fallback:.1f}",
-        *(
-            f"{gain.mean:+.4f} ± {gain.high - gain.mean:.4f}"
-            for gain in (row.gain_late, row.gain_refresh)
-        ),
+        late,
+        explained,
+        refresh,
         str(row.violations),
     ]
 
@@ -72,11 +115,13 @@ def cells(row: WorldRow) -> list[str]:
 def sentence(results: Results) -> str:
     """How often the method is significantly below its yardsticks."""
     rows = world_rows(results)
-    below = sum(row.gain_refresh.high < 0.0 for row in rows)
-    late = sum(row.gain_late.mean < -TOLERATED and row.gain_late.high < 0.0 for row in rows)
+    costly = [row for row in rows if row.costly]
+    gate = sum(row.verdict == "price: the gate" for row in costly)
     violations = sum(row.violations for row in rows)
+    covered = sum(row.covered_violations for row in rows)
     return (
-        f"{judged(results)} in {len(rows)} worlds: significantly below {REFRESH} in {below}, "
-        f"below {LATE} by more than {TOLERATED:g} in {late} (paired 95 % intervals); "
-        f"{violations} violations"
+        f"{judged(results)} in {len(rows)} worlds: significantly below {REFRESH} in "
+        f"{sum(row.below_refresh for row in rows)}, below {LATE} by more than {TOLERATED:g} in "
+        f"{len(costly)} (in {gate} of them mostly because the gate gave rounds to the baseline); "
+        f"{violations} violations, {covered} where the confidence set held (paired 95 % intervals)"
     )
