@@ -126,14 +126,17 @@ WORSE, BETTER = [0.9, 0.0], [1.2, 0.0]  # both well known
 
 
 def test_the_baseline_is_played_where_it_promises_more() -> None:
-    """The contrast of WORSE is certain to be negative; in optimistic rounds its upper bound is, too."""
+    """The contrast of WORSE is certain to be negative; in optimistic rounds its UCB is lower."""
     made = policy("competitive", "patient", reserve=5.0)
     assert policy("thrifty", "blend", reserve=5.0).decide([WORSE], BASELINE).action == 0
     for _ in range(70):
         decision = made.decide([WORSE], BASELINE)
         assert decision.action is None
         assert decision.details[MARGIN, 0] >= 0.0
-        assert decision.details[SCORE, 0] == -np.inf
+        optimistic = decision.details[SCORE, 0] == decision.details[UCB, 0]
+        assert optimistic or decision.details[SCORE, 0] == -np.inf
+        words = "highest UCB in an optimistic round" if optimistic else "promises more"
+        assert words in decision.explain().summary
     assert made.decide([WORSE, BETTER], BASELINE).action == 1
 
 
@@ -196,3 +199,19 @@ def test_many_candidates_that_promise_less_are_all_passed_over() -> None:
     unsure = [[0.95, 0.05 * k] for k in range(9, 20)]
     found = policy("competitive", "patient", reserve=5.0).decide([*unsure, *certain], BASELINE)
     assert found.action == len(unsure) + 60
+
+
+def test_a_baseline_whose_past_was_unlucky_is_tried_again() -> None:
+    """Its five observations say 0.8, its mean is 1; the candidate is known to be worth 0.9."""
+    model, rng = c4b.LinearModel(2, 0.2, 1.5), np.random.default_rng(3)
+    parts = c4b.Composition("x", "joint", "checkpoints", "competitive", "", "patient", "unbiased")
+    made = c4b.Policy(parts, model, alpha=0.15, reserve=5.0)
+    made.learn([[1.0, 0.0]] * 5 + [[0.0, 1.0]] * 200, [0.8] * 5 + [0.9] * 200)
+    actions = []
+    for _ in range(2000):
+        decision = made.decide([[0.0, 1.0]], [1.0, 0.0])
+        actions.append(decision.action)
+        mean = 1.0 if decision.action is None else 0.9
+        made.observe(decision.id, float(mean + 0.2 * rng.normal()))
+    assert actions[:10].count(0) >= 9
+    assert actions[-200:].count(None) >= 190

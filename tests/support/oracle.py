@@ -126,15 +126,18 @@ class OraclePolicy:
         return position == math.floor(32 * math.fmod((math.sqrt(5.0) - 1.0) / 2.0 * (block + 1), 1.0))
 
     def _beats_baseline(self, x: Array, margin: float, baseline: Array) -> bool:
-        """Whether the middle of x - x(b) plus a fiftieth of the half-width, or all of it, is above 0, or
-        the bank afterwards higher than after the baseline."""
+        """Whether the middle of x - x(b) plus a fiftieth of the half-width is above 0, or the bank
+        afterwards higher than after the baseline; in optimistic rounds whether its UCB is higher."""
         if self.name != "reserve-c4b+":
             return True
         if not self.baseline_nonnegative and not self._baseline_margin(baseline) >= 0.0:
             return True
+        if self._optimistic():
+            ahead = self.set.upper(x) - self.set.upper(baseline)
+            self.promises.append(ahead)
+            return ahead > 0.0
         low, high = self.set.lower(x - baseline), self.set.upper(x - baseline)
-        share = 1.0 if self._optimistic() else TRUST
-        promise = (low + high) / 2.0 + share * (high - low) / 2.0
+        promise = (low + high) / 2.0 + TRUST * (high - low) / 2.0
         rival = self._baseline_margin(baseline)
         self.promises += [promise, margin - rival] if promise <= 0.0 else [promise]
         return promise > 0.0 or margin > rival
@@ -167,6 +170,9 @@ class OraclePolicy:
                     if margin[index] >= floor and (action is None or score[index] > score[action]):
                         action = index
             if action is None or self._beats_baseline(candidates[action], margin[action], baseline):
+                break
+            if self._optimistic():
+                action = None
                 break
             tested.remove(action)
             score[action] = -np.inf

@@ -191,7 +191,8 @@ def settle(
     if competes and not account.nonnegative:  # only a baseline that may be played competes
         rival = baseline_margin(ledger, account, region, baseline, executed)
         competes = rival >= 0.0
-    if rule.thrift > 0.0 and not is_optimistic(ledger, rule):
+    optimistic = is_optimistic(ledger, rule)
+    if rule.thrift > 0.0 and not optimistic:
         credit = structural(region, baseline, account.alpha, True, account.tolerance)
         least = min(rule.thrift * ledger.bank[0], CUSHION * credit)
     action, passed_over = BASELINE, 0
@@ -203,9 +204,11 @@ def settle(
             details[UCB, action] = np.inf  # absorbing it could overflow: never admitted
             details[SCORE, action] = np.inf
             details[MARGIN, action] = -np.inf
-        elif (
-            competes and not _promise(region, ledger, rule, candidates, action, baseline, executed) > 0.0
-        ):
+        elif competes and optimistic:
+            if not details[UCB, action] > upper(region, baseline):
+                action = BASELINE  # it has the highest UCB of all
+            break
+        elif competes and not _promise(region, rule, candidates, action, baseline, executed) > 0.0:
             if np.isnan(rival):
                 rival = baseline_margin(ledger, account, region, baseline, executed)
             if details[MARGIN, action] > rival:
@@ -213,7 +216,7 @@ def settle(
             details[SCORE, action] = -np.inf
             passed_over += 1
             if passed_over == ASKED_ONE_BY_ONE:
-                _pass_over(region, ledger, rule, candidates, baseline, rival, details, executed)
+                _pass_over(region, rule, candidates, baseline, rival, details, executed)
         else:
             break
     if action != BASELINE and _is_baseline(account, candidates, action, baseline):
@@ -235,26 +238,18 @@ def settle(
 
 @inlined
 def _promise(
-    region: Region,
-    ledger: Ledger,
-    rule: Rule,
-    candidates: Array,
-    k: int,
-    baseline: Array,
-    scratch: Array,
+    region: Region, rule: Rule, candidates: Array, k: int, baseline: Array, scratch: Array
 ) -> float:
     """What a candidate promises above the baseline, x(a) - x(b) scored like a candidate; scratch (d,)."""
     for i in range(len(scratch)):
         scratch[i] = candidates[k, i] - baseline[i]
     low, high = interval(region, scratch)
-    trust = 1.0 if is_optimistic(ledger, rule) else rule.trust
-    return 0.5 * ((1.0 + trust) * high + (1.0 - trust) * low)
+    return 0.5 * ((1.0 + rule.trust) * high + (1.0 - rule.trust) * low)
 
 
 @kernel
 def _pass_over(
     region: Region,
-    ledger: Ledger,
     rule: Rule,
     candidates: Array,
     baseline: Array,
@@ -269,7 +264,7 @@ def _pass_over(
     """
     for k in range(details.shape[1]):
         beaten = details[MARGIN, k] >= 0.0 and not details[MARGIN, k] > rival and _usable(candidates, k)
-        if beaten and not _promise(region, ledger, rule, candidates, k, baseline, scratch) > 0.0:
+        if beaten and not _promise(region, rule, candidates, k, baseline, scratch) > 0.0:
             details[SCORE, k] = -np.inf
 
 

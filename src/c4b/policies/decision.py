@@ -151,6 +151,11 @@ class Explanation:
                 f"The baseline was played: no candidate that is admissible ({fit} of {total} are) "
                 f"promises more; bank {decision.bank:.4f}."
             )
+        if any(c.reason == LOWER_UCB for c in self.candidates):
+            return (
+                f"The baseline was played: it has the highest UCB in an optimistic round "
+                f"({fit} of {total} candidates are admissible); bank {decision.bank:.4f}."
+            )
         if fit:
             return (
                 f"The baseline was played: the highest-UCB proposal is not admissible "
@@ -222,14 +227,18 @@ def _reasons(decision: Decision) -> list[str]:
     if decision.alarm or math.isnan(decision.bank) or decision.propensity is not None:
         return [""] * len(scores)
     by_ucb = all(s == u for s, u in zip(scores, ucbs, strict=True) if math.isfinite(s))
+    admissible = [u for u, margin in zip(ucbs, margins, strict=True) if margin >= 0.0]
+    ucb_to_beat = max(admissible, default=math.inf)
     reasons = []
     for k, (score, margin) in enumerate(zip(scores, margins, strict=True)):
         if k == played or not margin >= 0.0:
             reasons.append("")
         elif score == -math.inf:
             reasons.append(NO_MORE_THAN_BASELINE)
-        elif played is None or math.isnan(score):
+        elif math.isnan(score):
             reasons.append("")
+        elif played is None:
+            reasons.append(LOWER_UCB if by_ucb and ucb_to_beat < decision.ucb else "")
         elif score > scores[played]:
             reasons.append(SAVES_LESS if margin < margins[played] else "")
         else:

@@ -89,9 +89,10 @@ class RecomputedChecks:
         if "estimate" in decision.arrays:
             self._explanation(decision.arrays)
         chosen = self._choice(details, baseline, decision.fields["alarm"])
-        if self.rule.competes:
-            trust = 1.0 if self.optimistic else self.rule.trust
-            self._competition(details, candidates, baseline, chosen, trust)
+        if self.rule.competes and self.optimistic:
+            chosen = self._against_the_baselines_ucb(details, chosen, action, baseline)
+        elif self.rule.competes:
+            self._competition(details, candidates, baseline, chosen)
         if action != chosen and not (action is None and self._is_baseline(chosen, candidates, baseline)):
             raise Finding(f"executes {described(action)}, its own numbers choose {described(chosen)}")
         if action is None:
@@ -142,13 +143,27 @@ class RecomputedChecks:
                 return best if details[MARGIN, best] >= 0.0 else None
         return None
 
+    def _against_the_baselines_ucb(
+        self, details: Array, chosen: int | None, action: int | None, baseline: Array
+    ) -> int | None:
+        """In an optimistic round the baseline is played if it has the highest UCB of all."""
+        if chosen is None or self._baseline_is_unplayable(baseline):
+            return chosen
+        rival = float(self.books.region.bounds(baseline[None, :])[1][0])
+        if abs(details[UCB, chosen] - rival) <= TOLERANCE * (1.0 + abs(rival)):
+            return action  # a tie up to rounding
+        return chosen if details[UCB, chosen] > rival else None
+
+    def _baseline_is_unplayable(self, baseline: Array) -> bool:
+        return not self.baseline_nonnegative and not self.books.baseline_margin(baseline) >= TOLERANCE
+
     def _competition(
-        self, details: Array, candidates: Array, baseline: Array, chosen: int | None, trust: float
+        self, details: Array, candidates: Array, baseline: Array, chosen: int | None
     ) -> None:
         """A score of -inf says that the baseline promises as much and leaves as much in the bank; the
         candidate played promises or leaves more."""
         scores, margins = details[SCORE], details[MARGIN]
-        promises = self.books.promises(candidates, baseline, trust)
+        promises = self.books.promises(candidates, baseline, self.rule.trust)
         rival = self.books.baseline_margin(baseline)
         scale = 1.0 + np.abs(candidates).max(axis=1, initial=0.0)
         more = promises > TOLERANCE * scale
@@ -161,8 +176,8 @@ class RecomputedChecks:
             )
         if chosen is None or self._is_baseline(chosen, candidates, baseline):
             return
-        unplayable = not self.baseline_nonnegative and not rival >= TOLERANCE
         leaves_more = margins[chosen] > rival - TOLERANCE * (1.0 + abs(self.books.bank))
+        unplayable = self._baseline_is_unplayable(baseline)
         if not unplayable and not leaves_more and not promises[chosen] > -TOLERANCE * scale[chosen]:
             raise Finding(f"executes candidate {chosen}, which promises less than the baseline")
 
