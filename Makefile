@@ -17,7 +17,7 @@ reproduce: $(READY)  ## the paper's complete study, every number beside the publ
 	$(BIN)/c4b reproduce
 
 SEED ?= 1
-worlds: $(READY)  ## the study `worlds`, about an hour; SEED=2 draws other worlds
+worlds: $(READY)  ## the study `worlds`, about a quarter of an hour; SEED=2 draws other worlds
 	$(BIN)/c4b study run worlds --seed $(SEED) --out results/worlds-$(SEED)
 
 check: $(READY)  ## formatting, lint, types, import directions
