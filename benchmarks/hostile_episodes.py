@@ -1,6 +1,6 @@
 """Gated episodes against an adversary who knows theta and sees the estimate. Prints JSON lines.
 
-    python benchmarks/hostile.py [--episodes 1000000] [--jobs N] [--seed N]
+    python benchmarks/hostile_episodes.py [--episodes 1000000] [--jobs N] [--seed N]
 
 Each episode draws theta, a history and the kind of its noise. In every round the adversary offers
 candidates along the current error of the estimate, nearly collinear ones and random ones, and a baseline
