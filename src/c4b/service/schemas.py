@@ -287,6 +287,7 @@ class Candidate(ResponseBody):
     chosen: bool
     estimate: Number = Field(description="Estimated contrast; null in journals of early versions.")
     upper: Number = Field(description="Upper bound of the contrast; joint is its lower bound.")
+    reason: str = Field(description="Why it was not played although admissible; empty: no reason known.")
     features: Vector
 
 
