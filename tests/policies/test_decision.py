@@ -97,15 +97,19 @@ def test_repr_shows_the_essentials() -> None:
 
 
 def test_why_an_admissible_candidate_was_not_played() -> None:
-    """Worse than the baseline, or scored lower; with the UCB as score the words say so."""
+    """Worse than the baseline, or scored lower; where the score is the UCB the words say so."""
     decision = decide("reserve-c4b+", [[0.95], [1.1], [1.2], [0.5]], reserve=0.2)
     reports = list(decision.explain())
     assert [c.admissible for c in reports] == [True, True, True, False]
-    assert [c.reason for c in reports] == ["has a lower score", "has a lower score", "", ""]
+    assert [c.reason for c in reports] == ["has a lower UCB"] * 2 + ["", ""]  # one feature: fully bold
     passed = decide("reserve-c4b+", [[0.95], [0.98], [0.5]], reserve=0.2).explain()
     assert [c.reason for c in passed] == ["promises no more than the baseline"] * 2 + [""]
     assert "no candidate that is admissible (2 of 3 are) promises more" in passed.summary
     assert [c.reason for c in decide("refresh", reserve=2.0).explain()] == ["has a lower UCB"] * 2 + [""]
+    parts = c4b.Composition("x", "joint", "refresh", "filter", "", score="mean")
+    policy = c4b.Policy(parts, c4b.LinearModel(1, 0.1, 1.0, ridge=1.0), alpha=0.1)
+    policy.learn([[1.0]] * 99, [1.0] * 99)
+    assert [c.reason for c in policy.decide(POOL, BASELINE).explain()] == ["", "has a lower score", ""]
 
 
 def test_a_thrifty_choice_says_what_it_saves() -> None:

@@ -177,7 +177,7 @@ def test_evidence_and_ledger_end_in_the_same_bits(number: int, name: str) -> Non
     made = engine.Scene(
         scene.pools, scene.means, best, scene.noise, scene.baselines, theta, means, means.sum().item()
     )
-    rule = (*composition.rule, 0, 0, len(evidence), 0, len(ledger), 0)
+    rule = (*composition.rule(setting.dim), 0, 0, len(evidence), 0, len(ledger), 0)
     assert len(rule) == len(engine.RuleColumn)
     lineup = engine.Lineup(ledger, np.array([rule], dtype=np.float64))
     work = engine.workspace(lineup, int(evidence[0]), setting.dim, setting.count)

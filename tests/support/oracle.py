@@ -156,8 +156,13 @@ class OraclePolicy:
 
         score = list(ucb)
         self.promises: list[float] = []
-        if self.name == "reserve-c4b+" and not self._optimistic():  # the upper quarter of [L, U]
-            score = [0.75 * self.set.upper(x) + 0.25 * self.set.lower(x) for x in candidates]
+        if self.name == "reserve-c4b+" and not self._optimistic():
+            bold = min(0.5 / math.sqrt(self.set.dim / 5.0), 1.0)  # half-widths above the middle
+            score = [
+                (self.set.upper(x) + self.set.lower(x) + bold * (self.set.upper(x) - self.set.lower(x)))
+                / 2
+                for x in candidates
+            ]
         least = self._least(baseline)
 
         tested = list(range(len(candidates))) if not self.alarmed else []

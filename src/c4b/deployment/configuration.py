@@ -81,7 +81,7 @@ class Configuration:
         """What the journal's numbers depend on besides the configuration, to be recorded with it."""
         if not isinstance(self.spec, Composition):
             return {}
-        rule = self.spec.rule
+        rule = self.spec.rule(self.model.dim)
         first = (rule.propose, rule.boldness, rule.thrift, rule.latches)
         numbers = [*first, self.spec.checkpoints, CUSHION, rule.period, rule.competes, rule.trust]
         return {

@@ -7,6 +7,7 @@ these choices. Adding one of the package's own is adding an entry at the end of 
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +28,9 @@ candidate is tested. ``competitive``: thrifty, and a candidate is not played if 
 baseline itself, x(a) - x(b), has a score of 0 or less, so that the baseline promises as much, and if
 playing it leaves no more in the bank than playing the baseline."""
 SCORES = {"ucb": 1.0, "blend": 0.5, "mean": 0.0, "patient": 0.5}
-"""Score name -> boldness b: the score is the middle of the reward's interval plus b half-widths."""
+"""Score name -> boldness b: the score is the middle of the reward's interval plus b half-widths. That of
+``patient`` is for 5 features; for d it is b sqrt(5/d), at most 1: a half-width has about sqrt(d) standard
+errors."""
 TRUST = {"competitive": 0.02}
 """Selection name -> half-widths added to the middle of x(a) - x(b) where the baseline competes. Not 0:
 after a baseline-only history the middle of an unknown candidate is 0, and it should be tried."""
@@ -92,11 +95,14 @@ latches=False)
         """Earlier rounds that the ledger can remember."""
         return LEDGERS[self.ledger]
 
-    @property
-    def rule(self) -> Rule:
+    def rule(self, dim: int) -> Rule:
+        """How it chooses in ``dim`` dimensions."""
+        boldness = SCORES[self.score]
+        if OPTIMISTIC_PERIOD[self.score]:
+            boldness = min(1.0, boldness * math.sqrt(5.0 / dim))
         return Rule(
             self.selection == "propose",
-            SCORES[self.score],
+            boldness,
             SELECTIONS[self.selection],
             self.latches,
             OPTIMISTIC_PERIOD[self.score],

@@ -82,7 +82,7 @@ def _compiled_methods(
         ledger = opening(account, setting.dim, composition.checkpoints)
         rules.append(
             (
-                *composition.rule,
+                *composition.rule(setting.dim),
                 method.forced_rounds_in(setting),
                 starts[confidence],
                 len(evidences[confidence]),
