@@ -24,7 +24,7 @@ CONFIDENCES = tuple(  # of one ellipsoid each
 )
 TOLERANCE = 1e-6
 """Room for the allowance for rounding in a set that keeps an inverse."""
-SPECTRAL_TOLERANCE = 1e-9
+SPECTRAL_TOLERANCE = 1e-8
 """In a set that keeps an eigenbasis the allowance is smaller."""
 
 
