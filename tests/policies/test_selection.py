@@ -70,7 +70,7 @@ def test_the_score_moves_from_the_top_to_the_middle_of_the_interval() -> None:
         evidence = policy("filter", score).evidence
         for k, x in enumerate((BOLD, SURE)):
             low, high = evidence.lower(x), evidence.upper(x)
-            boldness = 0.5 * np.sqrt(2.5) if score == "patient" else SCORES[score]  # 5/d = 2.5
+            boldness = 0.4 * np.sqrt(2.5) if score == "patient" else SCORES[score]  # 5/d = 2.5
             expected = 0.5 * (low + high) + boldness * 0.5 * (high - low)
             assert decision.details[SCORE, k] == pytest.approx(expected, rel=1e-12)
 

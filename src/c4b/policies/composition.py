@@ -27,7 +27,7 @@ not spent on one bold play keeps the gate open for the next. ``propose``: only t
 candidate is tested. ``competitive``: thrifty, and a candidate is not played if its contrast with the
 baseline itself, x(a) - x(b), has a score of 0 or less, so that the baseline promises as much, and if
 playing it leaves no more in the bank than playing the baseline."""
-SCORES = {"ucb": 1.0, "blend": 0.5, "mean": 0.0, "patient": 0.5}
+SCORES = {"ucb": 1.0, "blend": 0.5, "mean": 0.0, "patient": 0.4}
 """Score name -> boldness b: the score is the middle of the reward's interval plus b half-widths. That of
 ``patient`` is for 5 features; for d it is b sqrt(5/d), at most 1: a half-width has about sqrt(d) standard
 errors."""
