@@ -17,7 +17,7 @@ from c4b.policies.decision import DecisionNumbers
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _DEPTH = 100
 """Deepest nesting of a context: it has to be read back, from anywhere in a stack."""
-_LEAVES = (str, int, float, bool, type(None))
+_LEAVES = (int, float, bool, type(None))
 _dump = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 REQUEST_ID = 200
 """Longest request id, in characters: as wide as its column."""
@@ -88,8 +88,12 @@ class Limits:
             "must be plain JSON: dict with text keys, list, text, finite number, bool or None, "
             f"at most {_DEPTH} deep"
         )
-        if not _plain(value, 0):
-            raise InvalidInput(argument, value, remedy)
+        try:
+            left = _left_of(self.context_bytes, value, 0)
+        except TypeError as error:
+            raise InvalidInput(argument, value, remedy) from error
+        if left < 0:
+            self._at_most(argument, self.context_bytes - left, self.context_bytes, "bytes of JSON")
         try:
             text = canonical(value, ours=False) if type(value) is dict else _dump(value)
         except ValueError as error:  # NaN, infinite
@@ -102,17 +106,30 @@ class Limits:
             raise PayloadTooLarge(argument, size, f"at most {limit} {what}; the limits are configuration")
 
 
-def _plain(value: object, depth: int) -> bool:
-    """Whether JSON gives exactly this back."""
+def _left_of(size: int, value: object, depth: int) -> int:
+    """``size`` less the length of the shortest JSON of ``value``; what is beyond ``size`` is not read.
+
+    Raises ``TypeError`` unless JSON gives exactly this back.
+    """
     kind = type(value)
+    if kind is str:
+        return size - len(cast(str, value)) - 2
     if kind in _LEAVES:
-        return True
-    if depth >= _DEPTH:
-        return False
+        return size - 1
+    if depth >= _DEPTH or kind not in (dict, list):
+        raise TypeError(kind)
+    parts = cast(list[object], value)
     if kind is dict:
-        items = cast(dict[object, object], value).items()
-        return all(type(key) is str and _plain(item, depth + 1) for key, item in items)
-    return kind is list and all(_plain(item, depth + 1) for item in cast(list[object], value))
+        items = cast(dict[object, object], value)
+        if not all(type(key) is str for key in items):
+            raise TypeError(dict)
+        size -= sum(map(len, cast(dict[str, object], items)))
+        parts = cast(list[object], items.values())
+    for part in parts:
+        if size < 0:
+            break
+        size = _left_of(size - 1, part, depth + 1)
+    return size
 
 
 def deployment_name(name: object) -> str:

@@ -25,6 +25,7 @@ from c4b.service.access.tokens import Scope
 from c4b.service.middleware import RequestMiddleware
 from c4b.service.monitoring import metrics
 from c4b.service.open_deployments import OpenDeployments, load_kernels
+from c4b.service.request_body import BodyParser
 from c4b.service.settings import Settings
 
 DASHBOARD = Path(__file__).parent / "dashboard"
@@ -84,6 +85,7 @@ def create(settings: Settings) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         create_tables(settings.store)
         load_kernels()
+        app.state.body_parser = BodyParser(settings.body_bytes)
         app.state.deployments = OpenDeployments(settings)
         app.state.token_verifier = TokenVerifier(app.state.deployments.store)
         app.state.token_verifier.grant(None)  # reads the tokens before the store may become unavailable

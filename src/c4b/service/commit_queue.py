@@ -78,8 +78,8 @@ class QueuedDeployment:
         )
 
     async def decide(self, round_: Round) -> Decision:
-        """As ``Deployment.decide``. An invalid round is refused before it enters the queue."""
-        return await self._decisions.submit(self.deployment.request(round_))
+        """As ``Deployment.decide``, of a round that ``Deployment.request`` has checked."""
+        return await self._decisions.submit(round_)
 
     async def observe(self, decision_id: str, reward: float) -> None:
         """As ``Deployment.observe``."""

@@ -168,8 +168,10 @@ async def decide(
     request: Request, name: Name, body: schemas.Round, key: IdempotencyKey = None
 ) -> schemas.Decided:
     """Choose among the candidates, or the baseline. On disk and charged when the answer is sent."""
-    queued = await _queued(request, name)
-    return responses.decided(await queued.decide(body.to_round(key)))
+    queued, round_ = await _queued(request, name), body.to_round(key)
+    check = queued.deployment.request
+    checked = await run_in_threadpool(check, round_) if request.state.large_body else check(round_)
+    return responses.decided(await queued.decide(checked))
 
 
 @_decide_routes.post(
