@@ -91,7 +91,7 @@ class Commands:
 
     def learn(self, features: Array, rewards: Array, request_id: str | None) -> None:
         """History (n, d) with rewards (n,), before the first decision."""
-        if request_id is not None and (earlier := self.journal.requested([request_id]).get(request_id)):
+        if request_id is not None and (earlier := self._known([request_id]).get(request_id)):
             arrays = earlier.unpack()[1]
             if earlier.kind != kinds.LEARNED or not (
                 np.array_equal(arrays["features"], features)
@@ -115,11 +115,10 @@ class Commands:
     def decide(self, rounds: Sequence[Round], look_up: bool = True) -> list[Decision]:
         """Decide all checked rounds or none; a request id that the journal knows gets its decision again.
 
-        Without ``look_up`` the journal is not asked for request ids. The append then fails with
-        ``KnownRequest`` if the journal knows one.
+        Without ``look_up`` the store is not asked for request ids that are not among the last ones. The
+        append then fails with ``KnownRequest`` if the journal knows one.
         """
-        ids = [r.request_id for r in rounds if r.request_id is not None] if look_up else []
-        known = self.journal.requested(ids) if ids else {}
+        known = self._known([r.request_id for r in rounds if r.request_id is not None], look_up)
         self._mark = self.state.mark()
         knowledge = self._knowledge()  # decisions do not change it
         try:
@@ -137,6 +136,19 @@ class Commands:
             self.take_back()
             raise
         return decisions
+
+    def _known(self, request_ids: Sequence[str], look_up: bool = True) -> dict[str, Entry]:
+        """The entries of the ids that the journal knows, by id.
+
+        The last ids are recognised without the store's index, which may be damaged.
+        """
+        recent = self.state.recent
+        numbers = sorted({seq for id_ in request_ids if (seq := recent.find(id_)) is not None})
+        entries = self.journal.among(numbers) if numbers else []
+        known = {str(entry.request_id): entry for entry in entries}
+        if look_up and (others := [id_ for id_ in request_ids if id_ not in known]):
+            known.update(self.journal.requested(others))
+        return known
 
     def take_back(self) -> bool:
         """Undo ``decide``; False if another command was run, which cannot be undone."""

@@ -16,7 +16,7 @@ from c4b.deployment.configuration import SNAPSHOT_EVERY, Configuration
 from c4b.deployment.limits import Limits
 from c4b.deployment.transactor import Transactor
 from c4b.deployment.views import PendingDecision, Point, Record, Status
-from c4b.errors import C4BError, DeploymentError, InvalidInput, NoSafeAction
+from c4b.errors import C4BError, DeploymentError, InvalidInput, JournalCorrupt, NoSafeAction
 from c4b.evidence.model import LinearModel
 from c4b.journal.backend import JournalBackend, KnownRequest
 from c4b.journal.backend_registry import open_backend
@@ -181,7 +181,13 @@ class Deployment:
         except (KnownRequest, NoSafeAction):
             if all(round_.request_id is None for round_ in rounds):
                 raise
+        try:
             return self._transactor.write(lambda commands: commands.decide(rounds))
+        except KnownRequest as error:
+            raise JournalCorrupt(
+                f"the index of request ids contradicts the journal ({error}); nothing was decided, "
+                "run an audit"
+            ) from error
 
     def request(
         self,
@@ -330,7 +336,10 @@ class Deployment:
         """Recompute everything with independent code; see :mod:`c4b.deployment.audit.audit`."""
         self._transactor.check_usable()
         with self._transactor.backend.reading(self.name) as transaction:  # not in turn: it may take long
-            return audits.run(Journal(transaction), sample, progress)
+            report = audits.run(Journal(transaction), sample, progress)
+        if report.clean and (problems := self._transactor.backend.problems()):
+            report.finding = f"the store's own check says: {'; '.join(problems)}"
+        return report
 
     def __enter__(self) -> Deployment:
         return self

@@ -11,6 +11,7 @@ import numpy as np
 
 from c4b.deployment.configuration import Configuration
 from c4b.deployment.downsampled_series import DownsampledSeries
+from c4b.deployment.recent_requests import RecentRequests
 from c4b.deployment.state import OpenDecision, State, durable_arrays
 from c4b.journal.backend import JournalTransaction, StoredSnapshot
 from c4b.policies import state_file
@@ -21,6 +22,8 @@ KEPT = 2
 _LENGTH = struct.Struct("<I")
 _SERIES = "course"
 """Name of the series in a snapshot."""
+_RECENT_REQUESTS = "requests"
+"""Name of the last request ids in a snapshot."""
 _LATEST = "latest"
 """Name of the last round whose reward was reported; see ``GateRun.restore``."""
 _RECENT = {
@@ -66,10 +69,17 @@ def intact(stored: StoredSnapshot) -> bool:
 def differs(content: bytes, state: State) -> bool:
     """Whether a snapshot is not the one of ``state``; the first versions wrote less."""
     header, _ = _opened(content)
-    return content != encode(state, _SERIES in header, _LATEST in header["policy"])
+    since = header.get(_RECENT_REQUESTS)
+    return content != encode(state, _SERIES in header, _LATEST in header["policy"], since)
 
 
-def encode(state: State, with_series: bool = True, with_latest: bool = True) -> bytes:
+def encode(
+    state: State,
+    with_series: bool = True,
+    with_latest: bool = True,
+    requests_since: int | None = -1,
+) -> bytes:
+    """requests_since: number of the entry after which request ids are remembered; None: none are."""
     configuration = state.configuration
     arrays = durable_arrays(state)
     policy = state_file.header(configuration.spec, state.run, configuration.absorb, configuration.name)
@@ -87,6 +97,9 @@ def encode(state: State, with_series: bool = True, with_latest: bool = True) -> 
     if with_series and state.series is not None:
         header[_SERIES] = state.series.stride
         arrays[_SERIES] = state.series.array()
+    if requests_since is not None:
+        header[_RECENT_REQUESTS] = since = max(requests_since, state.recent.since)
+        arrays[_RECENT_REQUESTS] = state.recent.array(since)
     header["arrays"] = [(key, a.dtype.str, a.shape) for key, a in arrays.items()]
     text = json.dumps(header).encode()
     return b"".join([_LENGTH.pack(len(text)), text, *(a.tobytes() for a in arrays.values())])
@@ -112,6 +125,10 @@ def decode(content: bytes, configuration: Configuration) -> State:
     state.series = None
     if _SERIES in header:
         state.series = DownsampledSeries.restored(arrays[_SERIES], header[_SERIES])
+    if _RECENT_REQUESTS in header:
+        state.recent = RecentRequests.restored(arrays[_RECENT_REQUESTS], header[_RECENT_REQUESTS])
+    else:  # an early version, which remembered none
+        state.recent = RecentRequests(state.seq)
     return state
 
 

@@ -198,6 +198,14 @@ class SqlBackend:
             return self.store.at_once(_APPEND_FROM, values)
         return self.store.at_once(_MOVE_FROM, values, then=_INSERT)
 
+    def problems(self) -> list[str]:
+        """SQLite checks its pages, and its indexes against the tables."""
+        if self.store.one_statement:
+            return []
+        with self.store.administering(write=False) as connection:
+            found = connection.exec_driver_sql("PRAGMA integrity_check(10)").scalars().all()
+        return [each for each in found if each != "ok"]
+
     def after_fork(self) -> None:
         self.store.after_fork()
 
@@ -212,6 +220,7 @@ class SqlBackend:
             if not schema.exists(connection):
                 raise unknown(name)
             schema.check(connection)
+            schema.check_indexes(connection)
         self._tables_checked = True
 
     def __repr__(self) -> str:

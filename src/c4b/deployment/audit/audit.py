@@ -85,6 +85,8 @@ def _entries(journal: Journal) -> Iterator[Entry]:
         if not page:
             return
         yield from page
+        if (lost := journal.unfound(page)) is not None:
+            raise Finding("is not found by its request id or its decision: an index is damaged", lost)
         after = page[-1].seq
 
 
