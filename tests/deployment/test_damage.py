@@ -44,6 +44,10 @@ DAMAGE: dict[str, list[str]] = {
     "a row out of its place": ["UPDATE c4b_journal SET place = place + 1000 WHERE seq = 12"],
     "the last row out of its place": ["UPDATE c4b_journal SET place = place + 1 WHERE seq = {last}"],
     "the last hash changed": ["UPDATE c4b_deployment SET head_hash = {zeros}"],
+    "a row beyond the end": [
+        "INSERT INTO c4b_journal SELECT place + 5, deployment, seq + 5, kind, about, NULL, at, payload, "
+        "previous FROM c4b_journal WHERE seq = {last}"
+    ],
     "the last number lowered": ["UPDATE c4b_deployment SET head = head - 1"],
     "the last number raised": ["UPDATE c4b_deployment SET head = head + 1"],
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -11,7 +12,10 @@ from c4b import _validate
 from c4b.deployment import limits as checks
 from c4b.deployment import queries
 from c4b.deployment.audit import audit as audits
+from c4b.deployment.audit import parallel_audit
 from c4b.deployment.audit.audit_report import Report
+from c4b.deployment.audit.auditor import recomputable
+from c4b.deployment.audit.verified_place import VerifiedPlace
 from c4b.deployment.configuration import SNAPSHOT_EVERY, Configuration
 from c4b.deployment.limits import Limits
 from c4b.deployment.transactor import Transactor
@@ -50,9 +54,10 @@ class Deployment:
     (1, 'homepage-1')
     """
 
-    def __init__(self, transactor: Transactor, limits: Limits) -> None:
+    def __init__(self, transactor: Transactor, limits: Limits, url: str) -> None:
         """Use ``create`` or ``open``."""
         self._transactor = transactor
+        self._url = None if url.startswith("memory:") else url  # None: no other process can open it
         self._limits = limits
         self._dim = transactor.configuration.model.dim
         self._needs = registry.needs(transactor.configuration.spec)
@@ -94,7 +99,7 @@ class Deployment:
             transactor = Transactor(backend, configuration, every)
             payload = pack(configuration.fields(), configuration.constants())
             backend.create(name, Entry(0, CREATED, None, None, transactor.now(), payload, GENESIS))
-        return cls(transactor, allowed)
+        return cls(transactor, allowed, url)
 
     @classmethod
     def open(
@@ -115,7 +120,7 @@ class Deployment:
                 configuration = Configuration.recorded(*entry.unpack())
             transactor = Transactor(backend, configuration, every)
             transactor.read(lambda journal, state: None)
-        return cls(transactor, allowed)
+        return cls(transactor, allowed, url)
 
     @staticmethod
     def names(url: str) -> list[str]:
@@ -332,11 +337,32 @@ class Deployment:
         """One decision with its context and its outcome."""
         return self._transactor.read(lambda journal, state: queries.record(journal, state, decision_id))
 
-    def audit(self, sample: int = 16, progress: Callable[[int, int], None] | None = None) -> Report:
-        """Recompute everything with independent code; see :mod:`c4b.deployment.audit.audit`."""
+    def audit(
+        self,
+        sample: int = 16,
+        progress: Callable[[int, int], None] | None = None,
+        jobs: int = 1,
+        resume: str | Path | None = None,
+    ) -> Report:
+        """Recompute everything with independent code; see :mod:`c4b.deployment.audit.audit`.
+
+        sample: decisions recomputed in 50 digits, about. progress: called with the entries that hold so
+        far and with their number altogether. jobs: processes that share the work; gates in plain Python
+        and stores of one process need one. resume: a file that says how far an audit came. It is
+        written as the audit proceeds, and the next audit goes on from there: the whole chain is
+        read again, and must still be the one that was verified, but nothing is recomputed twice.
+        """
         self._transactor.check_usable()
-        with self._transactor.backend.reading(self.name) as transaction:  # not in turn: it may take long
-            report = audits.run(Journal(transaction), sample, progress)
+        processes = _validate.count("jobs", jobs, 1, "must be a whole number of at least 1")
+        path = None if resume is None else Path(resume)
+        task = audits.Task(sample, verified=None if path is None else VerifiedPlace.read(path, self.name))
+        backend = self._transactor.backend  # not in turn: it may take long
+        if processes > 1 and self._url is not None and recomputable(self.configuration):
+            report = parallel_audit.run(self._url, self.name, task, processes, progress, path)
+        else:
+            report = audits.run(
+                backend, self.name, task, progress, None if path is None else lambda at: at.write(path)
+            )
         if report.clean and (problems := self._transactor.backend.problems()):
             report.finding = f"the store's own check says: {'; '.join(problems)}"
         return report

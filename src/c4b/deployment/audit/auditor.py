@@ -16,7 +16,13 @@ import numpy as np
 from c4b._validate import Array
 from c4b.deployment import snapshot
 from c4b.deployment.audit.audit_report import Finding, Report
-from c4b.deployment.audit.decision_checks import DecisionChecks, RecordedDecision, same
+from c4b.deployment.audit.decision_checks import (
+    EVERYTHING,
+    DecisionChecks,
+    RecordedDecision,
+    Share,
+    same,
+)
 from c4b.deployment.audit.entry_format import entry_contents
 from c4b.deployment.audit.recompute import SETS
 from c4b.deployment.audit.recomputed_checks import RecomputedChecks
@@ -45,15 +51,26 @@ class OpenOutcome:
     reward: float | None = None
 
 
+def recomputable(configuration: Configuration) -> bool:
+    """Whether there is independent arithmetic for its decisions; they are replayed otherwise."""
+    return isinstance(configuration.spec, Composition) and configuration.model.confidence in SETS
+
+
 class Auditor:
     """Follows one journal entry by entry; raises ``Finding``.
 
     every: one decision of so many is recomputed in 50 digits; 0: none.
     snapshots: by the number of their entry; each is removed when its entry comes.
+    share: the decisions to recompute, if they can be recomputed at all.
     """
 
     def __init__(
-        self, first: Entry, report: Report, every: int, snapshots: dict[int, StoredSnapshot]
+        self,
+        first: Entry,
+        report: Report,
+        every: int,
+        snapshots: dict[int, StoredSnapshot],
+        share: Share = EVERYTHING,
     ) -> None:
         fields, arrays = entry_contents(first.payload)
         if first.kind != "created":
@@ -61,8 +78,8 @@ class Auditor:
         configuration = Configuration.recorded(fields, arrays)
         self.report, self.snapshots = report, snapshots
         self.checks: DecisionChecks
-        if isinstance(configuration.spec, Composition) and fields["model"]["confidence"] in SETS:
-            self.checks = RecomputedChecks(fields, arrays, report, every)
+        if recomputable(configuration):
+            self.checks = RecomputedChecks(fields, arrays, report, every, share)
         else:
             self.checks = ReplayedChecks(configuration)
         report.name, report.level = fields["name"], self.checks.level
@@ -144,7 +161,9 @@ class Auditor:
             raise Finding(f"used {fields['observations']} observations, {count} were absorbed")
         self._continues(decision.numbers.bank_before)
         self.checks.decided(decision)
-        self.open[entry.seq] = OpenOutcome(decision.round, entry.at, decision.played)
+        # copies: the arrays are views of the whole entry, and many decisions may be open
+        played = Played(features.copy(), baseline.copy(), action is None)
+        self.open[entry.seq] = OpenOutcome(decision.round, entry.at, played)
         self.seq_of[decision.round] = entry.seq
         self.report.decisions += 1
         self.report.fallbacks += action is None
@@ -210,7 +229,8 @@ class Auditor:
     def _close(self, outcome: OpenOutcome) -> None:
         outcome.known = True
         self.report.outcomes += 1
-        for round_ in list(self.seq_of) if self.in_order else [outcome.round]:
+        round_: int | None = next(iter(self.seq_of)) if self.in_order else outcome.round
+        while round_ is not None:
             ready = self.open[self.seq_of[round_]]
             if not ready.known:
                 return
@@ -218,3 +238,4 @@ class Auditor:
             if ready.reward is not None:
                 self.checks.absorb(ready.played.features, ready.reward)
                 self.report.observations += 1
+            round_ = next(iter(self.seq_of), None) if self.in_order else None

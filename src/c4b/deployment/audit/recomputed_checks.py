@@ -13,7 +13,7 @@ import numpy as np
 
 from c4b._validate import Array
 from c4b.deployment.audit.audit_report import Finding, Report
-from c4b.deployment.audit.decision_checks import RecordedDecision, described, same
+from c4b.deployment.audit.decision_checks import EVERYTHING, RecordedDecision, Share, described, same
 from c4b.deployment.audit.recompute import JOINT, MARGIN, SCORE, SEPARATE, UCB, Books, RecomputedSet
 from c4b.policies.gate import Played
 
@@ -33,15 +33,24 @@ class RecordedRule(NamedTuple):
 
 
 class RecomputedChecks:
-    """``DecisionChecks`` by independent arithmetic; ``every``: one decision of so many in 50 digits."""
+    """``DecisionChecks`` by independent arithmetic.
+
+    every: one decision of so many in 50 digits; 0: none. share: the decisions to recompute.
+    """
 
     level = "recomputed"
 
     def __init__(
-        self, fields: dict[str, Any], arrays: dict[str, Array], report: Report, every: int
+        self,
+        fields: dict[str, Any],
+        arrays: dict[str, Array],
+        report: Report,
+        every: int,
+        share: Share = EVERYTHING,
     ) -> None:
         self.report = report
         self.every = every
+        self.share = share
         self.baseline_nonnegative: bool = fields["baseline_nonnegative"]
         self.model, self.ridges = fields["model"], arrays["ridges"]
         self.rule = RecordedRule(*arrays["rule"].tolist())
@@ -71,7 +80,12 @@ class RecomputedChecks:
         self.learn(features[None, :], np.array([reward]))
 
     def decided(self, decision: RecordedDecision) -> None:
-        books, (features, baseline, is_baseline) = self.books, decision.played
+        if self.share.covers(decision):
+            self._recompute(decision)
+        self.books.charge(decision.numbers.bank, *decision.played)
+
+    def _recompute(self, decision: RecordedDecision) -> None:
+        books, baseline = self.books, decision.played.baseline
         candidates, details = decision.arrays["candidates"], decision.arrays["details"]
         action, numbers = decision.action, decision.numbers
         recomputed = books.details(candidates, baseline, self.rule.boldness)
@@ -101,7 +115,6 @@ class RecomputedChecks:
             self._near("certificate", numbers.certificate, certificate, scale)
         if self.every and decision.round % self.every == 0:
             self._exactly(decision, scale)
-        books.charge(numbers.bank, features, baseline, is_baseline)
 
     def _explanation(self, arrays: dict[str, Array]) -> None:
         """What decides nothing, but is shown to whoever asks why; early versions did not record it."""
