@@ -178,6 +178,22 @@ def test_rows_given_to_another_deployment(url: str) -> None:
         assert other.audit().clean
 
 
+def test_exchanged_names(url: str) -> None:
+    """One deployment would run with the other's reserve and alpha."""
+    with create(url, "one", alpha=0.01) as one, create(url, "two", alpha=0.5) as two:
+        trade(one, 3)
+        trade(two, 5)
+        for number, name in ((1, "x"), (2, "one"), (1, "two")):
+            sql(url, f"UPDATE c4b_deployment SET name = '{name}' WHERE id = {number}")
+        for name in ("one", "two"):
+            with pytest.raises(JournalCorrupt, match="exchanged"):
+                Deployment.open(url, name)
+        assert "creates 'two', not 'one'" in str(one.audit().finding)
+        for dep in (one, two):
+            with pytest.raises(JournalCorrupt):
+                dep.state()
+
+
 @pytest.mark.parametrize("version", [0, 1, 3, 99])
 def test_another_schema_version(url: str, version: int) -> None:
     with create(url) as dep:

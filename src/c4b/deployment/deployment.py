@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from c4b import _validate
 from c4b.deployment import limits as checks
@@ -54,10 +54,12 @@ class Deployment:
     (1, 'homepage-1')
     """
 
-    def __init__(self, transactor: Transactor, limits: Limits, url: str) -> None:
+    def __init__(self, transactor: Transactor, limits: Limits, url: str | JournalBackend) -> None:
         """Use ``create`` or ``open``."""
         self._transactor = transactor
-        self._url = None if url.startswith("memory:") else url  # None: no other process can open it
+        self._url: str | None = None
+        if isinstance(url, str) and not url.startswith("memory:"):  # else no other process can open it
+            self._url = url
         self._limits = limits
         self._dim = transactor.configuration.model.dim
         self._needs = registry.needs(transactor.configuration.spec)
@@ -67,7 +69,7 @@ class Deployment:
     @classmethod
     def create(
         cls,
-        url: str,
+        url: str | JournalBackend,
         name: str,
         model: LinearModel,
         policy: str | PolicySpec = DEFAULT_POLICY,
@@ -82,6 +84,8 @@ class Deployment:
     ) -> Deployment:
         """A new deployment in the store at ``url``; see :class:`c4b.Policy` for what it promises.
 
+        url: or a backend that is open already. It stays open when the deployment is closed.
+
         policy: a name, a composition or a gate factory; without it ``"reserve-c4b+"``, which latches the
         baseline when the data refute the model. The paper's policy is ``"refresh"``.
 
@@ -94,9 +98,9 @@ class Deployment:
         chosen = Policy(policy, model, alpha, reserve, baseline_nonnegative, absorb)
         configuration = Configuration.of(name, chosen, outcome_timeout, timeout_reward)
         allowed, every = _limits(limits), _interval(snapshot_every)
-        backend = open_backend(url, create=True)
-        with _closed_on_error(backend):
-            transactor = Transactor(backend, configuration, every)
+        backend = _backend(url, create=True)
+        with _closed_on_error(backend, owned=backend is not url):
+            transactor = Transactor(backend, configuration, every, owns_backend=backend is not url)
             payload = pack(configuration.fields(), configuration.constants())
             backend.create(name, Entry(0, CREATED, None, None, transactor.now(), payload, GENESIS))
         return cls(transactor, allowed, url)
@@ -104,21 +108,26 @@ class Deployment:
     @classmethod
     def open(
         cls,
-        url: str,
+        url: str | JournalBackend,
         name: str,
         limits: Limits | None = None,
         snapshot_every: int = SNAPSHOT_EVERY,
     ) -> Deployment:
-        """A deployment that exists, in the state that every process has left it in."""
+        """A deployment that exists, in the state that every process has left it in; ``url`` as above."""
         checks.deployment_name(name)
         allowed, every = _limits(limits), _interval(snapshot_every)
-        backend = open_backend(url)
-        with _closed_on_error(backend):
+        backend = _backend(url)
+        with _closed_on_error(backend, owned=backend is not url):
             with backend.reading(name) as transaction:
                 entry = Journal(transaction).at(0)
                 assert entry is not None
                 configuration = Configuration.recorded(*entry.unpack())
-            transactor = Transactor(backend, configuration, every)
+            if configuration.name != name:
+                raise JournalCorrupt(
+                    f"the journal under the name {name!r} was created as {configuration.name!r}: names "
+                    "were exchanged in the store; restore it from a backup"
+                )
+            transactor = Transactor(backend, configuration, every, owns_backend=backend is not url)
             transactor.read(lambda journal, state: None)
         return cls(transactor, allowed, url)
 
@@ -383,12 +392,20 @@ class Deployment:
         return f"Deployment({self.name!r}, {policy!r}, {self._transactor.backend!r})"
 
 
+def _backend(url: str | JournalBackend, create: bool = False) -> JournalBackend:
+    """The store at ``url``, or the one that is given."""
+    if isinstance(url, str) or not hasattr(url, "append_if_head"):
+        return open_backend(cast(str, url), create)
+    return url
+
+
 @contextmanager
-def _closed_on_error(backend: JournalBackend) -> Iterator[None]:
+def _closed_on_error(backend: JournalBackend, owned: bool) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        backend.close()
+        if owned:
+            backend.close()
         raise
 
 

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from typing import TypeVar
+from weakref import WeakSet
 
 from c4b.deployment import snapshot
 from c4b.deployment.commands import Commands, overdue
@@ -30,6 +31,10 @@ REPEATABLE = (OBSERVED, FORGOTTEN, EXECUTED, ALARM)
 """Kinds of entries that come from calls which may be repeated without harm."""
 
 
+_transactors: WeakSet[Transactor] = WeakSet()
+"""All of this process, for the moment after a fork."""
+
+
 class Overtaken(Exception):
     """Another process wrote while this one was computing; nothing was written here."""
 
@@ -38,9 +43,14 @@ class Transactor:
     """Threads take turns; after a fork the child connects anew."""
 
     def __init__(
-        self, backend: JournalBackend, configuration: Configuration, snapshot_every: int
+        self,
+        backend: JournalBackend,
+        configuration: Configuration,
+        snapshot_every: int,
+        owns_backend: bool = True,
     ) -> None:
         self.backend = backend
+        self._owns_backend = owns_backend
         self.configuration = configuration
         self.clock: Callable[[], float] = time.time
         self._snapshot_every = snapshot_every
@@ -49,6 +59,7 @@ class Transactor:
         self._head: Head | None = None  # as the last transaction saw it
         self._alone, self._trust = 0, TRUST
         self._turn = threading.RLock()
+        _transactors.add(self)
         self._process = os.getpid()
         self._closed = False
 
@@ -86,7 +97,8 @@ class Transactor:
     def close(self) -> None:
         with self._turn:
             self._closed = True
-            self.backend.close()
+            if self._owns_backend:
+                self.backend.close()
 
     def check_usable(self) -> None:
         """Refuse a closed object; connect anew after a fork."""
@@ -95,6 +107,13 @@ class Transactor:
         if self._process != os.getpid():
             self.backend.after_fork()
             self._process = os.getpid()
+
+    def leave_turn_to_parent(self) -> None:
+        """In a child process: a thread that was in a call at the fork exists in the parent only."""
+        if self._turn.acquire(blocking=False):
+            self._turn.release()
+        else:
+            self._turn, self._state = threading.RLock(), None
 
     def _retried(self, attempt: Callable[[Callable[..., T]], T], action: Callable[..., T]) -> T:
         """Once more if the connection broke before anything was committed."""
@@ -225,6 +244,14 @@ class Transactor:
             state.replay(journal.tail(state.seq, state.hash))
         self._state = state
         return state
+
+
+def _after_fork() -> None:
+    for transactor in list(_transactors):
+        transactor.leave_turn_to_parent()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def _check_absent(entry: Entry, journal: Journal) -> None:

@@ -142,10 +142,14 @@ class SqlJournal:
 
 
 class SqlBackend:
-    """Journals in one database: a ``JournalBackend``."""
+    """Journals in one database: a ``JournalBackend``.
 
-    def __init__(self, url: str, create: bool = False) -> None:
-        self.store = Store(url, create)
+    connections: the most to have open at once. With it, any number of threads may write at once, and so
+    any number of deployments may share this object.
+    """
+
+    def __init__(self, url: str, create: bool = False, connections: int | None = None) -> None:
+        self.store = Store(url, create, connections)
         self.lock_settles_lost_commits = self.store.one_statement
         self._tables_checked = False
 

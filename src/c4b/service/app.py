@@ -87,7 +87,7 @@ def create(settings: Settings) -> FastAPI:
         load_kernels()
         app.state.body_parser = BodyParser(settings.body_bytes)
         app.state.deployments = OpenDeployments(settings)
-        app.state.token_verifier = TokenVerifier(app.state.deployments.store)
+        app.state.token_verifier = TokenVerifier(app.state.deployments.backend.store)
         app.state.token_verifier.grant(None)  # reads the tokens before the store may become unavailable
         try:
             yield

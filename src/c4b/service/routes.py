@@ -95,7 +95,7 @@ async def create(request: Request, name: Name, body: schemas.Creation) -> schema
     def work() -> schemas.Deployment:
         model, options = LinearModel(**body.model.model_dump()), body.model_dump(exclude={"model"})
         try:
-            Deployment.create(settings.store, name, model, **options).close()
+            Deployment.create(deployments.backend, name, model, **options).close()
         except NameTaken:
             if not _same_configuration(deployments.open(name).deployment.configuration, body):
                 raise

@@ -57,7 +57,7 @@ class StoredJournal:
     """One journal up to the head that it had when the audit began."""
 
     def __init__(self, backend: JournalBackend, name: str) -> None:
-        self._backend, self._name = backend, name
+        self._backend, self.name = backend, name
         with backend.reading(name) as transaction:
             self.head: Head = transaction.head
             stored = [transaction.snapshot(seq) for seq in transaction.snapshot_numbers()]
@@ -70,7 +70,7 @@ class StoredJournal:
         """As they are stored; raises ``Finding`` after a page in which an index misses one."""
         after = -1
         while after < self.head.seq:
-            with self._backend.reading(self._name) as transaction:
+            with self._backend.reading(self.name) as transaction:
                 page = transaction.range(after + 1, self.head.seq, PAGE)
                 lost = Journal(transaction).unfound(page)
             if not page:
@@ -82,9 +82,9 @@ class StoredJournal:
 
     def beyond(self) -> int | None:
         """The number of an entry that is stored beyond the end of the journal, where nothing may be."""
-        with self._backend.reading(self._name) as transaction:
+        with self._backend.reading(self.name) as transaction:
             stored = transaction.range(self.head.seq + 1, FARTHEST, 1)
-        with self._backend.reading(self._name) as transaction:  # a writer moves the end with its entry
+        with self._backend.reading(self.name) as transaction:  # a writer moves the end with its entry
             return next((entry.seq for entry in stored if entry.seq > transaction.head.seq), None)
 
 
@@ -135,6 +135,8 @@ def _followed(journal: StoredJournal, report: Report, every: int, task: Task) ->
         hash_, expected = entry_hash(entry), expected + 1
         if auditor is None:
             auditor = _auditor(entry, report, every, task, journal)
+            if report.name != journal.name:
+                raise Finding(f"creates {report.name!r}, not {journal.name!r}")
         if verified is not None and entry.seq == verified.seq and hash_.hex() != verified.hash:
             raise Finding("is not the one that an earlier audit verified")
         auditor.take(entry, hash_)
