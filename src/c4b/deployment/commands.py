@@ -21,6 +21,7 @@ from c4b.deployment.decision_entry import (
     recorded_round,
     same_round,
 )
+from c4b.deployment.snapshot import ATTESTED
 from c4b.deployment.state import Mark, State
 from c4b.errors import (
     C4BError,
@@ -32,6 +33,7 @@ from c4b.errors import (
     UnknownDecision,
 )
 from c4b.journal import entries as kinds
+from c4b.journal.backend import StoredSnapshot
 from c4b.journal.entries import Entry, pack
 from c4b.journal.journal import Journal
 from c4b.policies.decision import Decision
@@ -53,9 +55,15 @@ class Commands:
     A command that raises has changed nothing, unless ``changed`` says otherwise.
     """
 
-    def __init__(self, state: State, journal: Journal | None, now: int) -> None:
-        """Without a journal, a command that must look something up raises ``JournalNeeded``."""
+    def __init__(
+        self, state: State, journal: Journal | None, now: int, snapshot: StoredSnapshot | None = None
+    ) -> None:
+        """Without a journal, a command that must look something up raises ``JournalNeeded``.
+
+        snapshot: of the state as it is now, if one is due. The first entry attests it.
+        """
         self.state = state
+        self.snapshot = snapshot
         self.at = max(now, state.at)
         self.entries: list[Entry] = []
         self.changed = False
@@ -78,6 +86,8 @@ class Commands:
         request_id: str | None = None,
     ) -> Entry:
         state = self.state
+        if self.snapshot is not None and not self.entries and state.configuration.attests_snapshots:
+            fields = {**fields, ATTESTED: self.snapshot.digest.hex()}
         payload = pack(fields, arrays)
         entry = Entry(state.seq + 1, kind, about, request_id, self.at, payload, state.hash)
         state.advance(entry)

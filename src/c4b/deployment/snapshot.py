@@ -13,12 +13,17 @@ from c4b.deployment.configuration import Configuration
 from c4b.deployment.downsampled_series import DownsampledSeries
 from c4b.deployment.recent_requests import RecentRequests
 from c4b.deployment.state import OpenDecision, State, durable_arrays
-from c4b.journal.backend import JournalTransaction, StoredSnapshot
+from c4b.journal.backend import StoredSnapshot
+from c4b.journal.journal import Journal
 from c4b.policies import state_file
 from c4b.policies.pending import REMEMBERED
 
 KEPT = 2
 """Snapshots kept: the newest, and one in case it is damaged."""
+ATTESTED = "state"
+"""Field of the entry after a snapshot that holds the snapshot's digest."""
+NEAR = 1e-6
+"""Largest difference between two machines' arithmetic."""
 _LENGTH = struct.Struct("<I")
 _SERIES = "course"
 """Name of the series in a snapshot."""
@@ -38,19 +43,19 @@ def due(state: State, last: int, every: int) -> bool:
     return state.seq - last >= max(every, len(state.open))
 
 
-def write(transaction: JournalTransaction, state: State) -> None:
-    """Store the state after the journal's last entry, and drop old snapshots."""
+def of(state: State) -> StoredSnapshot:
+    """The snapshot of a state. It is stored together with the next entry, which attests its digest."""
     content = encode(state)
-    digest = hashlib.sha256(content).digest()
-    transaction.write_snapshot(StoredSnapshot(state.seq, state.hash, digest, content), KEPT)
+    return StoredSnapshot(state.seq, state.hash, hashlib.sha256(content).digest(), content)
 
 
-def newest(transaction: JournalTransaction, configuration: Configuration) -> State:
-    """The state of the newest intact snapshot, or the one before the first entry."""
+def newest(journal: Journal, configuration: Configuration) -> State:
+    """The state of the newest snapshot that is intact and attested, or the one before the first entry."""
+    transaction = journal.transaction
     for number in transaction.snapshot_numbers():
         if number <= transaction.head.seq:
             stored = transaction.snapshot(number)
-            if stored is not None and intact(stored):
+            if stored is not None and intact(stored) and _is_attested(stored, journal, configuration):
                 try:
                     state = decode(stored.content, configuration)
                 except Exception:  # noqa: BLE001 (gates are anybody's code)
@@ -58,6 +63,17 @@ def newest(transaction: JournalTransaction, configuration: Configuration) -> Sta
                 if (state.seq, state.hash) == (stored.seq, stored.hash):
                     return state
     return State(configuration)
+
+
+def _is_attested(stored: StoredSnapshot, journal: Journal, configuration: Configuration) -> bool:
+    """Whether the entry after it, which the hash chain protects, holds the snapshot's digest.
+
+    Journals of early versions do not attest their snapshots.
+    """
+    if not configuration.attests_snapshots:
+        return True
+    entry = journal.at(stored.seq + 1)
+    return entry is not None and entry.unpack()[0].get(ATTESTED) == stored.digest.hex()
 
 
 def intact(stored: StoredSnapshot) -> bool:
@@ -71,6 +87,26 @@ def differs(content: bytes, state: State) -> bool:
     header, _ = _opened(content)
     since = header.get(_RECENT_REQUESTS)
     return content != encode(state, _SERIES in header, _LATEST in header["policy"], since)
+
+
+def is_near(content: bytes, state: State) -> bool:
+    """Whether a snapshot is that of ``state`` but for the last bits of what outcomes taught.
+
+    For machines whose mathematical libraries round in another way. Banks and counts never differ.
+    """
+    stored = decode(content, state.configuration)
+    ours, theirs = durable_arrays(state), durable_arrays(stored)
+    return (
+        (stored.seq, stored.hash, stored.at, stored.open) == (state.seq, state.hash, state.at, state.open)
+        and (stored.counts, stored.run.rounds) == (state.counts, state.run.rounds)
+        and np.array_equal(stored.bank, state.bank, equal_nan=True)
+        and ours.keys() == theirs.keys()
+        and all(
+            ours[name].shape == theirs[name].shape
+            and np.allclose(ours[name], theirs[name], NEAR, NEAR, equal_nan=True)
+            for name in ours
+        )
+    )
 
 
 def encode(

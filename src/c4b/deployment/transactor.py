@@ -134,12 +134,10 @@ class Transactor:
 
     def _ahead(self, command: Callable[[Commands], T], state: State, head: Head) -> T:
         """Compute from the state that this process has, then append if the journal still ends there."""
-        seq, hash_, commands = state.seq, state.hash, Commands(state, None, self.now())
+        seq, hash_, commands = state.seq, state.hash, self._commands(state, None, head)
         try:
             result, appended = command(commands), False
-            if len(commands.entries) == 1 and not snapshot.due(
-                state, head.snapshot, self._snapshot_every
-            ):
+            if len(commands.entries) == 1 and commands.snapshot is None:
                 appended = self.backend.append_if_head(head.journal, commands.entries[0], state.hash)
             elif commands.entries:
                 appended = self._append_all_if_head(commands, seq, hash_)
@@ -191,12 +189,16 @@ class Transactor:
         except StoreUnavailable as again:
             raise lost from again
 
+    def _commands(self, state: State, journal: Journal | None, head: Head) -> Commands:
+        due = snapshot.due(state, head.snapshot, self._snapshot_every)
+        return Commands(state, journal, self.now(), snapshot.of(state) if due else None)
+
     def _append(self, commands: Commands, journal: Journal) -> None:
         if commands.entries:
             state = commands.state
             journal.transaction.append(commands.entries, state.hash)
-            if snapshot.due(state, journal.head.snapshot, self._snapshot_every):
-                snapshot.write(journal.transaction, state)
+            if commands.snapshot is not None:
+                journal.transaction.write_snapshot(commands.snapshot, snapshot.KEPT)
         self._head = journal.head
 
     def _locked(self, command: Callable[[Commands], T], unless: Entry | None = None) -> T:
@@ -207,7 +209,7 @@ class Transactor:
                 journal = Journal(transaction)
                 if unless is not None:
                     _check_absent(unless, journal)
-                commands = Commands(self._caught_up(journal), journal, self.now())
+                commands = self._commands(self._caught_up(journal), journal, journal.head)
                 result = command(commands)
                 self._append(commands, journal)
             self._alone += 1
@@ -239,7 +241,7 @@ class Transactor:
         if state is None or state.seq != journal.head.seq:
             self._alone = 0
         if state is None:
-            state = snapshot.newest(journal.transaction, self.configuration)
+            state = snapshot.newest(journal, self.configuration)
         if (state.seq, state.hash) != (journal.head.seq, journal.head.hash):
             state.replay(journal.tail(state.seq, state.hash))
         self._state = state

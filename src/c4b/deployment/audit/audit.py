@@ -148,6 +148,8 @@ def _followed(journal: StoredJournal, report: Report, every: int, task: Task) ->
         raise Finding("does not match the deployment's record of the last hash", journal.head.seq)
     if verified is not None and verified.seq >= expected:
         raise Finding("is missing, but an earlier audit verified it", verified.seq)
+    if auditor is not None:
+        auditor.finish()
     if strays := [*(auditor.snapshots if auditor is not None else ()), *journal.strays]:
         raise Finding("has a snapshot, but is not in the journal", min(strays))
     if (stray := journal.beyond()) is not None:

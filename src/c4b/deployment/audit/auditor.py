@@ -87,6 +87,8 @@ class Auditor:
         self.outcome_timeout: float | None = fields["outcome_timeout"]
         self.timeout_reward: float | None = fields["timeout_reward"]
         self.asserts_independence = configuration.asserts_independence
+        self.attests_snapshots = configuration.attests_snapshots
+        self.unattested: StoredSnapshot | None = None  # the one after the entry before
         self.latest = -1  # last round whose reward was reported
         self.open: dict[int, OpenOutcome] = {}  # by number of the decision's entry
         self.seq_of: dict[int, int] = {}  # number of the entry of each open round
@@ -107,6 +109,7 @@ class Auditor:
             raise Finding("is older than the entry before it")
         self.last_at = entry.at
         fields, arrays = entry_contents(entry.payload)
+        self._attest(fields.get("state"))
         getattr(self, f"_{entry.kind}", self._unknown)(entry, fields, arrays)
         before = self.state.fingerprint()
         self.state.apply(entry)
@@ -127,9 +130,22 @@ class Auditor:
     def _snapshot(self, stored: StoredSnapshot, hash_: bytes) -> None:
         if stored.hash != hash_ or not snapshot.intact(stored):
             raise Finding("has a damaged snapshot (the journal itself is intact)")
-        if snapshot.differs(stored.content, self.state) and not self.report.replay_differences:
+        if snapshot.differs(stored.content, self.state) and not (
+            self.report.replay_differences and snapshot.is_near(stored.content, self.state)
+        ):
             raise Finding("has a snapshot that differs from the replayed state")
         self.report.snapshots += 1
+        self.unattested = stored
+
+    def _attest(self, digest: str | None) -> None:
+        """An entry, or the end of the journal, follows a snapshot; ``digest`` is what it says of it."""
+        stored, self.unattested = self.unattested, None
+        if stored is not None and self.attests_snapshots and stored.digest.hex() != digest:
+            raise Finding("has a snapshot that the next entry does not attest", stored.seq)
+
+    def finish(self) -> None:
+        """There are no more entries."""
+        self._attest(None)
 
     def _created(self, entry: Entry, fields: Fields, arrays: Arrays) -> None:
         if entry.seq != 0:
