@@ -184,7 +184,12 @@ class Deployment:
         self._limits.several("rounds", len(given))
         ids = _one_each("request_ids", request_ids, [round_.request_id for round_ in given])
         kept = _one_each("contexts", contexts, [round_.context for round_ in given])
-        checked = [self._checked(*each) for each in zip(given, ids, kept, strict=True)]
+        checked, size = [], 0
+        for each in zip(given, ids, kept, strict=True):
+            round_, entry = self._measured(*each)
+            checked.append(round_)
+            size += entry
+        self._limits.together("rounds", size)
         return self._decide(checked) if checked else []
 
     def _decide(self, rounds: Sequence[Round]) -> list[Decision]:
@@ -216,11 +221,15 @@ class Deployment:
         return self._checked(Round(candidates, baseline), request_id, context)
 
     def _checked(self, given: Round, request_id: object, context: object) -> Round:
+        return self._measured(given, request_id, context)[0]
+
+    def _measured(self, given: Round, request_id: object, context: object) -> tuple[Round, int]:
+        """A round that was checked, and the most bytes that its entry can have."""
         candidates, baseline, mean, labels, _, _, argument = checked_round(given, self._dim, self._needs)
         text = self._limits.context(f"{argument}context", context)
-        self._limits.pool(f"{argument}candidates", len(candidates), self._dim, text, labels)
+        size = self._limits.pool(f"{argument}candidates", len(candidates), self._dim, text, labels)
         id_ = checks.request_id(f"{argument}request_id", request_id)
-        return Round(candidates, baseline, mean, labels, id_, text, argument)
+        return Round(candidates, baseline, mean, labels, id_, text, argument), size
 
     def decide_each(self, rounds: Sequence[Round]) -> list[Decision | C4BError]:
         """Rounds of several callers, each from ``request``, in one commit; one that cannot be decided

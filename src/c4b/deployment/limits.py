@@ -44,6 +44,8 @@ class Limits:
     """Bytes of one journal entry: features of a decision, or rows of one ``learn``."""
     batch: int = 10_000
     """Decisions or outcomes in one ``decide_many`` or ``observe_many``."""
+    batch_bytes: int = 33_554_432
+    """Bytes of all entries of one ``decide_many``: it holds the journal's lock while it decides."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -62,8 +64,9 @@ class Limits:
         dim: int,
         context: str | None = None,
         labels: Sequence[str] | None = None,
-    ) -> None:
-        """Refuse ``size`` candidates of ``dim`` features before anything is computed.
+    ) -> int:
+        """Refuse ``size`` candidates of ``dim`` features before anything is computed; returns the most
+        bytes that their entry can have.
 
         An entry holds the candidates' numbers, the baseline, the estimate, the decision's numbers and
         some text.
@@ -75,10 +78,16 @@ class Limits:
             text += len(context) + context.count('"') + context.count("\\")  # JSON text within JSON
         if labels is not None:
             text += len(_dump(labels))
-        self._at_most(argument, 8 * numbers + text, self.payload_bytes, "bytes in one entry")
+        entry = 8 * numbers + text
+        self._at_most(argument, entry, self.payload_bytes, "bytes in one entry")
+        return entry
 
     def several(self, argument: str, size: int) -> None:
         self._at_most(argument, size, self.batch, "in one call; split it")
+
+    def together(self, argument: str, size: int) -> None:
+        """Refuse rounds whose entries have ``size`` bytes altogether."""
+        self._at_most(argument, size, self.batch_bytes, "bytes of entries in one call; split it")
 
     def context(self, argument: str, value: object) -> str | None:
         """``value`` as JSON text, if it is plain JSON that comes back unchanged, of acceptable size."""

@@ -20,6 +20,8 @@ from c4b.policies.pending import REMEMBERED
 
 KEPT = 2
 """Snapshots kept: the newest, and one in case it is damaged."""
+PENDING_PER_ENTRY = 8
+"""Pending decisions that one entry pays for: opening replays at most this part of their number."""
 ATTESTED = "state"
 """Field of the entry after a snapshot that holds the snapshot's digest."""
 NEAR = 1e-6
@@ -40,7 +42,7 @@ _RECENT = {
 
 def due(state: State, last: int, every: int) -> bool:
     """Seldom enough that writing all pending decisions costs little for each entry."""
-    return state.seq - last >= max(every, len(state.open))
+    return state.seq - last >= max(every, len(state.open) // PENDING_PER_ENTRY)
 
 
 def of(state: State) -> StoredSnapshot:

@@ -27,6 +27,8 @@ T = TypeVar("T")
 TRUST, DISTRUST = 4, 256
 """Calls in a row between which no other process wrote, before the next call is computed without the lock;
 the latter once that went wrong."""
+PATIENCE = 0.05
+"""Seconds that a reader waits for its turn before it reads by itself."""
 REPEATABLE = (OBSERVED, FORGOTTEN, EXECUTED, ALARM)
 """Kinds of entries that come from calls which may be repeated without harm."""
 
@@ -62,6 +64,8 @@ class Transactor:
         _transactors.add(self)
         self._process = os.getpid()
         self._closed = False
+        self._beside: Transactor | None = None  # for readers while this one is busy
+        self._beside_turn = threading.Lock()
 
     @property
     def name(self) -> str:
@@ -89,10 +93,26 @@ class Transactor:
             return closed
 
     def read(self, query: Callable[[Journal, State], T]) -> T:
-        """Answer from the journal and the state after its last entry."""
-        with self._turn:
+        """Answer from the journal and the state after its last entry.
+
+        While another thread of this process is in a long call, a second state is read from the
+        journal: a reader does not wait for a writer.
+        """
+        if not self._turn.acquire(timeout=PATIENCE):
+            return self._read_beside(query)
+        try:
             self.check_usable()
             return self._retried(self._answer, query)
+        finally:
+            self._turn.release()
+
+    def _read_beside(self, query: Callable[[Journal, State], T]) -> T:
+        with self._beside_turn:
+            if self._beside is None:
+                self._beside = Transactor(self.backend, self.configuration, self._snapshot_every)
+            self._beside.clock = self.clock
+            self._beside._closed = self._closed
+            return self._beside.read(query)
 
     def close(self) -> None:
         with self._turn:
@@ -114,6 +134,7 @@ class Transactor:
             self._turn.release()
         else:
             self._turn, self._state = threading.RLock(), None
+        self._beside, self._beside_turn = None, threading.Lock()
 
     def _retried(self, attempt: Callable[[Callable[..., T]], T], action: Callable[..., T]) -> T:
         """Once more if the connection broke before anything was committed."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import uuid
+from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 
 from c4b.deployment import Deployment
@@ -21,9 +21,9 @@ class OpenDeployments:
         self.settings = settings
         self.backend = SqlBackend(settings.store, connections=settings.connections)
         """One pool of connections for all deployments."""
-        self.writers = ThreadPoolExecutor(max(4, os.cpu_count() or 1), "c4b-writer")
+        self.writers = ThreadPoolExecutor(settings.connections, "c4b-writer")
         self._by_name: dict[str, QueuedDeployment] = {}
-        self._lock = threading.Lock()
+        self._opening: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
     def get(self, name: str) -> QueuedDeployment | None:
         """Return a deployment that is open already, or None. Never waits."""
@@ -33,7 +33,7 @@ class OpenDeployments:
         """Return an existing deployment and open it if necessary. May wait for the store."""
         queued = self._by_name.get(name)
         if queued is None:
-            with self._lock:
+            with self._opening[name]:  # one that takes long to open delays no other
                 queued = self._by_name.get(name)
                 if queued is None:
                     deployment = Deployment.open(self.backend, name, self.settings.limits)

@@ -151,13 +151,9 @@ async def learn(
     request: Request, name: Name, body: schemas.History, key: IdempotencyKey = None
 ) -> schemas.Deployment:
     """Before the first decision. History is evidence; it adds nothing to the bank."""
-    dep = await _deployment(request, name)
-
-    def work() -> schemas.Deployment:
-        dep.learn(body.features, body.rewards, key)
-        return responses.deployment(dep)
-
-    return await run_in_threadpool(work)
+    queued = await _queued(request, name)
+    await queued.write(queued.deployment.learn, body.features, body.rewards, key)
+    return await run_in_threadpool(responses.deployment, queued.deployment)
 
 
 # -- decisions and outcomes ------------------------------------------------------------------------
@@ -179,9 +175,9 @@ async def decide(
 )
 async def decide_many(request: Request, name: Name, body: schemas.Rounds) -> schemas.Decisions:
     """In one commit; all are decided or none. Each round has its own request id."""
-    dep = await _deployment(request, name)
+    queued = await _queued(request, name)
     rounds = [each.to_round(each.request_id) for each in body.rounds]
-    decisions = await run_in_threadpool(dep.decide_many, rounds)
+    decisions = await queued.write(queued.deployment.decide_many, rounds)
     return schemas.Decisions(decisions=[responses.decided(each) for each in decisions])
 
 
@@ -200,7 +196,7 @@ async def observe(request: Request, name: Name, id: Id, body: schemas.Outcome) -
     if body.independent and not body.lost:
         raise InvalidInput("independent", True, "is an assertion about lost outcomes; leave it out")
     if body.reward is None:
-        await run_in_threadpool(queued.deployment.forget, id, independent=body.independent)
+        await queued.write(queued.deployment.forget, id, independent=body.independent)
     else:
         await queued.observe(id, body.reward)
     return schemas.Done()
@@ -209,9 +205,9 @@ async def observe(request: Request, name: Name, id: Id, body: schemas.Outcome) -
 @_decide_routes.post("/deployments/{name}/outcomes", tags=["outcomes"], summary="Report many outcomes")
 async def observe_many(request: Request, name: Name, body: schemas.Outcomes) -> schemas.Done:
     """In one commit; all are recorded or none."""
-    dep = await _deployment(request, name)
+    queued = await _queued(request, name)
     pairs = [(each.id, each.reward) for each in body.outcomes]
-    await run_in_threadpool(dep.observe_many, pairs)
+    await queued.write(queued.deployment.observe_many, pairs)
     return schemas.Done()
 
 
@@ -225,8 +221,8 @@ async def executed(request: Request, name: Name, id: Id, body: schemas.Executed)
 
     Also before the outcome of a later decision is reported, or with `independent: true`.
     """
-    dep = await _deployment(request, name)
-    await run_in_threadpool(dep.executed, id, body.features, independent=body.independent)
+    queued = await _queued(request, name)
+    await queued.write(queued.deployment.executed, id, body.features, independent=body.independent)
     return schemas.Done()
 
 
