@@ -274,7 +274,8 @@ def _after_fork() -> None:
         transactor.leave_turn_to_parent()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+if hasattr(os, "register_at_fork"):  # where there are forks
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _check_absent(entry: Entry, journal: Journal) -> None:

@@ -28,7 +28,9 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from c4b.errors import InvalidInput, JournalCorrupt, StoreUnavailable
+from c4b.journal import sqlite_queue
 from c4b.journal.backend import KnownRequest, LostBeforeCommit, Unacknowledged
+from c4b.journal.sqlite_queue import SQLiteQueue
 
 WAIT = 30
 """Seconds to wait for another writer before giving up."""
@@ -122,7 +124,7 @@ class Store:
         self._sqlite = self._engine.dialect.name == "sqlite"
         self.one_statement = not self._sqlite
         """Whether a statement can write to two tables."""
-        self._begin = "BEGIN IMMEDIATE" if self._sqlite else "BEGIN"
+        self._queue = SQLiteQueue(self.url.database or "") if self._sqlite else None
         self._shared = connections is not None
         self._idle: _Writer | None = None  # kept between two writes, unless connections are shared
         self._busy: set[int] = set()  # ids of the writers in a transaction
@@ -166,7 +168,7 @@ class Store:
         committing, writer = False, None
         try:
             writer = self._taken()
-            writer.transaction.control(self._begin)
+            self._begin(writer.transaction)
             yield writer.transaction
             committing = True
             writer.transaction.control("COMMIT")
@@ -191,7 +193,7 @@ class Store:
                 sent = True
                 written = transaction.count(statement, values) > 0
             else:
-                transaction.control(self._begin)
+                self._begin(transaction)
                 written = transaction.count(statement, values) > 0
                 if written:
                     transaction.run(then, values)
@@ -216,11 +218,33 @@ class Store:
         writer, self._idle = self._idle, None
         if writer is None:
             connection = self._engine.raw_connection()
-            if not self._sqlite:
-                connection.driver_connection.autocommit = True  # type: ignore[union-attr]  # psycopg's
             writer = _Writer(connection, self._transaction(connection.cursor()))
+            if self._sqlite:
+                writer.transaction.control("PRAGMA busy_timeout=0")
+            else:
+                connection.driver_connection.autocommit = True  # type: ignore[union-attr]  # psycopg's
         self._busy.add(id(writer))
         return writer
+
+    def _begin(self, transaction: Transaction) -> None:
+        """On SQLite this takes the write lock."""
+        if self._queue is None:
+            transaction.control("BEGIN")
+            return
+        deadline = time.monotonic() + WAIT
+        entered = self._queue.enter(deadline)
+        try:
+            while True:
+                try:
+                    transaction.control("BEGIN IMMEDIATE")
+                    break
+                except sqlite3.OperationalError as error:
+                    if not _is_busy(error) or time.monotonic() > deadline:
+                        raise
+                    sqlite_queue.pause()
+        finally:
+            if entered:
+                self._queue.leave()
 
     def _keep(self, writer: _Writer) -> None:
         """Its transaction ended."""
@@ -233,6 +257,9 @@ class Store:
     def _drop(self, writer: _Writer | None, broken: bool) -> None:
         if writer is not None:
             self._busy.discard(id(writer))
+            if self._sqlite and not broken:
+                with suppress(Exception):  # else it is of no use to a reader, who waits in SQLite
+                    writer.transaction.control(f"PRAGMA busy_timeout={1000 * WAIT}")
             _give_back(writer.connection, broken, ends_autocommit=not self._sqlite)
 
     def _failed(self, writer: _Writer | None, error: BaseException, committing: bool) -> Exception:
@@ -263,11 +290,15 @@ class Store:
         """Leave the parent's connections to the parent."""
         self._locked_by_parent = self._locked_by_parent or (self._sqlite and bool(self._busy))
         self._idle, self._busy = None, set()
+        if self._queue is not None:
+            self._queue.after_fork()
         self._engine.dispose(close=False)
 
     def close(self) -> None:
         writer, self._idle = self._idle, None
         self._drop(writer, broken=False)
+        if self._queue is not None:
+            self._queue.close()
         self._engine.dispose()
 
     def __repr__(self) -> str:
@@ -341,10 +372,13 @@ def _logged_ahead(connection: Any) -> str:
         try:
             return str(connection.execute("PRAGMA journal_mode=WAL").fetchone()[0])
         except sqlite3.OperationalError as error:
-            busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
-            if not busy or time.monotonic() > deadline:
+            if not _is_busy(error) or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    return error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def _begin_sqlite(connection: Connection) -> None:
