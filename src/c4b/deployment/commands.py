@@ -21,8 +21,9 @@ from c4b.deployment.decision_entry import (
     recorded_round,
     same_round,
 )
+from c4b.deployment.journal_clock import JournalTime
 from c4b.deployment.snapshot import ATTESTED
-from c4b.deployment.state import Mark, State
+from c4b.deployment.state import AHEAD, Mark, State
 from c4b.errors import (
     C4BError,
     ContradictoryOutcome,
@@ -56,7 +57,11 @@ class Commands:
     """
 
     def __init__(
-        self, state: State, journal: Journal | None, now: int, snapshot: StoredSnapshot | None = None
+        self,
+        state: State,
+        journal: Journal | None,
+        time: JournalTime,
+        snapshot: StoredSnapshot | None = None,
     ) -> None:
         """Without a journal, a command that must look something up raises ``JournalNeeded``.
 
@@ -64,7 +69,7 @@ class Commands:
         """
         self.state = state
         self.snapshot = snapshot
-        self.at = max(now, state.at)
+        self.at, self.ahead = max(time.now, state.at), time.ahead
         self.entries: list[Entry] = []
         self.changed = False
         """Whether the state was changed so that ``take_back`` cannot restore it."""
@@ -88,6 +93,9 @@ class Commands:
         state = self.state
         if self.snapshot is not None and not self.entries and state.configuration.attests_snapshots:
             fields = {**fields, ATTESTED: self.snapshot.digest.hex()}
+        if self.ahead != state.ahead:
+            fields = {**fields, AHEAD: self.ahead}
+            state.ahead = self.ahead
         payload = pack(fields, arrays)
         entry = Entry(state.seq + 1, kind, about, request_id, self.at, payload, state.hash)
         state.advance(entry)

@@ -311,8 +311,8 @@ class Deployment:
 
     def state(self) -> Status:
         """The state of the deployment, with what every process has committed."""
-        now = self._transactor.now
-        return self._transactor.read(lambda journal, state: queries.status(state, now()))
+        time = self._transactor.time
+        return self._transactor.read(lambda journal, state: queries.status(state, time(state)))
 
     def decisions(
         self,
@@ -344,8 +344,10 @@ class Deployment:
 
     def pending(self, limit: int = 100) -> list[PendingDecision]:
         """Decisions whose outcome is not known, oldest first, with their age in seconds."""
-        count, now = _limit(limit), self._transactor.now
-        return self._transactor.read(lambda journal, state: queries.pending(journal, state, count, now()))
+        count, time = _limit(limit), self._transactor.time
+        return self._transactor.read(
+            lambda journal, state: queries.pending(journal, state, count, time(state).now)
+        )
 
     def explain(self, decision_id: str) -> Explanation:
         """Why: every candidate's bounds, margin and admissibility, as recorded at the decision."""

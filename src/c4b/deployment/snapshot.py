@@ -12,7 +12,7 @@ import numpy as np
 from c4b.deployment.configuration import Configuration
 from c4b.deployment.downsampled_series import DownsampledSeries
 from c4b.deployment.recent_requests import RecentRequests
-from c4b.deployment.state import OpenDecision, State, durable_arrays
+from c4b.deployment.state import AHEAD, OpenDecision, State, durable_arrays
 from c4b.journal.backend import StoredSnapshot
 from c4b.journal.journal import Journal
 from c4b.policies import state_file
@@ -132,6 +132,8 @@ def encode(
         "counts": state.counts,
         "alarm": [state.alarm, state.model_alarm],
     }
+    if state.ahead:
+        header[AHEAD] = state.ahead
     if with_series and state.series is not None:
         header[_SERIES] = state.series.stride
         arrays[_SERIES] = state.series.array()
@@ -156,6 +158,7 @@ def decode(content: bytes, configuration: Configuration) -> State:
     latest = None if state.run.outcomes.in_order else header["policy"][_LATEST]
     state.run.restore(arrays, rounds, next_, latest)
     state.seq, state.hash, state.at = header["seq"], bytes.fromhex(header["hash"]), header["at"]
+    state.ahead = header.get(AHEAD, 0)
     state.open = {seq: OpenDecision(round_, at) for seq, round_, at in header["open"]}
     state.seq_of = {entry.round: seq for seq, entry in state.open.items()}
     state.counts = header["counts"]

@@ -27,6 +27,8 @@ from c4b.policies.pending import PendingOutcome
 
 REMEMBERED_REPORTS = ("outcomes.recent_round", "outcomes.recent_reward")
 """Arrays by which a policy without a journal recognises repeated reports."""
+AHEAD = "ahead"
+"""Field of an entry that records another ``State.ahead``."""
 COUNTS = ("learned", "decided", "fallback", "observed", "forgotten", "executed", "alarm")
 
 
@@ -44,6 +46,7 @@ class Mark(NamedTuple):
     seq: int
     hash: bytes
     at: int
+    ahead: int
     counts: dict[str, int]
     series: downsampled_series.Mark | None
 
@@ -57,6 +60,7 @@ class State:
         self.seq = -1
         self.hash = GENESIS
         self.at = 0
+        self.ahead = 0  # what is added to clocks, in microseconds; see ``journal_clock``
         self.open: dict[int, OpenDecision] = {}  # by number of the decision's entry, oldest first
         self.seq_of: dict[int, int] = {}  # number of the entry of each open round
         self.counts = dict.fromkeys(COUNTS, 0)
@@ -118,6 +122,7 @@ class State:
         fields, arrays = entry.unpack()
         _APPLY[entry.kind](self, entry, fields, arrays)
         self.advance(entry)
+        self.ahead = fields.get(AHEAD, self.ahead)
         self.recent.trim()
 
     def replay(self, entries: Iterable[Entry]) -> None:
@@ -177,6 +182,7 @@ class State:
             self.seq,
             self.hash,
             self.at,
+            self.ahead,
             dict(self.counts),
             None if self.series is None else self.series.mark(),
         )
@@ -189,6 +195,7 @@ class State:
         self.run.undo(mark.run)
         self.recent.undo(mark.seq)
         self.seq, self.hash, self.at, self.counts = mark.seq, mark.hash, mark.at, mark.counts
+        self.ahead = mark.ahead
         if self.series is not None and mark.series is not None:
             self.series.undo(mark.series)
 
@@ -264,7 +271,7 @@ def durable_arrays(state: State) -> Arrays:
 def _plain(state: State) -> tuple[Any, ...]:
     counts = state.counts, state.alarm, state.model_alarm, state.run.rounds
     series = None if state.series is None else (state.series.stride, state.series.array().tobytes())
-    return state.seq, state.hash, state.at, state.open, series, *counts
+    return state.seq, state.hash, state.at, state.ahead, state.open, series, *counts
 
 
 def _recent(state: State, other: State) -> np.ndarray[Any, Any]:

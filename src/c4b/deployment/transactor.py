@@ -17,6 +17,7 @@ from weakref import WeakSet
 from c4b.deployment import snapshot
 from c4b.deployment.commands import Commands, overdue
 from c4b.deployment.configuration import Configuration
+from c4b.deployment.journal_clock import JournalClock, JournalTime
 from c4b.deployment.state import State
 from c4b.errors import C4BError, DeploymentError, StoreUnavailable
 from c4b.journal.backend import Head, JournalBackend, KnownRequest, LostBeforeCommit, Unacknowledged
@@ -55,6 +56,7 @@ class Transactor:
         self._owns_backend = owns_backend
         self.configuration = configuration
         self.clock: Callable[[], float] = time.time
+        self._clock = JournalClock()
         self._snapshot_every = snapshot_every
         self._has_timeout = configuration.outcome_timeout is not None
         self._state: State | None = None
@@ -75,13 +77,20 @@ class Transactor:
         """Microseconds since 1970."""
         return int(self.clock() * 1e6)
 
+    def time(self, state: State) -> JournalTime:
+        """The journal's time."""
+        return self._clock.time(self.now(), state.at, state.ahead)
+
     def write(self, command: Callable[[Commands], T]) -> T:
         """Run ``command`` in one transaction, after closing the outcomes that are overdue."""
         with self._turn:
             self.check_usable()
-            if self._has_timeout and self._state is not None and overdue(self._state, self.now()):
+            if self._has_timeout and self._state is not None and self._is_overdue(self._state):
                 self._retried(self._transaction, Commands.expire)
             return self._retried(self._transaction, command)
+
+    def _is_overdue(self, state: State) -> bool:
+        return overdue(state, self.time(state).now)
 
     def expire(self) -> int:
         """Close all outcomes that are overdue; returns how many."""
@@ -110,7 +119,7 @@ class Transactor:
         with self._beside_turn:
             if self._beside is None:
                 self._beside = Transactor(self.backend, self.configuration, self._snapshot_every)
-            self._beside.clock = self.clock
+            self._beside.clock, self._beside._clock = self.clock, self._clock
             self._beside._closed = self._closed
             return self._beside.read(query)
 
@@ -212,7 +221,7 @@ class Transactor:
 
     def _commands(self, state: State, journal: Journal | None, head: Head) -> Commands:
         due = snapshot.due(state, head.snapshot, self._snapshot_every)
-        return Commands(state, journal, self.now(), snapshot.of(state) if due else None)
+        return Commands(state, journal, self.time(state), snapshot.of(state) if due else None)
 
     def _append(self, commands: Commands, journal: Journal) -> None:
         if commands.entries:

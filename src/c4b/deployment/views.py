@@ -33,6 +33,9 @@ class Status:
     oldest_pending: str | None
     oldest_pending_age: float | None = field(compare=False)
     """Seconds since that decision, by this process's clock; None when nothing is pending."""
+    clock_ahead: float = field(compare=False)
+    """Seconds by which the journal's times are ahead of this process's clock; 0 unless some clock was
+    once far ahead."""
     radius: float
     alarm: str | None
     seq: int

@@ -130,6 +130,9 @@ class State(ResponseBody):
     waiting: int = Field(description="Known outcomes that wait for the outcome of an earlier decision.")
     oldest_pending: str | None
     oldest_pending_age: float | None = Field(description="Seconds since that decision.")
+    clock_ahead: float = Field(
+        0.0, description="Seconds by which the journal's times are ahead of the clock: one was wrong."
+    )
     radius: Number
     alarm: str | None
     seq: int
