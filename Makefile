@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PYTHONS ?= python3.11 python3.12 python3.13
 
-.PHONY: reproduce test quick pythons demo check browser bench clean
+.PHONY: reproduce test quick pythons demo check browser bench hostile clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed; try make PYTHON=python3.12")'
@@ -48,6 +48,9 @@ demo: $(READY)  ## the service and its dashboard with a simulated shop; open the
 
 bench: $(READY)  ## speed, as ratios measured side by side; kept in benchmarks/results
 	$(BIN)/python benchmarks/run.py
+
+hostile: $(READY)  ## 2000 configurations that are hard on float64, every bound against ball arithmetic; prints JSON
+	$(BIN)/python benchmarks/hostile.py 2000
 
 clean:
 	rm -rf $(VENV) .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -46,9 +46,9 @@ def test_certificates_equal_the_oracle(dim: int, confidence: str) -> None:
     pool, baseline = rng.normal(size=(300, dim)), rng.normal(size=dim)
     joint, separate, penalty = (f(evidence, pool, baseline, 0.1) for f in FUNCTIONS)
     for k in (0, 1, 150, 255, 256, 299):
-        assert joint[k] == pytest.approx(reference.lower(pool[k] - 0.9 * baseline), abs=1e-9)
+        assert joint[k] == pytest.approx(reference.lower(pool[k] - 0.9 * baseline), abs=1e-6)
         apart = reference.lower(pool[k]) - 0.9 * reference.upper(baseline)
-        assert separate[k] == pytest.approx(apart, abs=1e-9)
+        assert separate[k] == pytest.approx(apart, abs=1e-6)
     np.testing.assert_array_equal(penalty, joint - separate)
 
 

@@ -1,4 +1,7 @@
-"""Numbers worked out by hand. log(det V / lambda^d) is written L, 2 log(1/delta) is 2 log 20."""
+"""Numbers worked out by hand. log(det V / lambda^d) is written L, 2 log(1/delta) is 2 log 20.
+
+Bounds agree to 1e-11 only: they contain an allowance for rounding.
+"""
 
 import math
 
@@ -14,8 +17,8 @@ def test_one_feature_no_data() -> None:
     evidence = c4b.Evidence(c4b.LinearModel(1, noise=0.5, norm_bound=1.5, ridge=4.0))
     beta = 0.5 * math.sqrt(GAMMA_START) + 3.0
     assert evidence.radius == pytest.approx(beta, rel=1e-15)
-    assert evidence.lower([2.0]) == pytest.approx(-beta, rel=1e-15)
-    assert evidence.upper([2.0]) == pytest.approx(beta, rel=1e-15)
+    assert evidence.lower([2.0]) == pytest.approx(-beta, rel=1e-11)
+    assert evidence.upper([2.0]) == pytest.approx(beta, rel=1e-11)
 
 
 def test_one_feature_two_observations() -> None:
@@ -26,7 +29,7 @@ def test_one_feature_two_observations() -> None:
     beta = math.sqrt(math.log(6.0) + GAMMA_START) + 2.0
     assert evidence.radius == pytest.approx(beta, rel=1e-14)
     # L(3) = 3 * 5/6 - beta * 3/sqrt(6)
-    assert evidence.lower([3.0]) == pytest.approx(2.5 - beta * 3.0 / math.sqrt(6.0), rel=1e-14)
+    assert evidence.lower([3.0]) == pytest.approx(2.5 - beta * 3.0 / math.sqrt(6.0), rel=1e-11)
 
 
 def test_two_features_mixture() -> None:
@@ -39,8 +42,8 @@ def test_two_features_mixture() -> None:
     beta = math.sqrt(0.25 * (math.log(3.0) + GAMMA_START) + 4.0)
     assert evidence.radius == pytest.approx(beta, rel=1e-14)
     # ||(1, -1)||^2 = (2 + 2 + 1 + 1)/3 = 2: the direction nobody observed; ||(1, 1)||^2 = 2/3
-    assert evidence.upper([1.0, -1.0]) == pytest.approx(beta * math.sqrt(2.0), rel=1e-14)
-    assert evidence.lower([1.0, 1.0]) == pytest.approx(2.0 - beta * math.sqrt(2.0 / 3.0), rel=1e-14)
+    assert evidence.upper([1.0, -1.0]) == pytest.approx(beta * math.sqrt(2.0), rel=1e-11)
+    assert evidence.lower([1.0, 1.0]) == pytest.approx(2.0 - beta * math.sqrt(2.0 / 3.0), rel=1e-11)
 
 
 def test_mixture_radius_is_never_larger() -> None:

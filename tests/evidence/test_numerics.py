@@ -25,21 +25,21 @@ def test_trap_width_zero_before_data(confidence: str) -> None:
 
 
 def test_trap_nan_width_mapped_to_zero() -> None:
-    """A width that is not a number bounds nothing: L = -inf and U = +inf, not the bare estimate."""
+    """A width that is not a number bounds nothing: what is left is the norm ball, not the estimate."""
     evidence = c4b.Evidence(c4b.LinearModel(2, 0.1, 1.0))
     evidence.learn([[1.0, 0.0]], [0.5])
     inside(evidence).inverse[0, 0, 0] = np.nan
-    assert evidence.lower([1.0, 0.0]) == -np.inf
-    assert evidence.upper([1.0, 0.0]) == np.inf
+    assert -1.0 - 1e-12 < evidence.lower([1.0, 0.0]) <= -1.0
+    assert 1.0 <= evidence.upper([1.0, 0.0]) < 1.0 + 1e-12
 
 
 def test_lost_positive_definiteness_is_not_a_width_of_zero() -> None:
-    """A truly negative square is NaN inside, so -inf outside; only rounding is clipped to 0."""
+    """A truly negative square is NaN inside, so only the norm ball bounds outside."""
     evidence = c4b.Evidence(c4b.LinearModel(2, 0.1, 1.0))
     inside(evidence).inverse[0] = [[1.0, 2.0], [2.0, 1.0]]  # eigenvalues 3 and -1
-    assert evidence.lower([1.0, -1.0]) == -np.inf
+    assert evidence.lower([1.0, -1.0]) <= -np.sqrt(2.0)
     inside(evidence).inverse[0] *= 1e130
-    assert evidence.lower([1e100, -1e100]) == -np.inf  # nor where the square overflows to -inf
+    assert evidence.lower([1e100, -1e100]) <= -np.sqrt(2.0) * 1e100  # nor where the square overflows
 
 
 def test_trap_endless_rank_one_updates_never_refactored() -> None:
@@ -81,7 +81,8 @@ def test_two_hundred_thousand_updates_do_not_drift() -> None:
 
 @pytest.mark.parametrize("dim", [2, 8, 30])
 def test_condition_of_ten_billion(dim: int) -> None:
-    """Directions seen 1e10 times more strongly than others: bounds equal a fresh solve."""
+    """Directions seen 1e10 times more strongly than others: bounds equal a fresh solve but for a small
+    allowance for rounding, which is in the safe direction."""
     rng = np.random.default_rng(dim)
     basis = np.linalg.qr(rng.normal(size=(dim, dim)))[0]
     scales = np.logspace(0, -5, dim)  # singular values; squares span 1e10
@@ -96,7 +97,8 @@ def test_condition_of_ten_billion(dim: int) -> None:
     assert np.linalg.cond(V) > 0.9e10
     np.testing.assert_allclose(inside(evidence).inverse[0] @ V, np.eye(dim), atol=1e-6)
     for v in (*basis[[0, -1]], *rng.normal(size=(3, dim))):
-        assert evidence.lower(v) == pytest.approx(reference.lower(v), rel=1e-6)
+        bound = reference.lower(v)
+        assert bound - 0.03 * abs(bound) <= evidence.lower(v) <= bound + 1e-6 * abs(bound)
 
 
 def test_history_that_float64_cannot_hold_is_refused_and_changes_nothing() -> None:
@@ -118,12 +120,12 @@ def test_estimate_is_recomputed_not_accumulated() -> None:
 
 def test_a_bound_that_overflows_is_no_evidence() -> None:
     """+inf would be a lower bound that pays for anything. From data, the width overflows too (NaN);
-    with a damaged estimate it does not, and the bound must still be -inf."""
+    with a damaged estimate it does not, and the bound must still be that of the norm ball."""
     evidence = c4b.Evidence(c4b.LinearModel(1, 0.1, 1.0, ridge=1e-300))
     evidence.learn([[1e-150]], [1e100])  # theta_hat = 5e249
     damaged = c4b.Evidence(c4b.LinearModel(1, 0.1, 1.0))
     inside(damaged).estimate[:] = 1e300
     for each in (evidence, damaged):
         assert each.estimate[0] > 1e249
-        assert each.lower([1e100]) == -np.inf
-        assert each.upper([-1e100]) == np.inf
+        assert each.lower([1e100]) == pytest.approx(-1e100)
+        assert each.upper([-1e100]) == pytest.approx(1e100)

@@ -95,7 +95,7 @@ def exact_set(evidence: c4b.Evidence) -> list[Quadratic]:
     if not definition.within_ball:
         return [ellipsoid(evidence.estimate, shape, evidence.radius)]
     spread = model.noise**2 * (parts.tally[LOG_DET] + 2.0 * np.log(1.0 / model.delta))
-    level = spread - float(parts.moment @ parts.estimate[0])
+    level = spread - float(parts.moment @ evidence.estimate)
     return [(*definition.quadratic(parts.gram.copy(), parts.moment.copy(), shape), level)]
 
 

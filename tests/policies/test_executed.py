@@ -1,6 +1,8 @@
 """Another action than the decided one was executed: the bank still bounds the truth, and checkpoints
 kept after that round are corrected too."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -53,3 +55,18 @@ def test_the_bank_bounds_the_truth_of_what_was_executed(name: str, confidence: s
     assert len(held) >= 6
     assert min(slack for slack, _ in held) >= -1e-9
     assert min(late for _, late in held) >= 3
+
+
+@pytest.mark.parametrize("name", ["refresh", "reserve-c4b+"])
+def test_while_nothing_is_certified_the_norm_ball_is_charged(name: str, tmp_path: Path) -> None:
+    """An inverse that is no number leaves L(v) = -S ||v||: the bank stays a number and can be saved."""
+    policy = c4b.Policy(name, c4b.LinearModel(2, 0.1, 1.5), 0.2, 0.3)
+    decision = policy.decide([[1.0, 0.5]], [1.0, 0.0])
+    before = policy.bank
+    views(policy.evidence.flat)[0].inverse[:] = np.nan
+    policy.executed(decision.id, [1.0, 2.0])
+    decided = np.array([1.0, 0.0] if decision.action is None else [1.0, 0.5])
+    charged = 1.5 * float(np.linalg.norm(np.array([1.0, 2.0]) - decided))
+    assert policy.bank == pytest.approx(before - charged)
+    policy.save(tmp_path / "state.npz")
+    assert c4b.Policy.load(tmp_path / "state.npz").bank == policy.bank

@@ -25,7 +25,7 @@ def policy(name: str, dim: int = 1, **kwargs: float) -> c4b.Policy:
 
 
 def near(value: float) -> object:
-    return pytest.approx(value, abs=1e-13)
+    return pytest.approx(value, abs=1e-10)
 
 
 def test_contrast_plays_what_separate_cannot_afford() -> None:

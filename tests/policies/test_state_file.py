@@ -9,6 +9,7 @@ import pytest
 
 import c4b
 from c4b.policies import state_file
+from support.evidence_internals import as_first_stored, inside
 from support.oracle import random_stream
 from support.oracle_comparison import ALL_CONFIDENCES, METHODS, history
 
@@ -227,3 +228,20 @@ def test_saving_does_not_change_the_policy(good: tuple[c4b.Policy, bytes], tmp_p
     for name in ("a", "b"):
         policy.save(tmp_path / name)
     assert same(c4b.Policy.load(tmp_path / "a"), c4b.Policy.load(tmp_path / "b"))
+
+
+@pytest.mark.parametrize("confidence", ALL_CONFIDENCES)
+def test_a_state_without_bounds_of_rounding_errors_is_continued(confidence: str) -> None:
+    """Earlier versions stored none: they are computed when the state is read, and decisions agree."""
+    policy, _ = halfway("refresh", confidence=confidence)
+    arrays = {key: array.copy() for key, array in policy.gate.snapshot().items()}
+    arrays["evidence"] = as_first_stored(policy.evidence)
+    other, _ = halfway("refresh", confidence=confidence)
+    other.gate.restore(arrays)
+    for name in ("gram", "moment", "ridges"):
+        np.testing.assert_array_equal(
+            getattr(inside(other.evidence), name), getattr(inside(policy.evidence), name)
+        )
+    assert other.evidence.count == policy.evidence.count
+    for v in np.random.default_rng(0).normal(size=(5, 3)):
+        assert other.evidence.lower(v) == pytest.approx(policy.evidence.lower(v), abs=1e-8)

@@ -141,7 +141,8 @@ def test_an_episode_equals_the_online_policy(number: int, confidence: str) -> No
                 if name in EXACT:
                     assert found[name] == value or np.isnan([found[name], value]).all(), (method, name)
                 else:
-                    np.testing.assert_allclose(found[name], value, rtol=1e-9, atol=1e-9)
+                    # expanded and direct squares allow differently for rounding
+                    np.testing.assert_allclose(found[name], value, rtol=1e-8, atol=1e-8)
 
 
 @pytest.mark.parametrize("name", METHODS)

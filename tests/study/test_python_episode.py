@@ -68,7 +68,8 @@ def test_the_slow_loop_finds_what_the_compiled_episode_finds(
         for metric in Metric:
             found, expected = played.metrics[metric], compiled.metrics[0, 0, 0, metric]
             if metric in ROUNDED:
-                assert found == pytest.approx(expected, rel=1e-12, abs=1e-12, nan_ok=True), metric
+                # expanded and direct squares allow differently for rounding
+                assert found == pytest.approx(expected, rel=1e-8, abs=1e-8, nan_ok=True), metric
             else:
                 assert found.tobytes() == expected.tobytes(), metric
 

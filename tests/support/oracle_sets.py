@@ -149,9 +149,12 @@ class OracleSet:
             return self._ellipsoid_lower(v)
         if not self.ridges:
             return self._dual_lower(v)
+        bound = self._grid_lower(v)
         if self.definition.first_apart:
-            return max(self._ellipsoid_lower(v), self._grid_lower(v))
-        return self._grid_lower(v)
+            bound = max(bound, self._ellipsoid_lower(v))
+        if len(self.ridges) > 1:
+            bound = max(bound, -self.norm_bound * float(np.linalg.norm(v)))
+        return bound
 
     def _ellipsoid_lower(self, v: Array) -> float:
         e = self.estimate()

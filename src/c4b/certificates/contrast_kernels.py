@@ -18,7 +18,7 @@ class Assessment(NamedTuple):
     """K candidates against one baseline, and what is known of them."""
 
     pool: Array  # (d, K) feature-major
-    forms: Array  # (1 + 2G, K) from ``new_forms``
+    forms: Array  # (R, K) from ``new_forms``
     baseline: Array  # (d,)
     details: Array  # (R, K) one row a field; which row is which, the caller says
     scratch: Array  # (d,)
@@ -55,7 +55,7 @@ def pool_joint(region: Region, assessed: Assessment, alpha: float, row: int) -> 
 def pool_separate(region: Region, assessed: Assessment, alpha: float, row: int) -> None:
     """(9) for every candidate: details[row]."""
     base = -(1.0 - alpha) * upper(region, assessed.baseline)
-    pool_lower(region, assessed.forms, base, row, assessed.details)
+    pool_lower(region, assessed.forms, assessed.pool, base, row, assessed.details)
 
 
 @allocating

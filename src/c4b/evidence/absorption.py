@@ -9,24 +9,35 @@ from c4b._jit import inlined, kernel
 from c4b._validate import Array
 from c4b.errors import InvalidInput
 from c4b.evidence.alarms import watch
+from c4b.evidence.eigenbasis import POLISH_EVERY, RESIDUAL, TINY, polish, turn
 from c4b.evidence.ellipsoids import (
+    COUNT,
     HEADING,
+    INVERSE_LIMIT,
     LOG_DET,
     REFACTOR_EVERY,
     SINCE_FACTORED,
+    TALLY,
     Data,
     Region,
     Terms,
     add_to_sums,
+    amplification,
     cholesky,
+    factored_error,
     flat_size,
     invert_from_cholesky,
+    is_spectral,
     opened,
+    rounding_size,
+    update_ridge_stack,
     views,
+    write_ridge_shape,
 )
 from c4b.evidence.model import LinearModel
+from c4b.evidence.rounding import UNIT, USABLE, sums_error
 from c4b.evidence.sets.confidence_set import PythonSet
-from c4b.evidence.sets.table import recentre_by_code, update, write_shape
+from c4b.evidence.sets.table import recentre_by_code
 
 
 def empty(model: LinearModel) -> Array:
@@ -40,56 +51,141 @@ def empty(model: LinearModel) -> Array:
         raise InvalidInput("ridges", ridges, f"of the set {entry.name!r} must be positive, shape (G,)")
     noise, norm_bound, log_term, misspecification = model.terms
     code = entry.code if entry.stored_code is None else entry.stored_code
-    flat = np.zeros(flat_size(len(ridges), dim, entry.extra_size(dim)))
-    flat[:HEADING] = (
-        len(ridges), dim, noise, norm_bound, log_term, code, misspecification, model.mixing,
-    )  # fmt: skip
+    heading = np.array(
+        [len(ridges), dim, noise, norm_bound, log_term, code, misspecification, model.mixing]
+    )
+    flat = np.zeros(flat_size(len(ridges), dim, entry.extra_size(dim), is_spectral(heading)))
+    flat[:HEADING] = heading
     region, data, _ = views(flat)
     data.ridges[:] = ridges
-    for g, ridge in enumerate(ridges):
-        np.fill_diagonal(region.inverse[g], 1.0 / ridge)
+    if region.spectral:
+        np.fill_diagonal(region.basis, 1.0)
+        data.spectrum.errors[RESIDUAL] = TINY
+    else:
+        data.inverse_error[:] = 2.0 * UNIT
+        for g, ridge in enumerate(ridges):
+            np.fill_diagonal(region.inverse[g], 1.0 / ridge)
     many_absorber(model)(flat, np.empty((0, dim)), np.empty(0))
     return flat
 
 
 @inlined
 def add(region: Region, data: Data, x: Array, y: float) -> None:
-    """One observation into V^-1, log det, A and sum x Y; call ``recentre`` after.
+    """One observation into the shapes, log det, A and sum x Y; call ``recentre`` after.
 
-    ``estimate`` serves as scratch here: ``recentre`` rewrites it from V^-1 and the moment.
+    Without an eigenbasis ``estimate`` serves as scratch here: ``recentre`` rewrites it.
     """
-    stale = update(region, data, x)
-    add_to_sums(data, x, y)
-    if stale or data.tally[SINCE_FACTORED] >= REFACTOR_EVERY:
-        factor(region, data)
+    if region.spectral:
+        turn(region.basis, data.spectrum, x)
+        add_to_sums(data, x, y)
+        worn = data.tally[SINCE_FACTORED] >= POLISH_EVERY or not data.spectrum.errors[RESIDUAL] < np.inf
+        if worn:
+            factor(region, data)
+    else:
+        stale = update_ridge_stack(region, data, x)
+        add_to_sums(data, x, y)
+        if stale or data.tally[SINCE_FACTORED] >= REFACTOR_EVERY:
+            factor(region, data)
 
 
 @inlined
 def recentre(region: Region, data: Data, terms: Terms) -> None:
     """Centres (5) and radii (6) from V^-1 and the moment, and the alarms that they raise."""
-    watch(data, terms, recentre_by_code(region, data, terms))
+    explained, rho = recentre_by_code(region, data, terms)
+    watch(data, terms, explained, rho)
 
 
 @kernel
 def factor(region: Region, data: Data) -> None:
-    """V_g^-1 and log det afresh from the sums by Cholesky, all in the place of V_g^-1.
+    """The eigenbasis afresh from the sums; or V_g^-1 and log det by Cholesky, all in the place of V_g^-1.
 
-    When V_g is no longer positive definite in float64 the inverse becomes NaN: every bound is
-    then NaN and nothing is certified, until further data make it definite again. Failing closed
+    When V_g is no longer positive definite in float64 the inverse becomes NaN, and so does the bound of
+    its error: the ellipsoid says nothing until further data make it definite again. Failing closed
     beats a plausible wrong number.
     """
     stack, dim = region.estimate.shape
-    inverse = region.inverse
+    inverse, size = region.inverse, 0.0
+    data.tally[SINCE_FACTORED] = 0.0
+    if region.spectral:
+        polish(region.basis, data.spectrum, data.gram, data.tally[COUNT])
+        return
     for g in range(stack):
-        write_shape(region, data, g)
+        write_ridge_shape(region, data, g)
         cholesky(inverse, g)
         if g == 0:
             log_det = 0.0
             for i in range(dim):
                 log_det += math.log(inverse[g, i, i] / math.sqrt(data.ridges[0]))
+                size += abs(math.log(inverse[g, i, i])) + abs(math.log(data.ridges[0]))
             data.tally[LOG_DET] = 2.0 * log_det
         invert_from_cholesky(inverse, g)
-    data.tally[SINCE_FACTORED] = 0.0
+        data.inverse_error[g] = factored_error(region, data, g)
+        if g == 0:
+            loss = 2.0 * sums_error(dim, data.tally[COUNT], amplification(region, data, 0))
+            known = loss <= USABLE and data.inverse_error[0] <= USABLE
+            data.log_det_error[0] = dim * loss + 4.0 * (dim + 4) * UNIT * size if known else np.inf
+
+
+@kernel
+def judge_inverses(flat: Array) -> None:
+    """Bound the error of every inverse as it is, then write centres and radii."""
+    region, data, terms = opened(flat)
+    for g in range(len(region.radius)):
+        data.inverse_error[g] = factored_error(region, data, g)
+    recentre(region, data, terms)
+
+
+@kernel
+def decompose(flat: Array) -> None:
+    """Eigenbasis, centres and radii of a spectral set from its sums."""
+    region, data, terms = opened(flat)
+    factor(region, data)
+    recentre(region, data, terms)
+
+
+def in_current_layout(array: Array, target: Array, model: LinearModel) -> Array:
+    """A flat vector like ``target``, from one that was stored before rounding errors were bounded.
+
+    Any other array is returned as it is. The sums keep their bits; the bounds of rounding errors are
+    computed afresh, and so is the eigenbasis of a set that has one: it was stored as G inverses.
+    """
+    stack, dim = int(target[0]), int(target[1])
+    more = rounding_size(stack, dim, False)
+    before = flat_size(stack, dim, 0, False) - more
+    extra = model.confidence_set.extra_size(dim)
+    same = array.dtype == target.dtype and array.shape == (before + extra,)
+    if not same or not np.array_equal(array[:HEADING], target[:HEADING]):
+        return array
+    if is_spectral(target):
+        flat = target.copy()
+        sums = before - dim * dim - dim - TALLY
+        data = views(flat)[1]
+        data.gram.flat[:] = array[sums : sums + dim * dim]
+        data.moment[:] = array[before - TALLY - dim : before - TALLY]
+        data.tally[:] = array[before - TALLY : before]
+        decompose(flat)
+        return flat
+    flat = np.concatenate([array[:before], np.zeros(more), array[before:]])
+    region, data, _ = views(flat)
+    if isinstance(model.confidence_set, PythonSet):
+        region.reach[:] = region.radius
+        return flat
+    ridge, count = float(data.ridges[0]), float(data.tally[COUNT])
+    shape = data.gram + ridge * np.eye(dim)
+    data.log_det_error[0] = np.inf
+    try:
+        logs = np.log(np.diagonal(np.linalg.cholesky(shape)))
+    except np.linalg.LinAlgError:
+        logs = np.full(dim, np.nan)
+    log_det = float(2.0 * np.sum(logs) - dim * np.log(ridge))
+    product = dim * float(np.sum(np.diagonal(region.inverse[0]) * np.diagonal(shape)))
+    loss = 2.0 * 1.5 * (count + 3.0 * dim + 12.0) * UNIT * product
+    if loss <= USABLE:
+        size = float(np.sum(np.abs(logs))) + dim * abs(np.log(ridge))
+        apart = abs(log_det - float(data.tally[LOG_DET]))
+        data.log_det_error[0] = 1.1 * apart + dim * loss + 8.0 * (dim + 4) * UNIT * size
+    judge_inverses(flat)
+    return flat
 
 
 @kernel
@@ -106,6 +202,11 @@ def absorb_many(flat: Array, features: Array, rewards: Array) -> None:
     region, data, terms = opened(flat)
     for n in range(len(rewards)):
         add(region, data, features[n], rewards[n])
+    poor = region.spectral
+    for g in range(len(region.radius)):
+        poor |= not data.inverse_error[g] <= INVERSE_LIMIT
+    if poor and data.tally[SINCE_FACTORED] > 0.0:
+        factor(region, data)
     recentre(region, data, terms)
 
 

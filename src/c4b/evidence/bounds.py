@@ -1,8 +1,10 @@
 """Bounds of v @ theta over the confidence set: the closed forms behind (8) and (9).
 
 Pools are feature-major, shape (d, K): loops over candidates are innermost and contiguous, so they
-vectorise without reordering any sum. For a pool, x V^-1 x is computed once a candidate; the norm of
-``offset + x`` follows by expansion, and is recomputed directly where the expansion would cancel.
+vectorise without reordering any sum. For a pool, x V^-1 x is computed once a candidate. Where there is an
+eigenbasis the pool is turned into it once, and every square is a sum of squares. Otherwise the norm of
+``offset + x`` follows by expansion, and is recomputed directly where the expansion would cancel. Every
+bound holds for exact arithmetic, too: ``Region.reach``, ``blur`` and ``slack`` allow for all rounding.
 """
 
 import math
@@ -10,22 +12,32 @@ import math
 import numpy as np
 
 from c4b._jit import allocating, fma, inlined, kernel
+from c4b._shaped_view import shaped_view
 from c4b._validate import Array
+from c4b.evidence.eigenbasis import misturn
 from c4b.evidence.ellipsoids import Data, Region
-from c4b.evidence.sets.table import shape_times
+from c4b.evidence.rounding import UNIT
 
 CANCELLATION = 1e-4
 """Below this share of its terms an expanded square keeps fewer than 12 digits: compute it directly."""
 
 
 CROSS, SQUARES, CENTRES = 0, 1, 2
-"""Rows of ``forms`` (1 + 2G, K), what is computed once a round for a pool: one of scratch, then for
-ellipsoid g at SQUARES + 2g the squares x V_g^-1 x, at CENTRES + 2g the centres x theta_hat_g."""
+"""Rows of ``forms`` (R, K), what is computed once a round for a pool: one of scratch, then for ellipsoid
+g at SQUARES + 2g the squares x V_g^-1 x, at CENTRES + 2g the centres x theta_hat_g; for a spectral set
+after them d rows with the coordinates of x in the eigenbasis, and d + 1 of scratch."""
+
+
+@inlined
+def form_rows(stack: int, dim: int, spectral: bool) -> int:
+    """R for G ellipsoids and d features."""
+    return 1 + 2 * stack + (2 * dim + 1 if spectral else 0)
 
 
 @allocating
 def new_forms(region: Region, size: int) -> Array:
-    return np.empty((1 + 2 * len(region.radius), size))
+    stack, dim = region.estimate.shape
+    return np.empty((form_rows(stack, dim, region.spectral), size))
 
 
 @inlined
@@ -74,8 +86,8 @@ def shifted_norm(inverse: Array, g: int, offset: Array, pool: Array, k: int) -> 
 def lower(region: Region, v: Array) -> float:
     """L(v) = max_g [v theta_hat_g - beta_g ||v||_g], a lower bound of v @ theta over the set.
 
-    A value that is not a number, or an overflow to +inf, is no evidence: it never raises the bound,
-    and with nothing else the bound is -inf, which certifies nothing.
+    A value that is not a number, or an overflow to +inf, is no evidence: it never raises the bound. With
+    nothing else, and in every set of several ellipsoids, the norm ball bounds: L(v) >= -S ||v||.
     """
     return interval(region, v)[0]
 
@@ -89,30 +101,105 @@ def upper(region: Region, v: Array) -> float:
 @inlined
 def interval(region: Region, v: Array) -> tuple[float, float]:
     """(L(v), U(v)): both bounds from one quadratic form an ellipsoid."""
-    low, high = -np.inf, np.inf
-    for g in range(len(region.radius)):
-        centre = 0.0
+    if region.spectral:
+        low, high = _spectral_interval(region, v)
+    else:
+        low, high = -np.inf, np.inf
+        for g in range(len(region.radius)):
+            centre = 0.0
+            for i in range(len(v)):
+                centre += v[i] * region.estimate[g, i]
+            width = region.reach[g] * norm(region.inverse, g, v)
+            low = centre - width if low < centre - width < np.inf else low
+            high = centre + width if -np.inf < centre + width < high else high
+    if len(region.radius) > 1 or not (low > -np.inf and high < np.inf):
+        square = 0.0
         for i in range(len(v)):
-            centre += v[i] * region.estimate[g, i]
-        width = region.radius[g] * norm(region.inverse, g, v)
-        low = centre - width if low < centre - width < np.inf else low
-        high = centre + width if -np.inf < centre + width < high else high
+            square += v[i] * v[i]
+        size = math.sqrt(square)
+        width, slack = ball_reach(region, len(v)) * size, slack_over_norm(region) * size
+        low = max(low - slack, -width)
+        high = min(high + slack, width)
     return low, high
+
+
+@kernel
+def _spectral_interval(region: Region, v: Array) -> tuple[float, float]:
+    """``interval`` before the norm ball and the slack; two ellipsoids at a time share the turned v."""
+    stack, dim = region.estimate.shape
+    low, high = -np.inf, np.inf
+    for first in range(0, stack, 2):
+        second = min(first + 1, stack - 1)
+        a, b, square_a, square_b = 0.0, 0.0, 0.0, 0.0
+        for i in range(dim):
+            z = 0.0
+            for j in range(dim):
+                z += region.basis[i, j] * v[j]
+            a += z * region.estimate[first, i]
+            b += z * region.estimate[second, i]
+            square_a += z * z * region.factors[first, i]
+            square_b += z * z * region.factors[second, i]
+        for centre, square, g in ((a, square_a, first), (b, square_b, second)):
+            width = region.reach[g] * math.sqrt(square)
+            low = centre - width if low < centre - width < np.inf else low
+            high = centre + width if -np.inf < centre + width < high else high
+    return low, high
+
+
+@inlined
+def ball_reach(region: Region, dim: int) -> float:
+    """S, and all that rounding can amount to beside a computed ||v||."""
+    return region.norm_bound * (1.0 + (dim + 8) * UNIT)
+
+
+@inlined
+def slack_over_norm(region: Region) -> float:
+    """``Region.slack``; 0 for a set that is not spectral."""
+    return region.slack[0] if region.spectral else 0.0
 
 
 @inlined
 def contains(region: Region, data: Data, theta: Array) -> bool:
     """Whether theta lies in every ellipsoid of the stack: the event (7) at this moment.
 
-    ||theta - theta_hat||_V^2 <= beta^2 with V from A itself, not from its inverse. For compiled sets;
-    ``Evidence.contains`` answers for all.
+    Without an eigenbasis ||theta - theta_hat||_V^2 <= beta^2 with V = A + a I from A itself, not from its
+    inverse. beta includes its allowance for rounding. For compiled sets; ``Evidence.contains`` answers
+    for all.
     """
+    if region.spectral:
+        return _spectral_contains(region, data, theta)
     dim = len(theta)
     for g in range(len(region.radius)):
         square = 0.0
         for i in range(dim):
-            square += shape_times(region, data, g, theta, i) * (theta[i] - region.estimate[g, i])
-        if not square <= region.radius[g] ** 2:
+            total = data.ridges[g] * (theta[i] - region.estimate[g, i])
+            for j in range(dim):
+                total += data.gram[i, j] * (theta[j] - region.estimate[g, j])
+            square += total * (theta[i] - region.estimate[g, i])
+        if not square <= region.reach[g] ** 2:
+            return False
+    return True
+
+
+@kernel
+def _spectral_contains(region: Region, data: Data, theta: Array) -> bool:
+    stack, dim = region.estimate.shape
+    size = 0.0
+    for i in range(dim):
+        size += theta[i] * theta[i]
+    size = math.sqrt(size)
+    off = misturn(data.spectrum) * size
+    if not size <= ball_reach(region, dim):
+        return False
+    for g in range(stack):
+        square, steepest = 0.0, 0.0
+        for i in range(dim):
+            gap = -region.estimate[g, i]
+            for j in range(dim):
+                gap += region.basis[i, j] * theta[j]
+            square += gap * gap / region.factors[g, i]
+            steepest = max(steepest, 1.0 / region.factors[g, i])
+        if not math.sqrt(square) <= region.reach[g] + off * math.sqrt(steepest):
             return False
     return True
 
@@ -201,33 +288,93 @@ def pool_products(pool: Array, vectors: Array, g: int, row: int, out: Array) -> 
 @inlined
 def pool_forms(region: Region, pool: Array, forms: Array) -> None:
     """Fill the squares and centres of ``forms`` for a pool (d, K)."""
-    for g in range(len(region.radius)):
-        pool_squares(region, g, pool, forms)
-        pool_products(pool, region.estimate, g, CENTRES + 2 * g, forms)
+    if region.spectral:
+        _spectral_forms(region, pool, forms)
+    else:
+        for g in range(len(region.radius)):
+            pool_squares(region, g, pool, forms)
+            pool_products(pool, region.estimate, g, CENTRES + 2 * g, forms)
 
 
 @kernel
-def pool_upper(region: Region, forms: Array, row: int, out: Array) -> None:
-    """out[row, k] = U(x_k): the optimistic score of each candidate; +inf when nothing bounds it."""
+def _spectral_forms(region: Region, pool: Array, forms: Array) -> None:
+    """``pool_forms`` in the eigenbasis."""
+    stack, (dim, size) = len(region.radius), pool.shape
+    turned = shaped_view(forms, (1 + 2 * stack) * size, (dim, size))
+    squared = shaped_view(forms, (1 + 2 * stack + dim) * size, (dim, size))
+    for i in range(dim):
+        pool_products(pool, region.basis, i, i, turned)
+        for k in range(size):
+            squared[i, k] = turned[i, k] * turned[i, k]
+    for g in range(stack):
+        pool_products(squared, region.factors, g, SQUARES + 2 * g, forms)
+        pool_products(turned, region.estimate, g, CENTRES + 2 * g, forms)
+
+
+@kernel
+def pool_upper(region: Region, forms: Array, pool: Array, row: int, out: Array) -> None:
+    """out[row, k] = U(x_k): the optimistic score of each candidate; pool (d, K).
+
+    As in all functions for pools, the norm ball counts in sets of several ellipsoids only: a lost single
+    ellipsoid certifies no candidate. +inf when nothing bounds it.
+    """
     size = out.shape[1]
     for g in range(len(region.radius)):
-        radius, squares, centres = region.radius[g], SQUARES + 2 * g, CENTRES + 2 * g
+        reach, squares, centres = region.reach[g], SQUARES + 2 * g, CENTRES + 2 * g
         for k in range(size):
-            value = forms[centres, k] + radius * math.sqrt(forms[squares, k])
+            value = forms[centres, k] + reach * math.sqrt(forms[squares, k])
             held = np.inf if g == 0 else out[row, k]
+            out[row, k] = value if value < held else held
+    if len(region.radius) > 1:
+        _pool_norms(pool, forms)
+        reach, slack = ball_reach(region, len(pool)), slack_over_norm(region)
+        for k in range(size):
+            value, held = reach * forms[CROSS, k], fma(slack, forms[CROSS, k], out[row, k])
             out[row, k] = value if value < held else held
 
 
 @kernel
-def pool_lower(region: Region, forms: Array, base: float, row: int, out: Array) -> None:
-    """out[row, k] = base + L(x_k); -inf when nothing bounds it."""
+def pool_lower(region: Region, forms: Array, pool: Array, base: float, row: int, out: Array) -> None:
+    """out[row, k] = base + L(x_k); pool (d, K); -inf when nothing bounds it."""
     size = out.shape[1]
+    base -= 4.0 * UNIT * abs(base)
     for g in range(len(region.radius)):
-        radius, squares, centres = region.radius[g], SQUARES + 2 * g, CENTRES + 2 * g
+        reach, squares, centres = region.reach[g], SQUARES + 2 * g, CENTRES + 2 * g
         for k in range(size):
-            value = base + (forms[centres, k] - radius * math.sqrt(forms[squares, k]))
+            value = base + (forms[centres, k] - reach * math.sqrt(forms[squares, k]))
             held = -np.inf if g == 0 else out[row, k]
             out[row, k] = value if (held < value) & (value < np.inf) else held
+    if len(region.radius) > 1:
+        _pool_norms(pool, forms)
+        reach, slack = ball_reach(region, len(pool)), slack_over_norm(region)
+        for k in range(size):
+            value, held = base - reach * forms[CROSS, k], fma(-slack, forms[CROSS, k], out[row, k])
+            out[row, k] = value if held < value else held
+
+
+@kernel
+def _pool_norms(pool: Array, forms: Array) -> None:
+    """||x_k|| into the scratch row of ``forms``."""
+    dim, size = pool.shape
+    for i in range(dim):
+        for k in range(size):
+            held = 0.0 if i == 0 else forms[CROSS, k]
+            forms[CROSS, k] = fma(pool[i, k], pool[i, k], held)
+    for k in range(size):
+        forms[CROSS, k] = math.sqrt(forms[CROSS, k])
+
+
+@kernel
+def _shifted_pool_norms(pool: Array, offset: Array, forms: Array) -> None:
+    """||offset + x_k|| into the scratch row of ``forms``."""
+    dim, size = pool.shape
+    for i in range(dim):
+        shift = offset[i]
+        for k in range(size):
+            held, part = 0.0 if i == 0 else forms[CROSS, k], pool[i, k] + shift
+            forms[CROSS, k] = fma(part, part, held)
+    for k in range(size):
+        forms[CROSS, k] = math.sqrt(forms[CROSS, k])
 
 
 @kernel
@@ -245,12 +392,21 @@ def raise_to_lower(
 
     A value that is not a number, or an overflow to +inf, never raises ``out``. ``anew``: whatever
     ``out`` holds counts as -inf. Conditions are joined by ``&``, which unlike ``and`` never branches.
+    ``offset`` may be off by two roundings an entry.
     """
-    dim, size = pool.shape
+    dim = len(pool)
+    length = 0.0
+    for i in range(dim):
+        length += abs(offset[i])
+    base -= 4.0 * UNIT * (abs(base) + region.norm_bound * length)
+    if region.spectral:
+        _spectral_raise(region, forms, pool, base, offset, row, out, anew)
+        return
+    size = pool.shape[1]
     inverse, fours = region.inverse, dim - dim % 4
     for g in range(len(region.radius)):
-        radius, squares, centres = region.radius[g], SQUARES + 2 * g, CENTRES + 2 * g
-        shift, offset_square = base, 0.0
+        reach, squares, centres = region.reach[g], SQUARES + 2 * g, CENTRES + 2 * g
+        blur, shift, offset_square = region.blur[g], base, 0.0
         if fours == 0:
             for k in range(size):
                 forms[CROSS, k] = 0.0
@@ -284,7 +440,7 @@ def raise_to_lower(
         for k in range(size):
             terms = forms[squares, k] + offset_square
             square = terms + forms[CROSS, k]
-            value = shift + forms[centres, k] - radius * math.sqrt(abs(square))
+            value = shift + forms[centres, k] - reach * math.sqrt(fma(blur, terms, abs(square)))
             safe = square >= CANCELLATION * terms  # false for NaN
             cancelled += not safe
             held = -np.inf if anew and g == 0 else out[row, k]
@@ -293,6 +449,63 @@ def raise_to_lower(
             for k in range(size):
                 terms = forms[squares, k] + offset_square
                 if not terms + forms[CROSS, k] >= CANCELLATION * terms:
-                    width = radius * shifted_norm(inverse, g, offset, pool, k)
-                    value = shift + forms[centres, k] - width
+                    width = shifted_norm(inverse, g, offset, pool, k) + blur * math.sqrt(2.0 * terms)
+                    value = shift + forms[centres, k] - reach * width
                     out[row, k] = value if out[row, k] < value < np.inf else out[row, k]
+    if len(region.radius) > 1:
+        _shifted_pool_norms(pool, offset, forms)
+        reach = ball_reach(region, dim)
+        for k in range(size):
+            value = base - reach * forms[CROSS, k]
+            out[row, k] = value if out[row, k] < value else out[row, k]
+
+
+@kernel
+def _spectral_raise(
+    region: Region,
+    forms: Array,
+    pool: Array,
+    base: float,
+    offset: Array,
+    row: int,
+    out: Array,
+    anew: bool,
+) -> None:
+    """``raise_to_lower`` in the eigenbasis: sums of squares, which never cancel."""
+    stack, (dim, size) = len(region.radius), pool.shape
+    first_row = 1 + 2 * stack
+    turned = shaped_view(forms, first_row * size, (dim, size))
+    squared = shaped_view(forms, (first_row + dim) * size, (dim, size))
+    sums = first_row + 2 * dim
+    for i in range(dim):
+        shift = 0.0
+        for j in range(dim):
+            shift += region.basis[i, j] * offset[j]
+        for k in range(size):
+            part = turned[i, k] + shift
+            squared[i, k] = part * part
+    _shifted_pool_norms(pool, offset, forms)
+    reach, slack = ball_reach(region, dim), slack_over_norm(region)
+    for k in range(size):
+        value = base - reach * forms[CROSS, k]
+        held = -np.inf if anew else out[row, k]
+        out[row, k] = value if held < value else held
+        forms[CROSS, k] = base - slack * forms[CROSS, k]
+    for first in range(0, stack, 4):
+        a, b, c, d = 0.0, 0.0, 0.0, 0.0  # the offset's part of four centres
+        for i in range(dim):
+            along = 0.0
+            for j in range(dim):
+                along += region.basis[i, j] * offset[j]
+            a += along * region.estimate[first, i]
+            b += along * region.estimate[min(first + 1, stack - 1), i]
+            c += along * region.estimate[min(first + 2, stack - 1), i]
+            d += along * region.estimate[min(first + 3, stack - 1), i]
+        for g in range(first, min(first + 4, stack)):
+            shift = a if g == first else b if g == first + 1 else c if g == first + 2 else d
+            pool_products(squared, region.factors, g, sums, forms)
+            reach, centres = region.reach[g], CENTRES + 2 * g
+            for k in range(size):
+                value = forms[CROSS, k] + (shift + forms[centres, k]) - reach * math.sqrt(forms[sums, k])
+                held = out[row, k]
+                out[row, k] = value if (held < value) & (value < np.inf) else held

@@ -11,8 +11,18 @@ from c4b import _validate
 from c4b._validate import Array
 from c4b.errors import InvalidInput
 from c4b.evidence import absorption, alarms, bounds
-from c4b.evidence.ellipsoids import ALARM, COUNT, HEADING, Region, alarm_index, radius_index, views
+from c4b.evidence.ellipsoids import (
+    ALARM,
+    COUNT,
+    HEADING,
+    Region,
+    alarm_index,
+    estimates,
+    radius_index,
+    views,
+)
 from c4b.evidence.model import LinearModel
+from c4b.evidence.spectral import theta_hat
 
 
 class Evidence:
@@ -32,9 +42,8 @@ class Evidence:
         self.flat = absorption.empty(self.model)
         self.absorber: Callable[[Array, Array, float], None] = absorption.absorber(self.model)
         """Absorbs one observation (``flat``, x (d,), y) that was checked before."""
-        stack = len(self.region.radius)
-        self._radius_at = radius_index(stack, self.model.dim)
-        self._alarm_at = alarm_index(stack, self.model.dim)
+        self._radius_at = radius_index(self.flat)
+        self._alarm_at = alarm_index(self.flat)
 
     def learn(self, features: object, rewards: object) -> None:
         """Absorb rows of ``features`` (n, d) with ``rewards`` (n,), in the order in which they arose.
@@ -66,8 +75,8 @@ class Evidence:
         """All that must be finite: an empty set has no radius, which is an alarm, not bad scaling."""
         region, data, _ = views(self.flat)
         if data.tally[ALARM] != alarms.EMPTY_SET:
-            return self.flat
-        return np.delete(self.flat, self._radius_at + np.arange(len(region.radius)))
+            return estimates(self.flat)
+        return np.delete(estimates(self.flat), self._radius_at + np.arange(len(region.radius)))
 
     def lower(self, v: object) -> float:
         """Smallest value of ``v @ theta`` that the set allows."""
@@ -95,8 +104,7 @@ class Evidence:
     @property
     def estimate(self) -> Array:
         """theta_hat (5), shape (d,); a copy."""
-        estimate: Array = self.region.estimate[0].copy()
-        return estimate
+        return theta_hat(self.region)
 
     @property
     def radius(self) -> float:

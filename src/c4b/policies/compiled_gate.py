@@ -10,7 +10,7 @@ import numpy as np
 from c4b._validate import LARGEST, Array
 from c4b.certificates.contrast_kernels import both
 from c4b.errors import InvalidInput, NoSafeAction
-from c4b.evidence import ellipsoids
+from c4b.evidence import absorption, ellipsoids
 from c4b.evidence.evidence import Evidence
 from c4b.ledger import books, ledger_kernels
 from c4b.ledger.books import LedgerKind, Tally
@@ -43,9 +43,16 @@ class CompiledGate(Gate):
         self._rule = composition.rule
         self._name = composition.name
         region, data, _ = ellipsoids.views(self._flat)
-        self._known = (region.estimate, region.radius, data.moment, data.tally)
+        self._known = (
+            region.basis,
+            region.estimate,
+            region.radius,
+            region.reach,
+            data.moment,
+            data.tally,
+        )
         self.ellipsoids = len(region.radius)
-        self._radius_at = ellipsoids.radius_index(self.ellipsoids, terms.model.dim)
+        self._radius_at = ellipsoids.radius_index(self._flat)
 
     def decide(self, round_: Round, decision_id: str) -> Decision:
         ledger, flat = self.ledger, self._flat
@@ -125,7 +132,8 @@ class CompiledGate(Gate):
         return {"evidence": self._flat, "ledger": self.ledger}
 
     def restore(self, arrays: Arrays) -> None:
-        _copy_alike(self._flat, arrays["evidence"], ellipsoids.HEADING)
+        evidence = absorption.in_current_layout(arrays["evidence"], self._flat, self.evidence.model)
+        _copy_alike(self._flat, evidence, ellipsoids.HEADING)
         _copy_alike(self.ledger, arrays["ledger"], books.HEADING)
         ledger, account = books.views(self.ledger)
         room, kept = len(ledger.kept_bank), ledger.tally[Tally.KEPT]
@@ -164,8 +172,7 @@ class CompiledGate(Gate):
 
     @property
     def estimate(self) -> Array:
-        centre: Array = self._known[0][0]
-        return centre.copy()
+        return self.evidence.estimate
 
     def covers(self, theta: Array) -> bool:
         return self.evidence.contains(theta)
@@ -179,7 +186,7 @@ class CompiledGate(Gate):
 
         In a set of one ellipsoid the centre's contrast is the middle between the bounds.
         """
-        arrays: dict[str, Array] = {ESTIMATE: self._known[0][0]}
+        arrays: dict[str, Array] = {ESTIMATE: self.evidence.estimate}
         if self.ellipsoids > 1:
             candidates, baseline = round_.candidates, round_.baseline
             out = np.empty((2, len(candidates)))

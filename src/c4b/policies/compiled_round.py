@@ -55,11 +55,11 @@ def score(region: Region, assessed: Assessment, boldness: float) -> None:
     """
     forms, details = assessed.forms, assessed.details
     pool_forms(region, assessed.pool, forms)
-    pool_upper(region, forms, UCB, details)
+    pool_upper(region, forms, assessed.pool, UCB, details)
     if boldness == 1.0:
         _copy(details, UCB, SCORE)
     else:
-        pool_lower(region, forms, 0.0, SCORE, details)
+        pool_lower(region, forms, assessed.pool, 0.0, SCORE, details)
         for k in range(details.shape[1]):
             high, low = details[UCB, k], details[SCORE, k]
             details[SCORE, k] = 0.5 * ((1.0 + boldness) * high + (1.0 - boldness) * low)

@@ -13,6 +13,7 @@ import mpmath
 import numpy as np
 
 from c4b._validate import Array
+from c4b.deployment.audit.recompute import within_ball
 
 DIGITS = 50
 _SPLITTER = 134217729.0  # 2^27 + 1
@@ -149,6 +150,8 @@ class ExactSet:
     """(4) to (7) at one moment. Answers like ``recompute.RecomputedSet``, rounded at the very end."""
 
     def __init__(self, sums: Sums, count: int, model: dict[str, Any], ridges: Array) -> None:
+        self.norm_bound, self.ellipsoids = float(model["norm_bound"]), len(ridges)
+        self.within_ball = True
         with mpmath.workdps(DIGITS):
             self.stack = list(SETS[model["confidence"]](Moment(sums, count, model, ridges)))
 
@@ -167,4 +170,4 @@ class ExactSet:
                     middle = (v.T * centre)[0]
                     low[n] = max(low[n], float(middle - width))
                     high[n] = min(high[n], float(middle + width))
-        return low, high
+        return within_ball(self, vectors, low, high) if self.within_ball else (low, high)

@@ -36,6 +36,8 @@ class RecomputedSet:
         self.closest = np.inf
         """How near an alarm's threshold came to being met or missed, relative to its terms."""
         self.squares = 0.0
+        self.within_ball = True
+        """Whether the norm ball is part of the bounds; the first version left it out."""
         self.gram = np.zeros((model["dim"], model["dim"]))
         self.moment = np.zeros(model["dim"])
         self.count = 0
@@ -80,6 +82,8 @@ class RecomputedSet:
         gap = growth - 2.0 * np.log(3.0 / self.level)
         self.closest = float(np.min(np.abs(gap)) / (1.0 + self.squares / variance))
         empty = bool(np.isnan(radii).any()) and not np.isnan(centres).any()
+        if empty and self.is_rough:  # rounding alone can make a square negative
+            self.closest = 0.0
         self.alarmed = self.alarmed or empty or bool(np.any(gap >= 0.0))
 
     def bounds(self, vectors: Array) -> tuple[Array, Array]:
@@ -90,7 +94,45 @@ class RecomputedSet:
         widths = radii[:, None] * norms
         low = np.fmax.reduce(middles - widths, axis=0, initial=-np.inf)
         high = np.fmin.reduce(middles + widths, axis=0, initial=np.inf)
-        return low, high
+        return within_ball(self, vectors, low, high) if self.within_ball else (low, high)
+
+    @property
+    def radius(self) -> float:
+        return float(self.stack().radii[0])
+
+    @property
+    def norm_bound(self) -> float:
+        return float(self.model["norm_bound"])
+
+    @property
+    def ellipsoids(self) -> int:
+        return len(self.ridges)
+
+    @property
+    def is_rough(self) -> bool:
+        """Whether rounding may be visible in float64, here or in what the deployment recorded: then it
+        recorded bounds with a visible allowance for it."""
+        size = (self.count + 10.0 * len(self.moment)) * float(np.trace(self.gram))
+        scale = 1.0 + np.sqrt(self.squares) / self.model["noise"]
+        return bool(1e-15 * size * scale > 1e-7 * np.min(self.ridges))
+
+
+class Bounded(Protocol):
+    """A stack of ellipsoids within a ball."""
+
+    @property
+    def norm_bound(self) -> float: ...
+    @property
+    def ellipsoids(self) -> int: ...
+
+
+def within_ball(region: Bounded, vectors: Array, low: Array, high: Array) -> tuple[Array, Array]:
+    """Bounds with ||theta|| <= S: always in a stack of several ellipsoids, else where there are none."""
+    far = region.norm_bound * np.sqrt(np.sum(vectors**2, axis=1))
+    several = region.ellipsoids > 1
+    low = np.where(several | ~np.isfinite(low), np.maximum(low, -far), low)
+    high = np.where(several | ~np.isfinite(high), np.minimum(high, far), high)
+    return low, high
 
 
 def _self_normalized(s: RecomputedSet) -> Stack:

@@ -7,6 +7,7 @@ it in 50 digits. What was executed must be what the recorded margins and scores 
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,29 +82,60 @@ class RecomputedChecks:
 
     def decided(self, decision: RecordedDecision) -> None:
         if self.share.covers(decision):
-            self._recompute(decision)
+            self._in_either_version(lambda: self._recompute(decision))
         self.books.charge(decision.numbers.bank, *decision.played)
 
+    def _in_either_version(self, check: Callable[[], None]) -> None:
+        """A check with the norm ball in the bounds; if it fails, as the first version bounded."""
+        try:
+            check()
+        except Finding as finding:
+            self.set.within_ball = False
+            try:
+                check()
+            except Finding:
+                raise finding from None
+            finally:
+                self.set.within_ball = True
+
+    def _region(self) -> Any:
+        """What judges a decision: float64, or 50 digits where rounding may be visible; None if those are
+        needed and the audit is to do without."""
+        if not self.set.is_rough:
+            return self.set
+        return self._exact() if self.every else None
+
+    def _exact(self) -> Any:
+        from c4b.deployment.audit.exact import ExactSet  # noqa: PLC0415 (mpmath)
+
+        exact = ExactSet(self.sums, self.set.count, self.model, self.ridges)
+        exact.within_ball = self.set.within_ball
+        return exact
+
     def _recompute(self, decision: RecordedDecision) -> None:
-        books, baseline = self.books, decision.played.baseline
+        books, baseline = copy.copy(self.books), decision.played.baseline
         candidates, details = decision.arrays["candidates"], decision.arrays["details"]
         action, numbers = decision.action, decision.numbers
-        recomputed = books.details(candidates, baseline, self.rule.boldness)
         scale = 1.0 + abs(books.bank) if books.gated else 1.0
-        for row, what in ((UCB, "UCB"), (MARGIN, "margin"), (JOINT, "joint"), (SEPARATE, "separate")):
-            self._near(f"{what} of candidates", details[row], recomputed[row], scale)
-        self._near("radius", numbers.radius, self.set.stack().radii[0], 1.0)
-        if "estimate" in decision.arrays:
-            self._explanation(decision.arrays)
+        books.region = region = self._region()
+        if region is not None:
+            recomputed = books.details(candidates, baseline, self.rule.boldness)
+            self._near("UCB of candidates", details[UCB], recomputed[UCB], scale, larger_is_safe=True)
+            for row, what in ((MARGIN, "margin"), (JOINT, "joint"), (SEPARATE, "separate")):
+                self._near(f"{what} of candidates", details[row], recomputed[row], scale)
+            self._near("radius", numbers.radius, region.radius, 1.0, larger_is_safe=True)
+            if "estimate" in decision.arrays and not self.set.is_rough:
+                self._explanation(decision.arrays)
         chosen = self._choice(details, baseline, decision.fields["alarm"])
         if action != chosen and not (action is None and self._is_baseline(chosen, candidates, baseline)):
             raise Finding(f"executes {described(action)}, its own numbers choose {described(chosen)}")
         if action is None:
-            self._near("bank", numbers.bank, books.baseline_margin(baseline), scale)
+            if region is not None:
+                self._near("bank", numbers.bank, books.baseline_margin(baseline), scale)
+                credit = books.credit(baseline, books.tolerance)
+                self._near("certificate", numbers.certificate, credit, scale)
             if books.gated and not self.baseline_nonnegative and not numbers.bank >= 0.0:
                 raise Finding(f"falls back with bank {numbers.bank!r} on a baseline that may be negative")
-            credit = books.credit(baseline, books.tolerance)
-            self._near("certificate", numbers.certificate, credit, scale)
         else:
             margin = details[MARGIN, action]
             if books.gated and not (margin >= 0.0 and same(numbers.bank, margin)):
@@ -151,11 +183,10 @@ class RecomputedChecks:
         return action is not None and linear and np.array_equal(candidates[action], baseline)
 
     def _exactly(self, decision: RecordedDecision, scale: float) -> None:
-        from c4b.deployment.audit.exact import ExactSet  # noqa: PLC0415 (mpmath)
-
         books, action, baseline = copy.copy(self.books), decision.action, decision.played.baseline
-        books.region = exact = ExactSet(self.sums, self.set.count, self.model, self.ridges)
-        self._near("radius (50 digits)", decision.numbers.radius, exact.radius, 1.0)
+        books.region = exact = self._exact()
+        radius = decision.numbers.radius
+        self._near("radius (50 digits)", radius, exact.radius, 1.0, larger_is_safe=True)
         if books.gated:
             margin = books.baseline_margin(baseline)
             if action is not None:
@@ -165,25 +196,37 @@ class RecomputedChecks:
         self.report.precise += 1
 
     def executed(self, round_: int, decided: Played, executed: Played, bank: float) -> None:
-        books = self.books
-        recomputed = books.amended(
-            (decided.features, decided.is_baseline),
-            (executed.features, executed.is_baseline),
-            executed.baseline,
-            round_,
-        )
-        if books.gated:
-            self._near("bank", bank, recomputed, 1.0 + abs(books.bank))
-            books.bank = bank
+        def check() -> None:
+            books, region = copy.copy(self.books), self._region()
+            books.region = self.set if region is None else region
+            recomputed = books.amended(
+                (decided.features, decided.is_baseline),
+                (executed.features, executed.is_baseline),
+                executed.baseline,
+                round_,
+            )
+            if books.gated:
+                if region is not None:
+                    self._near("bank", bank, recomputed, 1.0 + abs(books.bank))
+                books.bank = bank
+            books.region = self.set
+            self.books = books
 
-    def _near(self, what: str, recorded: Any, recomputed: Any, scale: float) -> None:
+        self._in_either_version(check)
+
+    def _near(
+        self, what: str, recorded: Any, recomputed: Any, scale: float, larger_is_safe: bool = False
+    ) -> None:
         """Recorded numbers agree with recomputed ones. A recorded -inf is always safe; +inf or NaN never
-        is, unless recomputed."""
+        is, unless recomputed. Where rounding may be visible, what is recorded has an allowance for it: a
+        smaller number, or a larger one, is safe."""
         recorded, recomputed = np.atleast_1d(recorded), np.atleast_1d(recomputed)
         with np.errstate(invalid="ignore"):
             error = np.abs(recorded - recomputed) / (scale + np.abs(recomputed))
         error[(recorded == recomputed) | (np.isnan(recorded) & np.isnan(recomputed))] = 0.0
         error[np.isneginf(recorded)] = 0.0
+        if self.set.is_rough:
+            error[recorded > recomputed if larger_is_safe else recorded < recomputed] = 0.0
         worst = float(np.max(error, initial=0.0))
         if not worst <= TOLERANCE:
             k = int(np.argmax(~(error <= TOLERANCE)))

@@ -163,6 +163,7 @@ class PythonSet(ConfidenceSet):
                     self.update(view, x, y)
             self.rebuild(view)
             region.radius[region.radius < 0.0] = np.nan  # an empty ellipsoid certifies nothing
+            region.reach[:] = region.radius  # rounding is the set's own concern
         except BaseException:
             flat[:] = before
             raise

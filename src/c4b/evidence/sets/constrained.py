@@ -11,15 +11,25 @@ is the only one and the set is the mixture set.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from c4b._jit import kernel
 from c4b._validate import Array
-from c4b.evidence.alarms import root_or_alarm
-from c4b.evidence.ellipsoids import CONSTRAINED, MIXTURE, Data, Region, Terms, gamma_squared, ridge_centre
+from c4b.evidence.ellipsoids import CONSTRAINED, LOG_DET, MIXTURE, Data, Region, Terms, gamma_squared
+from c4b.evidence.rounding import UNIT
 from c4b.evidence.sets.confidence_set import ConfidenceSet
+from c4b.evidence.spectral import (
+    explained_at_most,
+    log_det,
+    lose,
+    perturbed,
+    turned_moment,
+    write_radius,
+    write_slack,
+)
 
 if TYPE_CHECKING:
     from c4b.evidence.model import LinearModel
@@ -38,20 +48,35 @@ def _ridges(model: LinearModel) -> Array:
 
 @kernel
 def recentre_constrained(region: Region, data: Data, terms: Terms) -> float:
-    """Centres and radii of all ellipsoids; returns m V^-1 m.
+    """Centres and radii of all ellipsoids; returns an upper bound of m V^-1 m.
 
-    m V_g^-1 m - m V^-1 m = (lambda - a_g) theta_hat_g @ theta_hat: no large terms that cancel.
+    m V_a^-1 m - m V^-1 m = (lambda - a) sum n_i^2 / ((values_i + lambda) (values_i + a)) has terms of
+    one sign. Rounding enlarges ||m - V theta||_{V^-1} <= T, T^2 = sigma^2 gamma^2 + lambda S^2, as it
+    does the radius of the noise, so sigma^2 gamma^2 grows by the growth of T^2.
     """
-    explained = ridge_centre(region, data, 0)
+    far, moment_error = turned_moment(region, data)
+    if not far < np.inf:
+        lose(region)
+        return np.nan
+    values, moment, own = data.spectrum.values, data.spectrum.moment, data.ridges[0]
+    data.tally[LOG_DET] = log_det(data, own, far)
+    total = math.sqrt(terms.noise**2 * gamma_squared(data, terms) + own * terms.norm_bound**2)
+    total = perturbed(data, terms, own, total, far, moment_error)
+    spread = total**2 * (1.0 + 8.0 * UNIT) - own * terms.norm_bound**2
+    explained = 0.0
+    for i in range(len(values)):
+        explained += moment[i] * moment[i] / (values[i] + own)
     for g in range(len(region.radius)):
         ridge, gain = data.ridges[g], 0.0
-        if g > 0:
-            ridge_centre(region, data, g)
-        for i in range(len(data.moment)):
-            gain += (data.ridges[0] - ridge) * region.estimate[g, i] * region.estimate[0, i]
-        square = terms.noise**2 * gamma_squared(data, terms) + ridge * terms.norm_bound**2 + gain
-        region.radius[g] = root_or_alarm(data, square)
-    return explained
+        for i in range(len(values)):
+            factor = 1.0 / (values[i] + ridge)
+            region.factors[g, i] = factor
+            region.estimate[g, i] = factor * moment[i]
+            gain += factor * moment[i] * moment[i] / (values[i] + own)
+        level, gain = spread + ridge * terms.norm_bound**2, (own - ridge) * gain
+        write_radius(region, data, g, level + max(gain, 0.0), max(-gain, 0.0))
+    write_slack(region, data, terms)
+    return explained_at_most(data, own, explained, far, moment_error)
 
 
 SET = ConfidenceSet(

@@ -14,7 +14,19 @@ import numpy as np
 
 from c4b._jit import kernel
 from c4b._validate import Array
-from c4b.evidence.ellipsoids import MIXTURE, Data, Region, Terms, drift, gamma_squared, ridge_centre
+from c4b.evidence.ellipsoids import (
+    MIXTURE,
+    Data,
+    Region,
+    Terms,
+    amplification,
+    drift,
+    gamma_squared,
+    rewards_norm,
+    ridge_centre,
+    spread_error,
+    write_reach,
+)
 from c4b.evidence.sets.confidence_set import ConfidenceSet
 
 if TYPE_CHECKING:
@@ -26,12 +38,15 @@ def _ridges(model: LinearModel) -> Array:
 
 
 @kernel
-def recentre_mixture(region: Region, data: Data, terms: Terms) -> float:
-    """Centre and radius of the only ellipsoid; returns m V^-1 m."""
-    explained = ridge_centre(region, data, 0)
+def recentre_mixture(region: Region, data: Data, terms: Terms) -> tuple[float, float]:
+    """Centre and radius of the only ellipsoid; returns m V^-1 m and the centre's rounding error."""
+    explained, rho = ridge_centre(region, data, terms, 0, rewards_norm(data))
     square = terms.noise**2 * gamma_squared(data, terms) + data.ridges[0] * terms.norm_bound**2
-    region.radius[0] = math.sqrt(square) + drift(data, terms)
-    return explained
+    radius = math.sqrt(square) + drift(data, terms)
+    region.radius[0] = radius
+    product = amplification(region, data, 0)
+    write_reach(region, 0, radius + spread_error(data, terms), rho, data.inverse_error[0], product)
+    return explained, rho
 
 
 SET = ConfidenceSet("mixture", "the same ellipsoid, never larger", _ridges, MIXTURE)

@@ -20,9 +20,13 @@ from c4b.evidence.ellipsoids import (
     Data,
     Region,
     Terms,
+    amplification,
     drift,
     gamma_squared,
+    rewards_norm,
     ridge_centre,
+    spread_error,
+    write_reach,
 )
 from c4b.evidence.sets.confidence_set import ConfidenceSet
 
@@ -35,12 +39,15 @@ def _ridges(model: LinearModel) -> Array:
 
 
 @kernel
-def recentre_self_normalized(region: Region, data: Data, terms: Terms) -> float:
-    """Centre and radius of the first ellipsoid; returns m V^-1 m."""
-    explained = ridge_centre(region, data, 0)
+def recentre_self_normalized(region: Region, data: Data, terms: Terms) -> tuple[float, float]:
+    """Centre and radius of the first ellipsoid; returns m V^-1 m and the centre's rounding error."""
+    explained, rho = ridge_centre(region, data, terms, 0, rewards_norm(data))
     radius = terms.noise * math.sqrt(gamma_squared(data, terms))
-    region.radius[0] = radius + math.sqrt(data.ridges[0]) * terms.norm_bound + drift(data, terms)
-    return explained
+    radius = radius + math.sqrt(data.ridges[0]) * terms.norm_bound + drift(data, terms)
+    region.radius[0] = radius
+    product = amplification(region, data, 0)
+    write_reach(region, 0, radius + spread_error(data, terms), rho, data.inverse_error[0], product)
+    return explained, rho
 
 
 SET = ConfidenceSet("self-normalized", "the paper's radius", _ridges, SELF_NORMALIZED)

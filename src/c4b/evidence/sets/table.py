@@ -13,7 +13,6 @@ import numpy as np
 
 from c4b import _validate
 from c4b._jit import inlined
-from c4b._validate import Array
 from c4b.errors import InvalidInput
 from c4b.evidence.ellipsoids import (
     CONSTRAINED,
@@ -23,21 +22,13 @@ from c4b.evidence.ellipsoids import (
     Data,
     Region,
     Terms,
-    ridge_shape_times,
-    update_ridge_stack,
-    write_ridge_shape,
 )
 from c4b.evidence.sets import constrained, mixture, self_normalized, unbiased
 from c4b.evidence.sets.confidence_set import ConfidenceSet, PythonSet
 from c4b.evidence.sets.constrained import recentre_constrained
 from c4b.evidence.sets.mixture import recentre_mixture
 from c4b.evidence.sets.self_normalized import recentre_self_normalized
-from c4b.evidence.sets.unbiased import (
-    recentre_unbiased,
-    unbiased_shape_times,
-    update_unbiased,
-    write_unbiased_shape,
-)
+from c4b.evidence.sets.unbiased import recentre_unbiased
 
 BUILT_IN: tuple[ConfidenceSet, ...] = (self_normalized.SET, mixture.SET, constrained.SET, unbiased.SET)
 
@@ -106,40 +97,17 @@ def _load_entry_points() -> None:
 
 
 @inlined
-def update(region: Region, data: Data, x: Array) -> bool:
-    """x into every V_g^-1 and into log det; whether the inverses should be recomputed from the sums."""
-    if data.code == UNBIASED:
-        return update_unbiased(region, data, x)
-    return update_ridge_stack(region, data, x)
-
-
-@inlined
-def recentre_by_code(region: Region, data: Data, terms: Terms) -> float:
-    """Centres and radii; returns m V^-1 m of the first ellipsoid. An unknown code has no radius."""
+def recentre_by_code(region: Region, data: Data, terms: Terms) -> tuple[float, float]:
+    """Centres and radii; returns m V^-1 m of the first ellipsoid and its centre's rounding error. An
+    unknown code has no radius."""
     if data.code == SELF_NORMALIZED:
         return recentre_self_normalized(region, data, terms)
     if data.code == MIXTURE:
         return recentre_mixture(region, data, terms)
     if data.code == CONSTRAINED:
-        return recentre_constrained(region, data, terms)
+        return recentre_constrained(region, data, terms), 0.0
     if data.code == UNBIASED:
-        return recentre_unbiased(region, data, terms)
+        return recentre_unbiased(region, data, terms), 0.0
     region.radius[:] = np.nan
-    return np.nan
-
-
-@inlined
-def write_shape(region: Region, data: Data, g: int) -> None:
-    """V_g in the place of V_g^-1, from the sums; ellipsoids come in order."""
-    if data.code == UNBIASED:
-        write_unbiased_shape(region, data, g)
-    else:
-        write_ridge_shape(region, data, g)
-
-
-@inlined
-def shape_times(region: Region, data: Data, g: int, theta: Array, i: int) -> float:
-    """Entry i of V_g (theta - estimate_g), V_g from the sums."""
-    if data.code == UNBIASED:
-        return unbiased_shape_times(region, data, g, theta, i)
-    return ridge_shape_times(region, data, g, theta, i)
+    region.reach[:] = np.nan
+    return np.nan, np.nan

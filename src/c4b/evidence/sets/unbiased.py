@@ -3,7 +3,7 @@
 Assumes A1 to A5 of docs/theory.md. Derived in its section "Four sets": with W = A + l I, on the event (N)
 theta lies in the paper's ellipsoid at ridge l, which is the first, and for every a > 0 in the ellipsoid
 
-    V_a = A W^-1 A + a I = A + (a - l) I + l^2 W^-1,  theta_hat_a = V_a^-1 A W^-1 m,
+    V_a = A W^-1 A + a I,  theta_hat_a = V_a^-1 A W^-1 m,
     radius^2 = (sigma gamma + epsilon sqrt(n))^2 + a S^2
                - min over theta of {||m - A theta||^2_{W^-1} + a ||theta||^2}.
 """
@@ -15,24 +15,28 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from c4b._jit import inlined, kernel
+from c4b._jit import kernel
 from c4b._validate import Array
-from c4b.evidence.alarms import root_or_alarm
 from c4b.evidence.ellipsoids import (
+    LOG_DET,
     SELF_NORMALIZED,
     UNBIASED,
     Data,
     Region,
     Terms,
     drift,
-    first_is_stale,
     gamma_squared,
-    rank_one,
-    ridge_shape_times,
-    write_ridge_shape,
 )
 from c4b.evidence.sets.confidence_set import ConfidenceSet
-from c4b.evidence.sets.self_normalized import recentre_self_normalized
+from c4b.evidence.spectral import (
+    explained_at_most,
+    log_det,
+    lose,
+    perturbed,
+    turned_moment,
+    write_radius,
+    write_slack,
+)
 
 if TYPE_CHECKING:
     from c4b.evidence.model import LinearModel
@@ -41,8 +45,6 @@ RIDGE = 3.0
 """l relative to the model's ridge: without a bias to pay it may be larger."""
 SHIFTS = 14
 """Multipliers a of the norm constraint at which the dual is evaluated."""
-LEAST_REST = 1e-4
-"""Share of a determinant below which a downdate cancels too much: the inverse is recomputed at once."""
 
 
 def _mixing(model: LinearModel) -> float:
@@ -59,99 +61,33 @@ def _ridges(model: LinearModel) -> Array:
 
 @kernel
 def recentre_unbiased(region: Region, data: Data, terms: Terms) -> float:
-    """Centres and radii of all ellipsoids; returns m W^-1 m."""
-    explained = recentre_self_normalized(region, data, terms)
+    """Centres and radii of all ellipsoids; returns an upper bound of m W^-1 m."""
+    far, moment_error = turned_moment(region, data)
+    if not far < np.inf:
+        lose(region)
+        return np.nan
+    values, moment, mixing = data.spectrum.values, data.spectrum.moment, data.ridges[0]
+    data.tally[LOG_DET] = log_det(data, mixing, far)
     reach = terms.noise * math.sqrt(gamma_squared(data, terms)) + drift(data, terms)
+    reach = perturbed(data, terms, mixing, reach, far, moment_error)
+    explained = 0.0
+    for i in range(len(values)):
+        weight = 1.0 / (values[i] + mixing)
+        region.factors[0, i] = weight
+        region.estimate[0, i] = weight * moment[i]
+        explained += weight * moment[i] * moment[i]
+    write_radius(region, data, 0, (reach + math.sqrt(mixing) * terms.norm_bound) ** 2, 0.0)
     for g in range(1, len(region.radius)):
-        level = reach**2 + data.ridges[g] * terms.norm_bound**2
-        region.radius[g] = root_or_alarm(data, level - _least(region, data, g))
-    return explained
-
-
-@inlined
-def _least(region: Region, data: Data, g: int) -> float:
-    """Write theta_hat_g; returns the smallest value of ||m - A theta||^2_{W^-1} + a ||theta||^2.
-
-    The minimum is at theta_hat_g = V_g^-1 A W^-1 m with A W^-1 m = m - l theta_hat_0. There it equals
-    a t_0 t_g + l t_0 (t_0 - t_g + l W^-1 t_g), t short for theta_hat: no large terms that cancel.
-    """
-    dim = len(data.moment)
-    first, own = region.estimate[0], region.estimate[g]
-    for i in range(dim):
-        total = 0.0
-        for j in range(dim):
-            total += region.inverse[g, i, j] * (data.moment[j] - data.mixing * first[j])
-        own[i] = total
-    least = 0.0
-    for i in range(dim):
-        total = 0.0
-        for j in range(dim):
-            total += region.inverse[0, i, j] * own[j]
-        rest = first[i] - own[i] + data.mixing * total
-        least += (data.ridges[g] * own[i] + data.mixing * rest) * first[i]
-    return least
-
-
-@kernel
-def update_unbiased(region: Region, data: Data, x: Array) -> bool:
-    """x into every V_g and into log det; whether the inverses should be recomputed.
-
-    It adds x x^T - l^2 w w^T / (1 + x w) to V_g, w = W^-1 x from before: two rank-one steps.
-    """
-    square = rank_one(region, 0, x)
-    stale = first_is_stale(region, data, x, square)
-    share = data.mixing**2 * (1.0 / (1.0 + square))
-    for g in range(1, len(region.radius)):
-        rank_one(region, g, x)
-        stale |= not _take_back(region, g, share) >= LEAST_REST
-    return stale
-
-
-@inlined
-def _take_back(region: Region, g: int, share: float) -> float:
-    """V_g -= share w w^T with w in estimate[0]; estimate[g] is scratch.
-
-    Returns what is left of det V_g: near 0 the inverse has lost as many digits.
-    """
-    dim = region.estimate.shape[1]
-    w, image = region.estimate[0], region.estimate[g]
-    square = 0.0
-    for i in range(dim):
-        total = 0.0
-        for j in range(dim):
-            total += region.inverse[g, i, j] * w[j]
-        image[i] = total
-        square += total * w[i]
-    rest = 1.0 - share * square
-    grow = share / rest
-    for i in range(dim):
-        for j in range(dim):
-            region.inverse[g, i, j] += image[i] * image[j] * grow
-    return rest
-
-
-@kernel
-def write_unbiased_shape(region: Region, data: Data, g: int) -> None:
-    """V_g in the place of V_g^-1; W^-1 is in the first place already."""
-    dim = len(data.moment)
-    write_ridge_shape(region, data, g)
-    if g > 0:
-        for i in range(dim):
-            for j in range(dim):
-                region.inverse[g, i, j] += data.mixing**2 * region.inverse[0, i, j]
-            region.inverse[g, i, i] -= data.mixing
-
-
-@kernel
-def unbiased_shape_times(region: Region, data: Data, g: int, theta: Array, i: int) -> float:
-    """Entry i of V_g (theta - estimate_g)."""
-    total = ridge_shape_times(region, data, g, theta, i)
-    if g > 0:
-        total -= data.mixing * (theta[i] - region.estimate[g, i])
-        for j in range(len(theta)):
-            part = region.inverse[0, i, j] * (theta[j] - region.estimate[g, j])
-            total += data.mixing**2 * part
-    return total
+        least, ridge = 0.0, data.ridges[g]
+        for i in range(len(values)):
+            weight = region.factors[0, i]
+            factor = 1.0 / (values[i] * weight * values[i] + ridge)
+            region.factors[g, i] = factor
+            region.estimate[g, i] = values[i] * weight * moment[i] * factor
+            least += ridge * factor * weight * moment[i] * moment[i]
+        write_radius(region, data, g, reach**2 + ridge * terms.norm_bound**2, least)
+    write_slack(region, data, terms)
+    return explained_at_most(data, mixing, explained, far, moment_error)
 
 
 SET = ConfidenceSet(

@@ -14,7 +14,7 @@ from c4b._shaped_view import shaped_view
 from c4b._validate import Array, Counts
 from c4b.certificates.contrast_kernels import Assessment
 from c4b.evidence.absorption import add, recentre
-from c4b.evidence.bounds import CROSS, contains
+from c4b.evidence.bounds import CROSS, contains, form_rows
 from c4b.evidence.ellipsoids import ALARM
 from c4b.evidence.ellipsoids import opened_as as opened_evidence
 from c4b.ledger.books import LedgerKind
@@ -72,7 +72,7 @@ class Workspace(NamedTuple):
 
     evidence: Array  # flat
     ledger: Array  # flat
-    forms: Array  # (1 + 2G, K)
+    forms: Array  # (R, K) from ``form_rows``
     details: Array  # (ROWS, K)
     executed: Array  # (d,)
     scratch: Array  # (d,)
@@ -84,7 +84,7 @@ def workspace(lineup: Lineup, stack: int, dim: int, size: int) -> Workspace:
     return Workspace(
         np.empty(longest[RuleColumn.EVIDENCE_SIZE]),
         np.empty(longest[RuleColumn.LEDGER_SIZE]),
-        np.empty((1 + 2 * stack, size)),
+        np.empty((form_rows(stack, dim, True), size)),
         np.empty((ROWS, size)),
         np.empty(dim),
         np.empty(dim),
@@ -136,7 +136,7 @@ def _play(
     pools = shaped_view(scene.pools, 0, (rounds, dim, size))
     means, best, noise = scene.means, scene.best, scene.noise
     baseline, theta = shaped_view(scene.baseline, 0, (dim,)), shaped_view(scene.theta, 0, (dim,))
-    forms = shaped_view(work.forms, 0, (1 + 2 * stack, size))
+    forms = shaped_view(work.forms, 0, (form_rows(stack, dim, region.spectral), size))
     details = shaped_view(work.details, 0, (ROWS, size))
     executed, scratch = shaped_view(work.executed, 0, (dim,)), shaped_view(work.scratch, 0, (dim,))
     gated = account.kind != LedgerKind.NONE

@@ -1,0 +1,419 @@
+"""The eigenbasis of the Gram matrix A = sum x x^T, kept through rank-one updates, its error bounded.
+
+Every ellipsoid of a stack has the eigenvectors of A. In their coordinates each one is diagonal, so one
+decomposition serves the whole stack. ``turn`` adds an observation: the eigenvalues of
+diag(values) + z z^T are the roots of the secular equation 1 + sum z_i^2 / (values_i - root) = 0, one
+between each two poles, and its eigenvectors follow from the roots (Gu and Eisenstat 1994). ``polish``
+decomposes afresh.
+
+Two numbers bound all rounding, measured or proved in docs/theory.md, section "Rounding":
+
+- ``errors[RESIDUAL]`` >= ||A Q^T - Q^T diag(values)||, A the exact sum, rows of Q the eigenvectors;
+- ``errors[SKEW]`` >= ||Q Q^T - I||.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from c4b._jit import inlined, kernel
+from c4b._validate import Array
+from c4b.evidence.rounding import UNIT
+
+RESIDUAL, SKEW = 0, 1
+"""Entries of ``Spectrum.errors``."""
+POLISH_EVERY = 32
+"""Updates between two decompositions from the Gram matrix."""
+TINY = 1e-280
+"""Squared lengths below it are not added but bounded: their parts would underflow."""
+ITERATIONS, SWEEPS = 60, 30
+"""Limits that are never reached on finite numbers; what is left over is measured anyway."""
+
+
+class Spectrum(NamedTuple):
+    """The decomposition but for Q itself, which is ``Region.basis``, and working space."""
+
+    values: Array  # (d,) eigenvalues of A, ascending, none negative
+    moment: Array  # (d,) Q m
+    errors: Array  # (2,)
+    image: Array  # (d,) z = Q x
+    poles: Array  # (d,) eigenvalues that x moves
+    weights: Array  # (d,) the parts of z that belong to them
+    fitted: Array  # (d,) weights for which the computed roots are exact
+    active: Array  # (d,) their positions
+    rotation: Array  # (d, d) differences of poles and roots, then eigenvectors as rows
+    copied: Array  # (d, d)
+
+
+def spectrum_size(dim: int) -> int:
+    """Numbers in the arrays of a ``Spectrum``."""
+    return 7 * dim + 2 + 2 * dim * dim
+
+
+# -- one observation ---------------------------------------------------------------------------
+
+
+@kernel
+def turn(basis: Array, spectrum: Spectrum, x: Array) -> None:
+    """The decomposition of A + x x^T from that of A; basis (d, d)."""
+    dim, values, errors = len(x), spectrum.values, spectrum.errors
+    size = 0.0
+    for i in range(dim):
+        total = 0.0
+        for j in range(dim):
+            total += basis[i, j] * x[j]
+        spectrum.image[i] = total
+        size += x[i] * x[i]
+    if size < TINY:
+        errors[RESIDUAL] += 1.1 * size + TINY
+        return
+    top = values[dim - 1] + size
+    m, lost = _deflate(basis, spectrum, math.sqrt(size), top)
+    for k in range(m):
+        _root(spectrum, m, k)
+    residual, skew = _eigenvectors(spectrum, m)
+    product = 1.1 * m * UNIT * math.sqrt(float(m * dim))  # rounding in U Q
+    residual += (2.0 * m + 12.0) * UNIT * size + 3.0 * m * UNIT * top
+    residual += 2.2 * dim * math.sqrt(float(dim)) * UNIT * size + errors[SKEW] * size + lost
+    errors[RESIDUAL] = errors[RESIDUAL] * (1.0 + skew) + 1.05 * residual + 2.5 * product * top
+    errors[SKEW] = errors[SKEW] * (1.0 + skew) + skew + 2.2 * product
+    _rotate(basis, spectrum, m)
+    _sort(basis, values)
+
+
+@inlined
+def _deflate(basis: Array, spectrum: Spectrum, length: float, top: float) -> tuple[int, float]:
+    """Choose the eigenvalues that x moves: those with a part of x, one of each group of equal ones.
+
+    Returns how many they are and a bound of what was neglected.
+    """
+    dim, values, z = len(spectrum.values), spectrum.values, spectrum.image
+    m, lost = 0, 0.0
+    for i in range(dim):
+        if abs(z[i]) <= UNIT * length:
+            lost += 2.1 * length * abs(z[i])
+            continue
+        if m > 0:
+            j = int(spectrum.active[m - 1])
+            gap = values[i] - values[j]
+            if gap <= 4.0 * UNIT * top:  # rotate within the two, so that only one of them is moved
+                both = math.hypot(z[i], z[j])
+                c, s = z[i] / both, z[j] / both
+                for n in range(dim):
+                    first, second = basis[j, n], basis[i, n]
+                    basis[j, n] = c * first - s * second
+                    basis[i, n] = s * first + c * second
+                z[i], z[j] = both, 0.0
+                lost += 2.0 * gap + 40.0 * UNIT * top
+                spectrum.errors[SKEW] += 12.0 * UNIT * math.sqrt(float(dim))
+                m -= 1
+        spectrum.active[m] = float(i)
+        m += 1
+    for k in range(m):
+        i = int(spectrum.active[k])
+        spectrum.poles[k], spectrum.weights[k] = values[i], z[i]
+    return m, lost
+
+
+@inlined
+def _root(spectrum: Spectrum, m: int, k: int) -> None:
+    """Root k of the secular equation: rotation[k, i] = poles_i - root, and the root among ``values``.
+
+    It lies between pole k and the next one. It is found as a distance from the nearer of the two by a
+    rational interpolation that both poles fit, within a bracket that each step narrows.
+    """
+    poles, weights, row = spectrum.poles, spectrum.weights, spectrum.rotation[k]
+    last = k == m - 1
+    origin, low, high = k, 0.0, 0.0
+    if last:
+        for i in range(m):
+            high += weights[i] * weights[i]
+        high *= 1.0 + 8.0 * m * UNIT
+        shift = min(weights[k] * weights[k], high)
+    else:
+        half = 0.5 * (poles[k + 1] - poles[k])
+        value = 1.0
+        for i in range(m):
+            value += weights[i] * (weights[i] / ((poles[i] - poles[k]) - half))
+        if value >= 0.0:
+            high, shift = 2.0 * half, half
+        else:
+            origin, low, shift = k + 1, -2.0 * half, -half
+    for _ in range(ITERATIONS):
+        below, above, slope_below, slope_above = 0.0, 0.0, 0.0, 0.0
+        for i in range(k + 1):
+            ratio = weights[i] / ((poles[i] - poles[origin]) - shift)
+            below += weights[i] * ratio
+            slope_below += ratio * ratio
+        for i in range(k + 1, m):
+            ratio = weights[i] / ((poles[i] - poles[origin]) - shift)
+            above += weights[i] * ratio
+            slope_above += ratio * ratio
+        value = 1.0 + below + above
+        if abs(value) <= 4.0 * UNIT * (1.0 - below + above):
+            break
+        if value < 0.0:
+            low = shift
+        else:
+            high = shift
+        near = (poles[k] - poles[origin]) - shift
+        if last:
+            rest = value - near * slope_below
+            step = near + near * near * slope_below / rest
+        else:
+            far = (poles[k + 1] - poles[origin]) - shift
+            a = (near + far) * value - near * far * (slope_below + slope_above)
+            b = near * far * value
+            c = value - near * slope_below - far * slope_above
+            spread = math.sqrt(max(a * a - 4.0 * b * c, 0.0))
+            step = (a - spread) / (2.0 * c) if a <= 0.0 else 2.0 * b / (a + spread)
+        trial = shift + step
+        if not (low < trial < high):
+            trial = 0.5 * (low + high)
+        if trial == shift or not (low < trial < high):
+            break
+        shift = trial
+    for i in range(m):
+        row[i] = (poles[i] - poles[origin]) - shift
+    spectrum.values[int(spectrum.active[k])] = poles[origin] + shift
+
+
+@inlined
+def _eigenvectors(spectrum: Spectrum, m: int) -> tuple[float, float]:
+    """Unit eigenvectors as rows of ``rotation``; returns their residual and skewness, as measured.
+
+    The weights are replaced by those for which the computed roots are exact, so that the vectors are
+    orthogonal however close two roots lie.
+    """
+    poles, fitted, rotation = spectrum.poles, spectrum.fitted, spectrum.rotation
+    transposed = spectrum.copied
+    for i in range(m):
+        fitted[i] = -rotation[m - 1, i]
+    for k in range(m - 1):
+        for i in range(m):
+            other = poles[k] if k < i else poles[k + 1]
+            fitted[i] *= rotation[k, i] / (poles[i] - other)
+    for i in range(m):
+        fitted[i] = math.copysign(math.sqrt(abs(fitted[i])), spectrum.weights[i])
+    residual = 0.0
+    for k in range(m):
+        square = 0.0
+        for i in range(m):
+            rotation[k, i] = fitted[i] / rotation[k, i]
+            square += rotation[k, i] * rotation[k, i]
+        shrink = 1.0 / math.sqrt(square)
+        along = 0.0
+        for i in range(m):
+            rotation[k, i] *= shrink
+            along += spectrum.weights[i] * rotation[k, i]
+        for i in range(m):
+            gap = fitted[i] * shrink + spectrum.weights[i] * along
+            residual += gap * gap
+    for k in range(m):
+        for i in range(m):
+            transposed[i, k] = rotation[k, i]
+    skew, row = 0.0, spectrum.image
+    for k in range(m):
+        for n in range(k + 1):
+            row[n] = 0.0
+        add_rows(rotation[k], transposed, m, row, k + 1)
+        for n in range(k):
+            skew += 2.0 * row[n] * row[n]
+        skew += (row[k] - 1.0) ** 2
+    return 1.01 * math.sqrt(residual), 1.01 * math.sqrt(skew) + 1.2 * m * m * UNIT
+
+
+@inlined
+def _rotate(basis: Array, spectrum: Spectrum, m: int) -> None:
+    """Rows of the basis that x moves, multiplied by the eigenvectors."""
+    dim = basis.shape[0]
+    for k in range(m):
+        i = int(spectrum.active[k])
+        for n in range(dim):
+            spectrum.copied[k, n] = basis[i, n]
+    for k in range(m):
+        i = int(spectrum.active[k])
+        for n in range(dim):
+            basis[i, n] = 0.0
+        add_rows(spectrum.rotation[k], spectrum.copied, m, basis[i], dim)
+
+
+@inlined
+def add_rows(factors: Array, rows: Array, count: int, out: Array, size: int) -> None:
+    """out[n] += sum over j < count of factors[j] rows[j, n], for n < size."""
+    fours = count - count % 4
+    for j in range(0, fours, 4):
+        f0, f1, f2, f3 = factors[j], factors[j + 1], factors[j + 2], factors[j + 3]
+        for n in range(size):
+            fresh = (f0 * rows[j, n] + f1 * rows[j + 1, n]) + (f2 * rows[j + 2, n] + f3 * rows[j + 3, n])
+            out[n] += fresh
+    for j in range(fours, count):
+        f0 = factors[j]
+        for n in range(size):
+            out[n] += f0 * rows[j, n]
+
+
+@inlined
+def _sort(basis: Array, values: Array) -> None:
+    """Eigenvalues ascending, rows of the basis with them; they are nearly sorted already."""
+    dim = len(values)
+    for i in range(1, dim):
+        j = i
+        while j > 0 and values[j] < values[j - 1]:
+            values[j], values[j - 1] = values[j - 1], values[j]
+            for n in range(dim):
+                basis[j, n], basis[j - 1, n] = basis[j - 1, n], basis[j, n]
+            j -= 1
+
+
+# -- all observations at once ------------------------------------------------------------------
+
+
+@kernel
+def polish(basis: Array, spectrum: Spectrum, gram: Array, count: float) -> None:
+    """Decompose the Gram matrix of ``count`` observations, from the basis that there is, and measure."""
+    dim, values, errors = len(gram), spectrum.values, spectrum.errors
+    trace, frobenius = 0.0, 0.0
+    for i in range(dim):
+        trace += gram[i, i]
+        for j in range(dim):
+            frobenius += gram[i, j] * gram[i, j]
+    frobenius = math.sqrt(frobenius)
+    if not _skewness(basis, spectrum) < 0.1:  # NaN is not
+        for i in range(dim):
+            for j in range(dim):
+                basis[i, j] = 1.0 if i == j else 0.0
+        _skewness(basis, spectrum)
+    _straighten(basis, spectrum)
+    rest = _rayleigh(basis, spectrum, gram)
+    if not rest <= 64.0 * dim * UNIT * trace:
+        _diagonalise(basis, spectrum)
+        _skewness(basis, spectrum)
+        _straighten(basis, spectrum)
+        rest = _rayleigh(basis, spectrum, gram)
+    negative = 0.0
+    for i in range(dim):
+        if values[i] < 0.0:
+            negative, values[i] = max(negative, -values[i]), 0.0
+    errors[SKEW] = 1.01 * _skewness(basis, spectrum) + 1.2 * dim * dim * UNIT
+    rounding = 1.2 * (dim + 2) * math.sqrt(float(dim)) * UNIT * frobenius
+    rounding += 1.1 * (count + 1.0) * UNIT * trace  # of the sums themselves
+    errors[RESIDUAL] = 1.02 * (rest + negative) + rounding + TINY
+    _sort(basis, values)
+
+
+@inlined
+def _skewness(basis: Array, spectrum: Spectrum) -> float:
+    """||Q Q^T - I|| (Frobenius); leaves Q Q^T - I in ``rotation`` and Q^T in ``copied``."""
+    dim, products = basis.shape[0], spectrum.rotation
+    for i in range(dim):
+        for n in range(dim):
+            spectrum.copied[n, i] = basis[i, n]
+    total = 0.0
+    for i in range(dim):
+        for n in range(dim):
+            products[i, n] = 0.0
+        add_rows(basis[i], spectrum.copied, dim, products[i], dim)
+        products[i, i] -= 1.0
+        for n in range(dim):
+            total += products[i, n] * products[i, n]
+    return math.sqrt(total)
+
+
+@inlined
+def _straighten(basis: Array, spectrum: Spectrum) -> None:
+    """One Newton step towards the nearest orthogonal matrix: Q -= (Q Q^T - I) Q / 2, after
+    ``_skewness``."""
+    dim = basis.shape[0]
+    for i in range(dim):
+        for n in range(dim):
+            spectrum.rotation[i, n] *= -0.5
+            spectrum.copied[i, n] = basis[i, n]
+    for i in range(dim):
+        add_rows(spectrum.rotation[i], spectrum.copied, dim, basis[i], dim)
+
+
+@inlined
+def _rayleigh(basis: Array, spectrum: Spectrum, gram: Array) -> float:
+    """values_i = q_i A q_i; returns ||Q A - diag(values) Q|| (Frobenius), leaves Q A in ``copied``."""
+    dim, images = basis.shape[0], spectrum.copied
+    total = 0.0
+    for i in range(dim):
+        for n in range(dim):
+            images[i, n] = 0.0
+        add_rows(basis[i], gram, dim, images[i], dim)
+        value = 0.0
+        for n in range(dim):
+            value += images[i, n] * basis[i, n]
+        spectrum.values[i] = value
+        for n in range(dim):
+            gap = images[i, n] - value * basis[i, n]
+            total += gap * gap
+    return math.sqrt(total)
+
+
+@inlined
+def _diagonalise(basis: Array, spectrum: Spectrum) -> None:
+    """Rotate the basis until Q A Q^T is diagonal, from Q A in ``copied``."""
+    dim = basis.shape[0]
+    for i in range(dim):
+        for j in range(dim):
+            total = 0.0
+            for n in range(dim):
+                total += spectrum.copied[i, n] * basis[j, n]
+            spectrum.rotation[i, j] = total
+    _jacobi(basis, spectrum.rotation)
+
+
+@inlined
+def _jacobi(basis: Array, matrix: Array) -> None:
+    """Rotate ``matrix`` to a diagonal one, and the rows of the basis with it (cyclic Jacobi)."""
+    dim = basis.shape[0]
+    for _ in range(SWEEPS):
+        rotated = False
+        for p in range(dim - 1):
+            for q in range(p + 1, dim):
+                apart = abs(matrix[p, q])
+                if not apart > 0.5 * UNIT * math.sqrt(abs(matrix[p, p] * matrix[q, q])):
+                    continue
+                ratio = (matrix[q, q] - matrix[p, p]) / (2.0 * matrix[p, q])
+                t = math.copysign(1.0, ratio) / (abs(ratio) + math.hypot(ratio, 1.0))
+                if not abs(t) > 0.0:
+                    continue
+                rotated = True
+                c = 1.0 / math.hypot(t, 1.0)
+                s = t * c
+                for n in range(dim):
+                    first, second = matrix[n, p], matrix[n, q]
+                    matrix[n, p] = c * first - s * second
+                    matrix[n, q] = s * first + c * second
+                for n in range(dim):
+                    first, second = matrix[p, n], matrix[q, n]
+                    matrix[p, n] = c * first - s * second
+                    matrix[q, n] = s * first + c * second
+                for n in range(dim):
+                    first, second = basis[p, n], basis[q, n]
+                    basis[p, n] = c * first - s * second
+                    basis[q, n] = s * first + c * second
+        if not rotated:
+            break
+
+
+# -- what the errors mean ----------------------------------------------------------------------
+
+
+@inlined
+def distance(spectrum: Spectrum) -> float:
+    """At least ||A - B||, B the matrix with the computed eigenvalues and the orthogonal basis nearest to
+    the computed one; inf if that is unknown."""
+    errors, top = spectrum.errors, spectrum.values[len(spectrum.values) - 1]
+    known = errors[SKEW] <= 0.01 and errors[RESIDUAL] < np.inf and top < np.inf
+    return 1.02 * errors[RESIDUAL] + 2.1 * errors[SKEW] * top if known else np.inf
+
+
+@inlined
+def misturn(spectrum: Spectrum) -> float:
+    """At least ||computed Q v - exact Q v|| / ||v||, Q exactly orthogonal."""
+    dim = len(spectrum.values)
+    return float(spectrum.errors[SKEW] + 1.2 * dim * math.sqrt(float(dim)) * UNIT)

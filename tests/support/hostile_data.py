@@ -1,0 +1,149 @@
+"""Data that are hard on float64, and the judge: certified bounds against the exact ones.
+
+A configuration is drawn from a seed alone: 1 to 64 features, nearly collinear or badly scaled rows,
+noise, norm bound and ridge over six decades and more, up to a hundred thousand updates.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+import c4b
+from c4b.evidence.absorption import absorb_many
+from c4b.evidence.alarms import BETS
+from c4b.evidence.ellipsoids import ALARM, views
+from support.ball_arithmetic import BallSet, above, contrast
+from support.oracle_sets import Array
+
+CONFIDENCES = ("self-normalized", "mixture", "constrained", "unbiased")
+SHAPES = ("gaussian", "collinear", "columns", "spectrum", "jumps", "one-hot")
+ALPHA = 0.05
+
+
+class World(NamedTuple):
+    """A model, the rows and rewards that it absorbs, the truth."""
+
+    model: c4b.LinearModel
+    features: Array
+    rewards: Array
+    theta: Array
+
+
+class Verdict(NamedTuple):
+    """What the judge saw at one moment."""
+
+    false_bounds: int  # certified beyond what the exact set allows
+    missed_truth: int  # bounds that exclude a theta which the exact set contains
+    false_alarm: bool
+    checked: int
+    condition: float
+    ratio: float  # median of certified over exact width
+
+
+def draw(seed: int, largest: int = 64, most_rows: int = 2000) -> World:
+    """One configuration."""
+    rng = np.random.default_rng([seed, 11])
+    dim = int(min(largest, rng.choice([1, 2, 2, 3, 4, 5, 5, 8, 12, 20, 64], p=[0.1] * 9 + [0.07, 0.03])))
+    rows = int(min(most_rows, 10.0 ** rng.uniform(0.0, np.log10(most_rows))))
+    if dim > 12:
+        rows = min(rows, 300)
+    noise, bound, ridge = (float(10.0 ** rng.uniform(*ends)) for ends in ((-6, 3), (-3, 3), (-6, 3)))
+    confidence = str(rng.choice(CONFIDENCES))
+    epsilon = noise * 0.1 if rng.random() < 0.1 else 0.0
+    model = c4b.LinearModel(dim, noise, bound, ridge, 0.05, confidence, epsilon)
+    scale = float(10.0 ** rng.uniform(-8, 8) if rng.random() < 0.7 else 10.0 ** rng.uniform(-1, 1))
+    features = scale * _rows(rng, str(rng.choice(SHAPES)), rows, dim)
+    direction = rng.normal(size=dim)
+    theta = direction / np.linalg.norm(direction) * bound * rng.choice([0.3, 0.96, 1.0 - 1e-12])
+    error = noise * rng.choice([0.0, 0.3, 1.0]) * rng.choice([-1.0, 1.0], size=rows)
+    return World(model, features, features @ theta + error, theta)
+
+
+def _rows(rng: np.random.Generator, shape: str, rows: int, dim: int) -> Array:
+    x = rng.normal(size=(rows, dim))
+    if shape == "collinear":
+        return np.asarray(1.0 + 10.0 ** rng.uniform(-8, -1) * x)
+    if shape == "columns":
+        return np.asarray(x * np.logspace(0.0, -rng.uniform(0.0, 8.0), dim))
+    if shape == "spectrum":
+        basis = np.linalg.qr(rng.normal(size=(dim, dim)))[0]
+        return np.asarray((x * np.logspace(0.0, -rng.uniform(0.0, 8.0), dim)) @ basis)
+    if shape == "jumps":
+        return np.asarray(x * 10.0 ** rng.uniform(-6.0, 2.0, size=(rows, 1)))
+    if shape == "one-hot":
+        return np.eye(dim)[rng.integers(dim, size=rows)]
+    return x
+
+
+def issue_world(confidence: str, size: float, noise: float, seed: int) -> World:
+    """x = size (1, 1) +- 0.1, 1000 rows, ||theta|| = 1.44 below S = 1.5."""
+    rng = np.random.default_rng([seed, int(size)])
+    features = size * np.ones((1000, 2)) + rng.uniform(-0.1, 0.1, size=(1000, 2))
+    theta = 1.44 * np.array([np.cos(2.0 + seed), np.sin(2.0 + seed)])
+    rewards = features @ theta + noise * rng.normal(size=1000)
+    return World(c4b.LinearModel(2, noise, 1.5, 0.1, 0.05, confidence), features, rewards, theta)
+
+
+def absorbed(world: World, count: int) -> c4b.Evidence:
+    """The evidence after the first ``count`` rows: some of them one by one, the rest at once."""
+    evidence = c4b.Evidence(world.model)
+    single = min(count, 50)
+    for n in range(single):
+        absorb_many(evidence.flat, world.features[n : n + 1], world.rewards[n : n + 1])
+    absorb_many(evidence.flat, world.features[single:count], world.rewards[single:count])
+    return evidence
+
+
+def directions(rng: np.random.Generator, world: World, count: int) -> Array:
+    """Features, a contrast of two, an axis, what is known least and most, something at random."""
+    x, dim = world.features[:count], world.model.dim
+    largest = max(float(np.max(np.abs(x), initial=0.0)), 1e-300)
+    spectrum = np.linalg.svd(x / largest)[2] if count < 5000 else np.eye(dim)
+    picked = [np.eye(dim)[rng.integers(dim)], spectrum[0], spectrum[-1], rng.normal(size=dim)]
+    if count:
+        a, b = x[rng.integers(count)], x[rng.integers(count)]
+        picked += [a, a - (1.0 - ALPHA) * b, 1e3 * (a - b) + 1e-3 * rng.normal(size=dim)]
+    return np.array(picked)
+
+
+def judge(world: World, count: int, seed: int) -> Verdict:
+    """Certified bounds of ``count`` rows against the exact set of the same rows."""
+    rng = np.random.default_rng([seed, count])
+    evidence = absorbed(world, count)
+    exact = BallSet(evidence.model, world.features[:count], world.rewards[:count])
+    vectors = directions(rng, world, count)
+    bounds = exact.bounds(vectors)
+    low, high = [evidence.lower(v) for v in vectors], [evidence.upper(v) for v in vectors]
+    false = sum(above(value, limit) for value, limit in zip(low, bounds.low, strict=True))
+    false += sum(above(-value, -limit) for value, limit in zip(high, bounds.high, strict=True))
+    pool, baseline = vectors[1:], vectors[0]
+    joint = c4b.joint_certificate(evidence, pool, baseline, ALPHA)
+    limits = exact.column_bounds([contrast(x, baseline, ALPHA) for x in pool]).low
+    false += sum(above(value, limit) for value, limit in zip(joint.tolist(), limits, strict=True))
+    missed = 0
+    truth = [float(v @ world.theta) for v in vectors]
+    for value, ends, certified in zip(
+        truth, zip(bounds.low, bounds.high, strict=True), zip(low, high, strict=True), strict=True
+    ):
+        inside = not (above(value, ends[1]) or above(-value, -ends[0]))
+        missed += inside and not certified[0] <= value <= certified[1]
+    data = views(evidence.flat)[1]
+    widths = [b - a for a, b in zip(low, high, strict=True)]
+    limits_ = [float((b - a).mid()) for a, b in zip(bounds.low, bounds.high, strict=True)]
+    ratios = [w / e for w, e in zip(widths, limits_, strict=True) if e > 0.0]
+    alarm = bool(data.tally[ALARM]) and not (bounds.empty or _refuted(exact))
+    checked = 2 * len(vectors) + len(pool)
+    return Verdict(0 if bounds.empty else int(false), 0 if bounds.empty else int(missed), alarm, checked,
+                   exact.condition(), float(np.median(ratios)) if ratios else 1.0)  # fmt: skip
+
+
+def _refuted(exact: BallSet) -> bool:
+    """Whether the exact residuals reach the threshold of the alarm, or nearly."""
+    model, rest = exact.model, float(exact.residuals().mid())
+    growth = []
+    for s, log_rest in BETS:
+        cost = s * model.misspecification**2 / (model.noise**2 * (1.0 - s))
+        growth.append(s * rest / model.noise**2 + exact.count * (log_rest - cost))
+    return max(growth) >= 15.0
