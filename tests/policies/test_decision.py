@@ -94,3 +94,22 @@ def test_ids_are_unique_across_policies() -> None:
 def test_repr_shows_the_essentials() -> None:
     policy = c4b.Policy("refresh", c4b.LinearModel(1, 0.1, 1.0), reserve=2.0)
     assert repr(policy) == "Policy('refresh', alpha=0.05, reserve=2.0, rounds=0, bank=2, pending=0)"
+
+
+def test_equality_compares_content() -> None:
+    policy = c4b.Policy("refresh", c4b.LinearModel(dim=2, noise=0.1, norm_bound=1.0), reserve=1.0)
+    one = policy.decide([[1.0, 0.1]], [1.0, 0.0])
+    same = one._replace(details=one.details.copy())
+    others = [
+        one._replace(details=one.details + 1.0),
+        one._replace(bank=one.bank + 1.0),
+        None,
+        tuple(one),
+    ]
+    assert one == same
+    assert not one != same  # noqa: SIM202
+    assert hash(one) == hash(same)
+    for other in others:
+        assert one != other
+        assert not one == other  # noqa: SIM201
+    assert one._replace(bank=float("nan")) == one._replace(bank=float("nan"))

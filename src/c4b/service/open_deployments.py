@@ -41,7 +41,12 @@ class OpenDeployments:
         return queued
 
     def names(self) -> list[str]:
-        """Return the names of all deployments in the store."""
+        """Return the names of all deployments in the store.
+
+        From an SQLite file that is opened anew: open connections do not notice that it was removed.
+        """
+        if self.backend.store.url.get_backend_name() == "sqlite":
+            return Deployment.names(self.settings.store)
         return self.backend.names()
 
     def close(self) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
+from contextlib import suppress
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Query, Request
 from fastapi import Path as InPath
 from fastapi.responses import FileResponse
+from pydantic import AfterValidator
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 
@@ -17,7 +17,7 @@ from c4b.deployment.configuration import Configuration
 from c4b.deployment.limits import REQUEST_ID
 from c4b.errors import C4BError, InvalidInput, NameTaken, PayloadTooLarge
 from c4b.evidence.model import LinearModel
-from c4b.service import responses, schemas
+from c4b.service import export_files, responses, schemas
 from c4b.service.access.authorization import requires
 from c4b.service.access.token_verifier import Grant
 from c4b.service.access.tokens import Scope
@@ -53,11 +53,23 @@ routers = (_admin_routes, _decide_routes, _read_routes)
 
 Name = Annotated[str, InPath(description="The deployment's name.", max_length=100, examples=["homepage"])]
 Id = Annotated[str, InPath(description="A decision's id.", max_length=150, examples=["homepage-3"])]
+
+
+def _utf_8(key: str | None) -> str | None:
+    """HTTP gives a header's bytes as Latin-1. Where they are UTF-8, that is what the client meant."""
+    with suppress(UnicodeError):
+        key = None if key is None else key.encode("latin-1").decode()
+    if key is not None and len(key) > REQUEST_ID:
+        raise ValueError(f"must have at most {REQUEST_ID} characters")
+    return key
+
+
 IdempotencyKey = Annotated[
     str | None,
+    AfterValidator(_utf_8),
     Header(
         alias="Idempotency-Key",
-        max_length=REQUEST_ID,
+        max_length=4 * REQUEST_ID,
         description="The request's id: repeating a request with the same key is harmless.",
     ),
 ]
@@ -319,8 +331,7 @@ async def export_table(request: Request, name: Name) -> FileResponse:
     """With their outcomes. One at a time."""
     dep = await _deployment(request, name)
     async with _one_at_a_time(request):
-        with tempfile.NamedTemporaryFile(suffix=".parquet", delete=False) as draft:
-            path = Path(draft.name)
+        path = export_files.new_file()
         try:
             await run_in_threadpool(export.write, dep, path)
         except BaseException:

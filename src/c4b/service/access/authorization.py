@@ -10,9 +10,10 @@ from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
+from c4b.errors import C4BError
 from c4b.service.access.token_verifier import Grant, TokenVerifier
 from c4b.service.access.tokens import Scope
-from c4b.service.problems import Refused
+from c4b.service.problems import Refused, without_details
 from c4b.service.request_body import LARGE, BodyParser
 
 
@@ -71,10 +72,13 @@ async def _authorize(request: Request, scope: Scope) -> Grant:
     verifier: TokenVerifier = request.app.state.token_verifier
     scheme, _, value = request.headers.get("authorization", "").partition(" ")
     token = value.strip() if scheme.lower() == "bearer" else None
-    if verifier.stale:
-        grant = await run_in_threadpool(verifier.grant, token)
-    else:
-        grant = verifier.grant(token)
+    try:
+        if verifier.stale:
+            grant = await run_in_threadpool(verifier.grant, token)
+        else:
+            grant = verifier.grant(token)
+    except C4BError as error:
+        raise without_details(error) from error
     if grant is None:
         detail = (
             "send the header `Authorization: Bearer TOKEN` with a valid token; "
