@@ -43,10 +43,25 @@ def at(service: Service) -> Service:
 
 @pytest.mark.parametrize("kind", BODIES)
 def test_others_are_answered_meanwhile(at: Service, kind: str) -> None:
-    """The shortest of three: another program on this machine may take its processor for a moment."""
+    """In one of five attempts, and in seconds of a machine that has nothing else to do."""
     body, status = BODIES[kind]
     assert len(body) <= 8_388_608
-    assert min(_longest_delay(at, body, status) for _ in range(3)) <= MOST_DELAY
+    delays = []
+    for _ in range(5):
+        before = _slowdown()
+        delay = _longest_delay(at, body, status)
+        delays.append(delay / max(before, _slowdown()))
+        if delays[-1] <= MOST_DELAY:
+            return
+    pytest.fail(f"/healthz waited for {delays} s")
+
+
+def _slowdown() -> float:
+    """How much longer than its processor time a computation takes, because others compute, too."""
+    began, spent = time.perf_counter(), time.process_time()
+    while time.process_time() - spent < 0.1:
+        pass
+    return (time.perf_counter() - began) / (time.process_time() - spent)
 
 
 def _longest_delay(service: Service, body: bytes, status: int) -> float:
