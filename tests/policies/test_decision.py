@@ -119,3 +119,22 @@ def test_a_thrifty_choice_says_what_it_saves() -> None:
     policy.learn([[1.0, 0.0]] * 99, [1.0] * 99)
     explanation = policy.decide([[1.05, 0.0], [1.05, 0.5]], [1.0, 0.0]).explain()
     assert [c.reason for c in explanation] == ["", "would leave less in the bank"]
+
+
+def test_equality_compares_content() -> None:
+    policy = c4b.Policy("refresh", c4b.LinearModel(dim=2, noise=0.1, norm_bound=1.0), reserve=1.0)
+    one = policy.decide([[1.0, 0.1]], [1.0, 0.0])
+    same = one._replace(details=one.details.copy())
+    others = [
+        one._replace(details=one.details + 1.0),
+        one._replace(bank=one.bank + 1.0),
+        None,
+        tuple(one),
+    ]
+    assert one == same
+    assert not one != same  # noqa: SIM202
+    assert hash(one) == hash(same)
+    for other in others:
+        assert one != other
+        assert not one == other  # noqa: SIM201
+    assert one._replace(bank=float("nan")) == one._replace(bank=float("nan"))

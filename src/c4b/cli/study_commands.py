@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from c4b.cli.output import episodes_progress, print_line, print_paragraph, print_table
+from c4b.cli.output import print_line, print_paragraph, print_table, shown_progress
 from c4b.errors import InvalidInput
 from c4b.study.engine import run
 from c4b.study.engine.episode_metrics import Metric
@@ -144,7 +144,7 @@ def _run(
         )  # its failures are reported in one line
         try:
             compiling = cluster is None and run.must_compile(study)
-            with episodes_progress(study.name, compiling) as progress:
+            with shown_progress(study.name, compiling) as progress:
                 measured = run.run(
                     study, out, jobs=jobs, cluster=cluster, progress=progress, command=command
                 )

@@ -41,6 +41,8 @@ class Configuration:
     asserts_independence: bool = False
     """Whether the journal records who asserted independence, as ``GateRun.check_order`` asks for. Those
     of the first versions do not."""
+    attests_snapshots: bool = False
+    """Whether the entry after a snapshot holds its digest; see ``snapshot.newest``."""
 
     @classmethod
     def of(
@@ -70,6 +72,7 @@ class Configuration:
             timeout,
             reward,
             asserts_independence=True,
+            attests_snapshots=True,
         )
 
     def run(self) -> GateRun:

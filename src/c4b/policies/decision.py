@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from c4b._validate import Array
 from c4b.policies.candidate_fields import CandidateField
 
@@ -17,6 +19,13 @@ class DecisionNumbers(NamedTuple):
     certificate: float
     ucb: float
     radius: float
+
+
+def same_content(one: object, other: object) -> bool:
+    """Whether two values are equal, also where they are arrays, or NaN."""
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return np.array_equal(one, other, equal_nan=True)  # type: ignore[arg-type]
+    return one == other or (one != one and other != other)  # noqa: PLR0124 (NaN)
 
 
 class Decision(NamedTuple):
@@ -62,8 +71,11 @@ class Decision(NamedTuple):
         return True
 
     def __eq__(self, other: object) -> bool:
-        """Ids are unique, so two decisions with one id are one decision."""
-        return isinstance(other, Decision) and self.id == other.id
+        """Whether both say the same; a number that is none equals another one."""
+        return isinstance(other, Decision) and all(map(same_content, self, other))
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
 
     def __hash__(self) -> int:
         return hash(self.id)

@@ -14,7 +14,7 @@ import numpy as np
 
 from c4b._validate import Array
 from c4b.deployment.audit.audit_report import Finding, Report
-from c4b.deployment.audit.decision_checks import RecordedDecision, described, same
+from c4b.deployment.audit.decision_checks import EVERYTHING, RecordedDecision, Share, described, same
 from c4b.deployment.audit.recompute import JOINT, MARGIN, SCORE, SEPARATE, UCB, Books, RecomputedSet
 from c4b.policies.gate import Played
 
@@ -39,15 +39,24 @@ class RecordedRule(NamedTuple):
 
 
 class RecomputedChecks:
-    """``DecisionChecks`` by independent arithmetic; ``every``: one decision of so many in 50 digits."""
+    """``DecisionChecks`` by independent arithmetic.
+
+    every: one decision of so many in 50 digits; 0: none. share: the decisions to recompute.
+    """
 
     level = "recomputed"
 
     def __init__(
-        self, fields: dict[str, Any], arrays: dict[str, Array], report: Report, every: int
+        self,
+        fields: dict[str, Any],
+        arrays: dict[str, Array],
+        report: Report,
+        every: int,
+        share: Share = EVERYTHING,
     ) -> None:
         self.report = report
         self.every = every
+        self.share = share
         self.baseline_nonnegative: bool = fields["baseline_nonnegative"]
         self.model, self.ridges = fields["model"], arrays["ridges"]
         self.rule = RecordedRule(*arrays["rule"].tolist())
@@ -80,10 +89,10 @@ class RecomputedChecks:
         self.learn(features[None, :], np.array([reward]))
 
     def decided(self, decision: RecordedDecision) -> None:
-        features, baseline, is_baseline = decision.played
-        self.set.renew()
-        self._in_either_arithmetic(lambda: self._decided(decision))
-        self.books.charge(decision.numbers.bank, features, baseline, is_baseline)
+        if self.share.covers(decision):
+            self.set.renew()
+            self._in_either_arithmetic(lambda: self._recompute(decision))
+        self.books.charge(decision.numbers.bank, *decision.played)
 
     def _in_either_version(self, check: Callable[[], None]) -> None:
         """A check with the norm ball in the bounds; if it fails, as the first version bounded."""
@@ -120,7 +129,7 @@ class RecomputedChecks:
         exact.within_ball = self.set.within_ball
         return exact
 
-    def _decided(self, decision: RecordedDecision) -> None:
+    def _recompute(self, decision: RecordedDecision) -> None:
         books, baseline = copy.copy(self.books), decision.played.baseline
         candidates, details = decision.arrays["candidates"], decision.arrays["details"]
         action, numbers = decision.action, decision.numbers
