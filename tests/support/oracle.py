@@ -157,7 +157,7 @@ class OraclePolicy:
         score = list(ucb)
         self.promises: list[float] = []
         if self.name == "reserve-c4b+" and not self._optimistic():
-            bold = min(0.5 / math.sqrt(self.set.dim / 5.0), 1.0)  # half-widths above the middle
+            bold = min(0.4 / math.sqrt(self.set.dim / 5.0), 1.0)  # half-widths above the middle
             score = [
                 (self.set.upper(x) + self.set.lower(x) + bold * (self.set.upper(x) - self.set.lower(x)))
                 / 2
