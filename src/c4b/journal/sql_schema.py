@@ -131,10 +131,13 @@ def check(connection: Connection) -> None:
 
 def check_indexes(connection: Connection) -> None:
     """Refuse a journal without its indexes: they keep request ids unique, and lookups need them."""
-    there = {
-        str(index["name"]): bool(index["unique"])
-        for index in inspect(connection).get_indexes(journal.name)
-    }
+    try:
+        there = {
+            str(index["name"]): bool(index["unique"])
+            for index in inspect(connection).get_indexes(journal.name)
+        }
+    except TypeError:  # the catalogue itself is damaged
+        there = {}
     for index in journal.indexes:
         if there.get(str(index.name)) != bool(index.unique):
             raise JournalCorrupt(
