@@ -4,6 +4,7 @@ decision."""
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,7 +34,7 @@ def test_one_flipped_bit(tmp_path: Path) -> None:
         assert _second_decisions(f"sqlite:///{damaged}", sound.rounds, records) == 0, seed
 
 
-def _second_decisions(url: str, rounds: int, records: list) -> int:  # type: ignore[type-arg]
+def _second_decisions(url: str, rounds: int, records: list[Any]) -> int:
     """Repeat every request; returns how many got another decision than the first time."""
     different = 0
     try:
