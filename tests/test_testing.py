@@ -72,14 +72,14 @@ class PointEstimate(c4b.Policy):
     """Widths of zero: candidates and baseline compared by estimates."""
 
     def decide(self, candidates: Any, baseline: Any) -> c4b.Decision:
-        inside(self.evidence).radius[:] = 0.0
+        inside(self.evidence).reach[:] = 0.0
         return super().decide(candidates, baseline)
 
 
 class NoWidthBeforeData(c4b.Policy):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        inside(self.evidence).radius[:] = 0.0
+        inside(self.evidence).reach[:] = 0.0
 
 
 class IgnoresExecution(c4b.Policy):

@@ -11,6 +11,7 @@ from c4b import Deployment, LinearModel, policies
 from c4b.deployment.audit.exact import ExactSet, Sums
 from c4b.deployment.audit.recompute import RecomputedSet
 from c4b.evidence import CONFIDENCES
+from c4b.policies import CandidateField
 from support.shop_world import BASELINE, MODEL, create, entries_of, forge, outcome, rivals, trade
 
 POLICIES = ["separate", "contrast", "refresh", "revalue", "revalue-f", "linucb", *policies.names()[6:]]
@@ -120,6 +121,35 @@ def test_an_unsafe_execution_is_found(sqlite_url: str) -> None:
         forge(dep, 1, change)
         report = dep.audit()
         assert report.entry == 1
+
+
+def test_a_candidate_left_out_by_a_lie_is_found(sqlite_url: str) -> None:
+    """A score of -inf says that the baseline promises as much as the candidate."""
+
+    def change(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
+        assert fields["action"] == 0
+        arrays["details"][CandidateField.SCORE, 0] = -np.inf
+        fields["action"] = None
+
+    with create(sqlite_url, policy="reserve-c4b+", reserve=5.0) as dep:
+        dep.decide(1.2 * BASELINE[None, :], BASELINE)
+        assert dep.audit().clean
+        forge(dep, 1, change)
+        report = dep.audit()
+        assert report.entry == 1
+        assert "promises or leaves more than the baseline" in str(report)
+
+
+def test_a_forged_score_is_found(sqlite_url: str) -> None:
+    def change(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
+        arrays["details"][CandidateField.SCORE] += 0.01
+
+    with create(sqlite_url, policy="reserve-c4b+", reserve=5.0) as dep:
+        dep.decide(1.2 * BASELINE[None, :], BASELINE)
+        forge(dep, 1, change)
+        report = dep.audit()
+        assert report.entry == 1
+        assert "score" in str(report)
 
 
 def test_progress_and_empty_journals(sqlite_url: str) -> None:

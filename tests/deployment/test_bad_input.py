@@ -215,3 +215,16 @@ def test_contexts_are_not_remembered(sqlite_url: str) -> None:
             with pytest.raises(PayloadTooLarge):
                 dep.decide([], BASELINE, context={f"{n}-{k}": 0 for k in range(1000)})
         assert entries._remembered.cache_info().currsize == before
+
+
+def test_a_batch_that_would_hold_the_lock_for_long(any_url: str) -> None:
+    """All or none is promised, so it is one piece of work under the lock; it must be a small one."""
+    pool = np.ones((200, 3))
+    with create(any_url, limits=Limits(batch_bytes=100_000)) as dep:
+        before = dep.state()
+        with pytest.raises(PayloadTooLarge, match=r"rounds = .*split it"):
+            dep.decide_many([(pool, BASELINE)] * 8)
+        assert dep.state() == before
+        assert len(dep.decide_many([(pool, BASELINE)] * 4)) == 4
+    with create(any_url, "large") as dep, pytest.raises(PayloadTooLarge, match="split it"):
+        dep.decide_many([(np.ones((1000, 3)), BASELINE)] * 1000)

@@ -44,6 +44,10 @@ DAMAGE: dict[str, list[str]] = {
     "a row out of its place": ["UPDATE c4b_journal SET place = place + 1000 WHERE seq = 12"],
     "the last row out of its place": ["UPDATE c4b_journal SET place = place + 1 WHERE seq = {last}"],
     "the last hash changed": ["UPDATE c4b_deployment SET head_hash = {zeros}"],
+    "a row beyond the end": [
+        "INSERT INTO c4b_journal SELECT place + 5, deployment, seq + 5, kind, about, NULL, at, payload, "
+        "previous FROM c4b_journal WHERE seq = {last}"
+    ],
     "the last number lowered": ["UPDATE c4b_deployment SET head = head - 1"],
     "the last number raised": ["UPDATE c4b_deployment SET head = head + 1"],
 }
@@ -172,6 +176,22 @@ def test_rows_given_to_another_deployment(url: str) -> None:
         with pytest.raises(JournalCorrupt):
             Deployment.open(url, "two").state()
         assert other.audit().clean
+
+
+def test_exchanged_names(url: str) -> None:
+    """One deployment would run with the other's reserve and alpha."""
+    with create(url, "one", alpha=0.01) as one, create(url, "two", alpha=0.5) as two:
+        trade(one, 3)
+        trade(two, 5)
+        for number, name in ((1, "x"), (2, "one"), (1, "two")):
+            sql(url, f"UPDATE c4b_deployment SET name = '{name}' WHERE id = {number}")
+        for name in ("one", "two"):
+            with pytest.raises(JournalCorrupt, match="exchanged"):
+                Deployment.open(url, name)
+        assert "creates 'two', not 'one'" in str(one.audit().finding)
+        for dep in (one, two):
+            with pytest.raises(JournalCorrupt):
+                dep.state()
 
 
 @pytest.mark.parametrize("version", [0, 1, 3, 99])

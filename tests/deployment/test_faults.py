@@ -6,6 +6,7 @@ import os
 import resource
 import select
 import signal
+import threading
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +16,7 @@ import psycopg
 import pytest
 
 from c4b import Deployment
+from c4b.deployment.commands import Commands
 from c4b.deployment.state import same_bits
 from c4b.errors import StoreUnavailable
 from c4b.journal.sql_backend import SqlBackend, SqlJournal
@@ -238,9 +240,8 @@ def backend(dep: Deployment) -> int:
     store = store_of(dep)
     if store._sqlite:
         return os.getpid()
-    writer = store._writer
-    assert writer is not None
-    driver = writer.dbapi_connection
+    assert store._idle is not None
+    driver = store._idle.connection.dbapi_connection
     assert isinstance(driver, psycopg.Connection)
     return driver.info.backend_pid
 
@@ -313,6 +314,53 @@ def test_a_fork_in_the_middle(url: str) -> None:
         assert waited(pid) == 0
         assert dep.state().rounds == 23
         assert in_agreement(dep)
+
+
+def test_a_fork_while_another_thread_is_in_a_call(url: str) -> None:
+    """The child goes on at once. On SQLite it inherits the thread's lock for ever, so it says so."""
+    inside, go_on = threading.Event(), threading.Event()
+
+    def wait(commands: Commands) -> None:
+        inside.set()
+        go_on.wait(60)
+
+    def child() -> None:
+        if url.startswith("sqlite"):
+            with pytest.raises(StoreUnavailable, match="forked"):
+                dep.decide([], BASELINE)
+            assert dep.state().rounds == 3
+        else:
+            assert dep.state().rounds == 3
+            with create(url, "other") as other:
+                trade(other, 3)
+
+    with create(url) as dep:
+        trade(dep, 3)
+        dep._transactor._alone = 0  # under the lock
+        thread = threading.Thread(target=lambda: dep._transactor.write(wait))
+        thread.start()
+        assert inside.wait(60)
+        began = time.monotonic()
+        try:
+            assert waited(fork(child)) == 0
+            assert time.monotonic() - began < 20.0
+        finally:
+            go_on.set()
+            thread.join()
+        trade(dep, 3, seed=1)
+        assert dep.state().rounds == 6
+        assert in_agreement(dep)
+
+
+def test_another_isolation_level(postgres_url: str) -> None:
+    """As a cautious administrator sets it: writers that waited for the lock still see each other."""
+    ((name,),) = sql(postgres_url, "SELECT current_database()")
+    sql(postgres_url, f"ALTER DATABASE {name} SET default_transaction_isolation = 'repeatable read'")
+    with create(postgres_url) as dep:
+        workers = [fork(lambda n=n: trade(dep, 15, seed=n)) for n in range(4)]  # type: ignore[misc]
+        assert [waited(pid) for pid in workers] == [0] * 4
+        assert dep.state().rounds == 60
+        assert dep.audit(sample=0).clean
 
 
 def test_an_interrupted_call_leaves_a_sound_object(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -389,3 +389,16 @@ def test_a_journal_without_intervals(any_url: str, monkeypatch: pytest.MonkeyPat
         assert dep.decisions(newest=True, limit=1)[0].contrasts is not None
         assert in_agreement(dep)
         assert dep.audit().clean
+
+
+def test_records_are_equal_if_they_say_the_same(any_url: str) -> None:
+    with create(any_url) as dep:
+        trade(dep, 5)
+        one, other = dep.decisions(), dep.decisions()
+        assert one == other
+        assert one[0] != one[1]
+        assert len({*one, *other}) == 5
+        last = dep.decide([], BASELINE)
+        pending = dep.record(last.id)
+        dep.observe(last.id, 0.5)
+        assert pending != dep.record(last.id)

@@ -177,7 +177,7 @@ def test_ridges_must_be_positive_numbers(ridges: list[float]) -> None:
 
 
 def test_names() -> None:
-    assert set_names() == [*CONFIDENCES, "bounded"]
+    assert set_names()[: len(CONFIDENCES)] == list(CONFIDENCES)
     entry = numpy_paper()
     assert register_set(entry) is entry  # the same again is harmless
     assert set_names() == [*CONFIDENCES, "bounded", "numpy-paper"]
@@ -214,7 +214,7 @@ def test_installed_packages_offer_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     assert asked == []
     with pytest.warns(UserWarning, match=r"'broken' \(elsewhere:broken\) cannot be used: no module"):
         assert c4b.LinearModel(1, 0.1, 1.0, confidence="installed").confidence == "installed"
-    assert set_names() == [*CONFIDENCES, "bounded", "installed"]
+    assert set_names()[-1] == "installed"
     assert asked == ["c4b.sets"]
 
 

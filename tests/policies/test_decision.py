@@ -94,3 +94,47 @@ def test_ids_are_unique_across_policies() -> None:
 def test_repr_shows_the_essentials() -> None:
     policy = c4b.Policy("refresh", c4b.LinearModel(1, 0.1, 1.0), reserve=2.0)
     assert repr(policy) == "Policy('refresh', alpha=0.05, reserve=2.0, rounds=0, bank=2, pending=0)"
+
+
+def test_why_an_admissible_candidate_was_not_played() -> None:
+    """Worse than the baseline, or scored lower; where the score is the UCB the words say so."""
+    decision = decide("reserve-c4b+", [[0.95], [1.1], [1.2], [0.5]], reserve=0.2)
+    reports = list(decision.explain())
+    assert [c.admissible for c in reports] == [True, True, True, False]
+    assert [c.reason for c in reports] == ["has a lower score"] * 2 + ["", ""]
+    passed = decide("reserve-c4b+", [[0.95], [0.98], [0.5]], reserve=0.2).explain()
+    assert [c.reason for c in passed] == ["promises no more than the baseline"] * 2 + [""]
+    assert "no candidate that is admissible (2 of 3 are) promises more" in passed.summary
+    assert [c.reason for c in decide("refresh", reserve=2.0).explain()] == ["has a lower UCB"] * 2 + [""]
+    parts = c4b.Composition("x", "joint", "refresh", "filter", "", score="mean")
+    policy = c4b.Policy(parts, c4b.LinearModel(1, 0.1, 1.0, ridge=1.0), alpha=0.1)
+    policy.learn([[1.0]] * 99, [1.0] * 99)
+    assert [c.reason for c in policy.decide(POOL, BASELINE).explain()] == ["", "has a lower score", ""]
+
+
+def test_a_thrifty_choice_says_what_it_saves() -> None:
+    """Both are admissible; the second has the higher score and is less certain."""
+    parts = c4b.Composition("x", "joint", "refresh", "thrifty", "")
+    policy = c4b.Policy(parts, c4b.LinearModel(2, 0.1, 2.0, ridge=1.0), alpha=0.1, reserve=1.3)
+    policy.learn([[1.0, 0.0]] * 99, [1.0] * 99)
+    explanation = policy.decide([[1.05, 0.0], [1.05, 0.5]], [1.0, 0.0]).explain()
+    assert [c.reason for c in explanation] == ["", "would leave less in the bank"]
+
+
+def test_equality_compares_content() -> None:
+    policy = c4b.Policy("refresh", c4b.LinearModel(dim=2, noise=0.1, norm_bound=1.0), reserve=1.0)
+    one = policy.decide([[1.0, 0.1]], [1.0, 0.0])
+    same = one._replace(details=one.details.copy())
+    others = [
+        one._replace(details=one.details + 1.0),
+        one._replace(bank=one.bank + 1.0),
+        None,
+        tuple(one),
+    ]
+    assert one == same
+    assert not one != same  # noqa: SIM202
+    assert hash(one) == hash(same)
+    for other in others:
+        assert one != other
+        assert not one == other  # noqa: SIM201
+    assert one._replace(bank=float("nan")) == one._replace(bank=float("nan"))

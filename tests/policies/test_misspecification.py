@@ -8,7 +8,7 @@ from c4b.evidence.bounds import contains
 from c4b.evidence.ellipsoids import views
 from support.evidence_internals import inside
 from support.oracle import random_stream
-from support.oracle_comparison import ALL_GATED, ALL_METHODS, history
+from support.oracle_comparison import ALL_CONFIDENCES, ALL_GATED, ALL_METHODS, history
 from support.oracle_sets import Array
 
 ALPHA = 0.2
@@ -16,7 +16,7 @@ ALPHA = 0.2
 
 def test_the_radius_grows_by_epsilon_root_n() -> None:
     rng = np.random.default_rng(1)
-    for confidence in c4b.evidence.CONFIDENCES:
+    for confidence in ALL_CONFIDENCES:
         models = [
             c4b.LinearModel(3, 0.1, 1.0, confidence=confidence, misspecification=e) for e in (0, 0.2)
         ]

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import c4b
-from c4b.policies.compiled_round import MARGIN, ROWS, SCORE, choose
-from c4b.policies.composition import SCORES, SELECTIONS
+from c4b.policies.compiled_round import MARGIN, ROWS, SCORE, UCB, choose
+from c4b.policies.composition import OPTIMISTIC_PERIOD, SCORES, SELECTIONS
 from support.oracle import random_stream
 from support.oracle_comparison import history
 
@@ -64,13 +64,14 @@ BASELINE = [1.0, 0.0]
 def test_the_score_moves_from_the_top_to_the_middle_of_the_interval() -> None:
     found = {score: policy("filter", score, 1.0).decide([BOLD, SURE], BASELINE) for score in SCORES}
     assert {score: decision.action for score, decision in found.items()} == {
-        "ucb": 0, "blend": 0, "mean": 1,
+        "ucb": 0, "blend": 0, "mean": 1, "patient": 0,
     }  # fmt: skip
     for score, decision in found.items():
         evidence = policy("filter", score).evidence
         for k, x in enumerate((BOLD, SURE)):
             low, high = evidence.lower(x), evidence.upper(x)
-            expected = 0.5 * (low + high) + SCORES[score] * 0.5 * (high - low)
+            boldness = 0.4 * np.sqrt(2.5) if score == "patient" else SCORES[score]  # 5/d = 2.5
+            expected = 0.5 * (low + high) + boldness * 0.5 * (high - low)
             assert decision.details[SCORE, k] == pytest.approx(expected, rel=1e-12)
 
 
@@ -120,3 +121,98 @@ def test_whatever_is_chosen_has_a_margin(seed: int, dim: int, parts: tuple[str, 
         assert decision.bank >= 0.0
         executed = baseline if decision.action is None else pool[decision.action]
         made.observe(decision.id, float(executed @ theta + 0.1 * rng.normal()))
+
+
+WORSE, BETTER = [0.9, 0.0], [1.2, 0.0]  # both well known
+
+
+def test_the_baseline_is_played_where_it_promises_more() -> None:
+    """The contrast of WORSE is certain to be negative; in optimistic rounds its UCB is lower."""
+    made = policy("competitive", "patient", reserve=5.0)
+    assert policy("thrifty", "blend", reserve=5.0).decide([WORSE], BASELINE).action == 0
+    for _ in range(70):
+        decision = made.decide([WORSE], BASELINE)
+        assert decision.action is None
+        assert decision.details[MARGIN, 0] >= 0.0
+        optimistic = decision.details[SCORE, 0] == decision.details[UCB, 0]
+        assert optimistic or decision.details[SCORE, 0] == -np.inf
+        words = "highest UCB in an optimistic round" if optimistic else "promises more"
+        assert words in decision.explain().summary
+    assert made.decide([WORSE, BETTER], BASELINE).action == 1
+
+
+def test_a_candidate_equal_to_the_baseline_changes_nothing() -> None:
+    for pool in ([BASELINE, BETTER], [BETTER, BASELINE]):
+        decision = policy("competitive", "patient", reserve=1.0).decide(pool, BASELINE)
+        assert decision.action == pool.index(BETTER)
+    assert policy("competitive", "patient", 1.0).decide([BASELINE], BASELINE).action is None
+
+
+def test_a_baseline_that_cannot_be_played_does_not_compete() -> None:
+    """Its mean may be negative: it is not certified, and a certified candidate is better than none."""
+    parts = c4b.Composition("x", "joint", "refresh", "competitive", "", score="patient")
+    model = c4b.LinearModel(2, 0.1, 1.0, ridge=1.0)
+    made = c4b.Policy(parts, model, alpha=0.1, reserve=0.0, baseline_nonnegative=False)
+    made.learn([[1.0, 0.0]] * 99 + [[0.0, 1.0]] * 99, [-0.9] * 99 + [0.0] * 99)
+    with pytest.raises(c4b.errors.NoSafeAction):
+        made.decide([[1.05, 0.0]], BASELINE)
+    assert made.decide([[0.5, 0.0]], BASELINE).action == 0
+
+
+def test_optimistic_rounds_are_one_in_each_block() -> None:
+    """Where the score is the UCB the round is optimistic; only the number of the round decides it."""
+    made, period = policy("competitive", "patient", reserve=10.0), OPTIMISTIC_PERIOD["patient"]
+    optimistic = []
+    for n in range(6 * period):
+        decision = made.decide([BOLD, SURE], BASELINE)
+        if decision.details[SCORE, 0] == decision.details[UCB, 0]:
+            optimistic.append(n)
+    assert [n // period for n in optimistic] == list(range(6))
+    assert len({n % period for n in optimistic}) == 6
+
+
+def test_a_better_arm_is_found_beside_a_certified_one() -> None:
+    """Arms worth 1 (baseline), 1.06 (known) and 1.15 (never seen): blend never tries the last one."""
+    means, model = np.array([1.0, 1.06, 1.15]), c4b.LinearModel(3, 0.1, 1.9)
+    played = {}
+    for selection, score in (("thrifty", "blend"), ("competitive", "patient")):
+        parts = c4b.Composition("x", "joint", "checkpoints", selection, "", score, "unbiased")
+        made, rng = c4b.Policy(parts, model, alpha=0.05), np.random.default_rng(1)
+        made.learn(np.repeat(np.eye(3)[:2], 50, axis=0), np.repeat(means[:2], 50))
+        actions = []
+        for _ in range(600):
+            decision = made.decide(np.eye(3)[1:], np.eye(3)[0])
+            actions.append(decision.action)
+            arm = 0 if decision.action is None else 1 + decision.action
+            made.observe(decision.id, float(means[arm] + 0.1 * rng.normal()))
+        played[score] = actions
+    assert 1 not in played["blend"]
+    assert played["patient"][-100:].count(1) >= 90
+
+
+def test_many_candidates_that_promise_less_are_all_passed_over() -> None:
+    """After a few the rest is looked at in one pass; the better one behind them is still found."""
+    worse = [[0.9 + 0.001 * k, 0.0] for k in range(60)]
+    decision = policy("competitive", "patient", reserve=5.0).decide(worse, BASELINE)
+    assert decision.action is None
+    assert np.all(decision.details[SCORE] == -np.inf)
+    certain = [*worse, [1.02, 0.0]]
+    unsure = [[0.95, 0.05 * k] for k in range(9, 20)]
+    found = policy("competitive", "patient", reserve=5.0).decide([*unsure, *certain], BASELINE)
+    assert found.action == len(unsure) + 60
+
+
+def test_a_baseline_whose_past_was_unlucky_is_tried_again() -> None:
+    """Its five observations say 0.8, its mean is 1; the candidate is known to be worth 0.9."""
+    model, rng = c4b.LinearModel(2, 0.2, 1.5), np.random.default_rng(3)
+    parts = c4b.Composition("x", "joint", "checkpoints", "competitive", "", "patient", "unbiased")
+    made = c4b.Policy(parts, model, alpha=0.15, reserve=5.0)
+    made.learn([[1.0, 0.0]] * 5 + [[0.0, 1.0]] * 200, [0.8] * 5 + [0.9] * 200)
+    actions = []
+    for _ in range(2000):
+        decision = made.decide([[0.0, 1.0]], [1.0, 0.0])
+        actions.append(decision.action)
+        mean = 1.0 if decision.action is None else 0.9
+        made.observe(decision.id, float(mean + 0.2 * rng.normal()))
+    assert actions[:10].count(0) >= 9
+    assert actions[-200:].count(None) >= 190

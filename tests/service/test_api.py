@@ -127,7 +127,7 @@ def test_the_recommended_policy_is_the_default(service: Service, name: str) -> N
     with service.http() as http:
         made = http.put(f"/v1/deployments/{name}", json={"model": MODEL}).json()
         assert made["state"]["policy"] == made["configuration"]["policy"] == "reserve-c4b+"
-        assert made["configuration"]["model"]["confidence"] == "unbiased"
+        assert made["configuration"]["model"]["confidence"] == "several-ridges"
         same = {"model": MODEL, "policy": "reserve-c4b+"}
         assert http.put(f"/v1/deployments/{name}", json=same).status_code == 201
 

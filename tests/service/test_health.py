@@ -21,6 +21,7 @@ GOOD = Status(
     waiting=0,
     oldest_pending="shop-7",
     oldest_pending_age=5.0,
+    clock_ahead=0.0,
     radius=1.0,
     alarm=None,
     seq=400,
@@ -54,3 +55,9 @@ def test_what_deserves_attention() -> None:
     health, reasons = health_of(replace(GOOD, fallbacks=200))
     assert health == "attention"
     assert "baseline" in reasons[0]
+
+
+def test_a_clock_that_was_ahead() -> None:
+    health, reasons = health_of(replace(GOOD, clock_ahead=7200.0))
+    assert health == "attention"
+    assert "2.0 h ahead of the clock" in reasons[0]

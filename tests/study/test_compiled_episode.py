@@ -40,6 +40,9 @@ def random_setting(number: int) -> Setting:
     baseline *= rng.uniform(0.5, 1.2) / np.linalg.norm(baseline)
     if baseline @ theta < 0.0:
         baseline = -baseline
+    mean = float(baseline @ theta)
+    changing = dim > 1 and number % 3 == 2
+    spread = 0.8 * mean / float(np.linalg.norm(theta[1:])) if changing else 0.0
     wrong_sigma = number % 5 == 4
     sigma = 0.4 if wrong_sigma else float(rng.choice([0.02, 0.1, 0.4]))
     return Setting(
@@ -59,6 +62,8 @@ def random_setting(number: int) -> Setting:
         rounds=int(rng.integers(20, 60)),
         theta=tuple(theta.tolist()),
         baseline=tuple(baseline.tolist()),
+        baseline_spread=spread,
+        correlation=0.7 if number == 6 else 0.0,
     )
 
 
@@ -74,10 +79,16 @@ class Scene:
         self.noise = setting.sigma * draws.unit_noise(
             setting.noise, draws.stream(SEED, episode, draws.NOISE), shape
         )
+        self.baselines = candidates.baselines(setting, SEED, episode)
+        self.baseline_means = [_dot(row, theta) for row in self.baselines]
         self.features = candidates.history(setting, SEED, episode, self.pools)
         past = draws.stream(SEED, episode, draws.HISTORY_NOISE)
         noise = draws.unit_noise(setting.noise, past, (setting.history_size,))
         self.rewards = self.features @ theta + setting.sigma * noise
+
+
+def _dot(x: np.ndarray, y: np.ndarray) -> float:
+    return float(sum(a * b for a, b in zip(x, y, strict=True)))
 
 
 def played_online(setting: Setting, method: Method, scene: Scene) -> tuple[c4b.Policy, dict, list]:
@@ -85,19 +96,19 @@ def played_online(setting: Setting, method: Method, scene: Scene) -> tuple[c4b.P
     model = setting.model(method.confidence_in(setting))
     policy = c4b.Policy(method.policy, model, setting.alpha, setting.reserve)
     policy.learn(scene.features, scene.rewards)
-    theta, baseline = setting.vectors()
-    mean_b = float(sum(b * t for b, t in zip(baseline, theta, strict=True)))
     reward = regret = 0.0
     d, ds, slacks, falls = setting.reserve, [], [], []
     joint_path, separate_path = [], []
     for t in range(setting.rounds):
+        baseline, mean_b = scene.baselines[t], scene.baseline_means[t]
         decision = policy.decide(scene.pools[t].T, baseline)
         a = decision.action
         mean = mean_b if a is None else scene.means[t, a]
         policy.observe(decision.id, float(mean + scene.noise[t, -1 if a is None else a]))
         falls.append(a is None)
         reward += mean
-        regret += max(scene.means[t].max(), setting.baseline_mean) - mean
+        best_b = setting.baseline_mean if setting.fixed_baseline else mean_b
+        regret += max(scene.means[t].max(), best_b) - mean
         d += mean - (1.0 - setting.alpha) * mean_b
         ds.append(d)
         slacks.append(d - decision.bank)
@@ -105,9 +116,11 @@ def played_online(setting: Setting, method: Method, scene: Scene) -> tuple[c4b.P
         joint_path.append(bound if a is None else decision.details[CandidateField.JOINT, a])
         separate_path.append(bound if a is None else decision.details[CandidateField.SEPARATE, a])
     gated = policy.composition.gated
+    means = scene.baseline_means
+    total = setting.rounds * means[0] if setting.fixed_baseline else float(np.sum(means))
     need = [max(0.0, float(np.max(-np.cumsum(path)))) for path in (joint_path, separate_path)]
     expected = {
-        "reward_ratio": reward / (setting.rounds * mean_b),
+        "reward_ratio": reward / total,
         "fallback": sum(falls) / setting.rounds,
         "min_d": min(ds),
         "violation": float(min(ds) < 0.0),
@@ -159,10 +172,12 @@ def test_evidence_and_ledger_end_in_the_same_bits(number: int, name: str) -> Non
         setting.alpha, setting.reserve, misspecification=setting.misspecification
     )
     ledger = ledgers.opening(account, setting.dim, composition.checkpoints)
-    theta, baseline = setting.vectors()
-    best = np.maximum(scene.means.max(axis=1), setting.baseline_mean)
-    made = engine.Scene(scene.pools, scene.means, best, scene.noise, baseline, theta)
-    rule = (*composition.rule, 0, 0, len(evidence), 0, len(ledger), 0)
+    theta, means = np.array(setting.theta), np.array(scene.baseline_means)
+    best = np.maximum(scene.means.max(axis=1), means)
+    made = engine.Scene(
+        scene.pools, scene.means, best, scene.noise, scene.baselines, theta, means, means.sum().item()
+    )
+    rule = (*composition.rule(setting.dim), 0, 0, len(evidence), 0, len(ledger), 0)
     assert len(rule) == len(engine.RuleColumn)
     lineup = engine.Lineup(ledger, np.array([rule], dtype=np.float64))
     work = engine.workspace(lineup, int(evidence[0]), setting.dim, setting.count)

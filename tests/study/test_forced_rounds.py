@@ -38,10 +38,24 @@ def test_a_baseline_of_another_scale() -> None:
     assert scaled.forced_rounds == 18
 
 
+ARMS = {"generator": "one-hot", "theta": (1.0, 0.8, 1.2), "baseline": (1.0, 0.0, 0.0), "norm_bound": 2.0}
+
+
+def test_arms() -> None:
+    """Nothing of an arm is known: (sqrt(4 - 1) + .95) / .05 = 53.6."""
+    assert Setting(history="baseline", count=2, **ARMS).forced_rounds == 54  # type: ignore[arg-type]
+
+
+def test_alike_candidates_and_an_empty_history_change_nothing() -> None:
+    assert Setting(history="baseline", rho=0.8, correlation=0.7).forced_rounds == 17
+    assert Setting(history="diverse", history_size=0, rho=0.8).forced_rounds == 17
+
+
 @pytest.mark.parametrize(
     "fields",
     [
         {"history": "diverse"},
+        {"baseline_spread": 0.1},
         {"generator": "gaussian"},
         {"baseline": (1.0, 0.1, 0.0, 0.0, 0.0)},
     ],
@@ -75,6 +89,15 @@ def test_no_gate_plays_a_candidate_before(rho: float, reserve: float) -> None:
         if forced:
             assert np.all(found.fallback_sum[covered][:, forced - 1] == forced)
     assert paths >= 0.98 * 12 * len(settings) * len(methods)
+
+
+def test_no_gate_plays_an_arm_before() -> None:
+    methods = tuple(Method(name, name) for name in ALL_GATED)
+    setting = Setting(history="baseline", sigma=0.1, count=2, rounds=200, **ARMS)  # type: ignore[arg-type]
+    found = simulate(Study("arms", "", methods, (setting,), (), 8, 3), 0, 8)
+    assert np.all(found.metrics[..., Metric.COVERED] == 1.0)
+    assert np.all(found.fallback_sum[0, :, setting.forced_rounds - 1] == 8 * setting.forced_rounds)
+    assert found.fallback_sum[0, :, -1].min() < 8 * 200
 
 
 def test_the_floor_can_be_reached() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 
 from support.oracle_sets import Array, OracleSet
 
+TRUST = 0.02  # half-widths that count in what a candidate promises above the baseline
 KEEPING = ("checkpoints", "reserve-c4b+")  # whose ledgers keep many rounds
 
 
@@ -33,7 +35,8 @@ class Pending:
 class OraclePolicy:
     """The six methods of the theory sheet's table: Algorithm 1 with (8)-(13); ``checkpoints``, which
     tests a candidate from every kept round; ``reserve-c4b+``, which also scores by the upper quarter
-    of the interval, saves bank, and plays only the baseline once the model is refuted."""
+    of the interval (by its top in one round of 32), saves bank, prefers the baseline to a candidate that
+    promises and leaves no more, and plays only the baseline once the model is refuted."""
 
     def __init__(self, name: str, set: OracleSet, alpha: float, reserve: float,
                  baseline_nonnegative: bool = True, absorb: str = "in-order") -> None:  # fmt: skip
@@ -112,8 +115,32 @@ class OraclePolicy:
         """Thrift: 0.9 of the bank, or six rounds of baseline credit if that is less."""
         if self.name != "reserve-c4b+":
             return 0.0
+        if self._optimistic():
+            return 0.0
         credit = self.alpha * max(self.set.lower(baseline), 0.0)
         return max(0.0, min(0.9 * self.bank, 6.0 * credit))
+
+    def _optimistic(self) -> bool:
+        """One round of 32, spread by multiples of the golden ratio."""
+        block, position = divmod(self.rounds, 32)
+        return position == math.floor(32 * math.fmod((math.sqrt(5.0) - 1.0) / 2.0 * (block + 1), 1.0))
+
+    def _beats_baseline(self, x: Array, margin: float, baseline: Array) -> bool:
+        """Whether the middle of x - x(b) plus a fiftieth of the half-width is above 0, or the bank
+        afterwards higher than after the baseline; in optimistic rounds whether its UCB is higher."""
+        if self.name != "reserve-c4b+":
+            return True
+        if not self.baseline_nonnegative and not self._baseline_margin(baseline) >= 0.0:
+            return True
+        if self._optimistic():
+            ahead = self.set.upper(x) - self.set.upper(baseline)
+            self.promises.append(ahead)
+            return ahead > 0.0
+        low, high = self.set.lower(x - baseline), self.set.upper(x - baseline)
+        promise = (low + high) / 2.0 + TRUST * (high - low) / 2.0
+        rival = self._baseline_margin(baseline)
+        self.promises += [promise, margin - rival] if promise <= 0.0 else [promise]
+        return promise > 0.0 or margin > rival
 
     def decide(self, candidates: Array, baseline: Array) -> dict[str, Any]:
         """One round of Algorithm 1, up to and including the ledger update."""
@@ -127,19 +154,33 @@ class OraclePolicy:
         baseline_upper = self.set.upper(baseline)
         separate = [self.set.lower(x) - self.c * baseline_upper for x in candidates]  # (9)
 
-        score = ucb
-        if self.name == "reserve-c4b+":  # middle of [L, U] plus half a half-width
-            score = [0.75 * self.set.upper(x) + 0.25 * self.set.lower(x) for x in candidates]
+        score = list(ucb)
+        self.promises: list[float] = []
+        if self.name == "reserve-c4b+" and not self._optimistic():
+            bold = min(0.4 / math.sqrt(self.set.dim / 5.0), 1.0)  # half-widths above the middle
+            score = [
+                (self.set.upper(x) + self.set.lower(x) + bold * (self.set.upper(x) - self.set.lower(x)))
+                / 2
+                for x in candidates
+            ]
         least = self._least(baseline)
 
         tested = list(range(len(candidates))) if not self.alarmed else []
         if self.name == "revalue" and tested:
             tested = [int(np.argmax(ucb))]  # propose: only the optimistic candidate
-        action: int | None = None
-        for floor in (least, 0.0):
-            for index in tested if action is None else []:
-                if margin[index] >= floor and (action is None or score[index] > score[action]):
-                    action = index
+        while True:
+            action: int | None = None
+            for floor in (least, 0.0):
+                for index in tested if action is None else []:
+                    if margin[index] >= floor and (action is None or score[index] > score[action]):
+                        action = index
+            if action is None or self._beats_baseline(candidates[action], margin[action], baseline):
+                break
+            if self._optimistic():
+                action = None
+                break
+            tested.remove(action)
+            score[action] = -np.inf
 
         if action is None:
             bank, certificate = self._baseline_margin(baseline), self._credit(baseline)
@@ -159,7 +200,7 @@ class OraclePolicy:
             "action": action, "bank": bank, "certificate": certificate, "round": handle,
             "ucb": np.array(ucb, dtype=float), "margin": np.array(margin, dtype=float),
             "joint": np.array(joint, dtype=float), "separate": np.array(separate, dtype=float),
-            "score": np.array(score, dtype=float), "least": least,
+            "score": np.array(score, dtype=float), "least": least, "promises": self.promises,
         }  # fmt: skip
 
     def _book(self, entry: Pending, sign: float) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from c4b.cli.output import console
+from c4b.cli.output import console, shown_progress
 from c4b.deployment import Deployment, export
 from c4b.errors import InvalidInput
 from c4b.evidence import CONFIDENCES, LinearModel
@@ -203,10 +204,22 @@ def audit(
         int, typer.Option(help="Number of decisions to recompute in 50 digits, about.")
     ] = 16,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    jobs: Annotated[int, typer.Option(help="Processes that share the work; 0: one for each core.")] = 1,
+    resume: Annotated[
+        Path | None,
+        typer.Option(help="File that says how far an audit came: written, and gone on from."),
+    ] = None,
 ) -> None:
-    """Recompute the whole journal with independent code; exit code 1 if something does not hold."""
-    with Deployment.open(url, name) as dep:
-        report = dep.audit(sample)
+    """Recompute the whole journal with independent code; exit code 1 if something does not hold.
+
+    Progress and the time left are shown on standard error.
+    """
+    processes = jobs if jobs else os.cpu_count() or 1
+    with (
+        Deployment.open(url, name) as dep,
+        shown_progress(f"audit of {name}", unit="entries") as progress,
+    ):
+        report = dep.audit(sample, progress, processes, resume)
     if as_json:
         _print_json(report.to_dict())
     else:

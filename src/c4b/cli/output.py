@@ -45,19 +45,21 @@ def print_table(title: str, heading: Sequence[str], rows: Sequence[Sequence[str]
 
 
 @contextmanager
-def episodes_progress(title: str, compiling: bool = False) -> Iterator[ReportProgress]:
-    """Report episodes done and time left on stderr: by a bar on a terminal, by lines elsewhere.
+def shown_progress(
+    title: str, compiling: bool = False, unit: str = "episodes"
+) -> Iterator[ReportProgress]:
+    """Report units done and time left on stderr: by a bar on a terminal, by lines elsewhere.
 
     compiling: show that the first episodes wait for the compiler.
     """
     if not _progress.is_terminal:
-        yield ProgressLines(title, compiling)
+        yield ProgressLines(title, compiling, unit)
         return
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("episodes"),
+        TextColumn(unit),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
@@ -90,15 +92,15 @@ class ProgressLines:
     The time left is estimated from the first finished chunk on, because kernels may compile before it.
     """
 
-    def __init__(self, title: str, compiling: bool) -> None:
-        self.title, self.compiling = title, compiling
+    def __init__(self, title: str, compiling: bool, unit: str = "episodes") -> None:
+        self.title, self.compiling, self.unit = title, compiling, unit
         self.last = 0.0
-        self.start: int | None = None  # episodes done when the run began
-        self.first_chunk: tuple[float, int] | None = None  # when it finished, episodes done by then
+        self.start: int | None = None  # units done when the run began
+        self.first_chunk: tuple[float, int] | None = None  # when it finished, units done by then
 
     def __call__(self, done: int, total: int) -> None:
         now = time.monotonic()
-        line = f"{self.title}: {done}/{total} episodes"
+        line = f"{self.title}: {done}/{total} {self.unit}"
         if self.start is None:
             self.start, self.last = done, now
             if self.compiling and done < total:

@@ -66,6 +66,9 @@ def serve(
     timeout: Annotated[
         float, typer.Option(help="Time limit of one request, in seconds.")
     ] = _DEFAULTS.seconds,
+    connections: Annotated[int, typer.Option(help="Most connections of a worker to the store.")] = (
+        _DEFAULTS.connections
+    ),
     tls_cert: Annotated[Path | None, typer.Option(help="Certificate (PEM): serve https.")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="Its key (PEM).")] = None,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
@@ -73,7 +76,7 @@ def serve(
     """Serve deployments over HTTP. The dashboard is at /, the documentation of the API at /docs."""
     with _errors_name_options():
         limits = Limits(candidates=candidates, batch=_DEFAULTS.limits.batch)
-        settings = Settings(store, body_bytes, dimension, timeout, limits)
+        settings = Settings(store, body_bytes, dimension, timeout, connections, limits)
         server.run(settings, host, port, workers, log_level, tls_cert, tls_key)
 
 

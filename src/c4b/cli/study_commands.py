@@ -10,13 +10,13 @@ from typing import Annotated
 
 import typer
 
-from c4b.cli.output import episodes_progress, print_line, print_paragraph, print_table
+from c4b.cli.output import print_line, print_paragraph, print_table, shown_progress
 from c4b.errors import InvalidInput
 from c4b.study.engine import run
 from c4b.study.engine.episode_metrics import Metric
 from c4b.study.report.html_page import central_rows, verdict
 from c4b.study.report.write_report import write_report
-from c4b.study.results import price_of_safety, results
+from c4b.study.results import price_of_safety, results, world_summary
 from c4b.study.results.compare_results import describe_comparison, differences
 from c4b.study.results.intervals import Estimate, student
 from c4b.study.results.published_numbers import is_papers_study
@@ -69,9 +69,10 @@ def run_file(
     cluster: Cluster = None,
 ) -> None:
     """Run a study file (see [bold]c4b study init[/bold]) or a shipped one such as [bold]paper[/bold]."""
-    plan = files.load(study)
+    plan = files.load(study, seed)
     measured = _run(plan, out or Path("results") / plan.name, episodes, seed, jobs, cluster)
-    _print_overview(measured)
+    if not world_summary.is_of_worlds(measured):
+        _print_overview(measured)
     _print_verdict(measured)
 
 
@@ -143,7 +144,7 @@ def _run(
         )  # its failures are reported in one line
         try:
             compiling = cluster is None and run.must_compile(study)
-            with episodes_progress(study.name, compiling) as progress:
+            with shown_progress(study.name, compiling) as progress:
                 measured = run.run(
                     study, out, jobs=jobs, cluster=cluster, progress=progress, command=command
                 )
@@ -183,8 +184,19 @@ def _print_price(measured: results.Results) -> None:
         print_paragraph(price_of_safety.sentence(tally))
 
 
+def _print_worlds(measured: results.Results) -> None:
+    """Print one line for each world, then how often the method is below its yardsticks."""
+    rows = [world_summary.cells(row) for row in world_summary.world_rows(measured)]
+    title = f"{world_summary.judged(measured)}, {measured.study.episodes} episodes a world"
+    print_table(title, list(world_summary.HEADING), rows)
+    print_paragraph(world_summary.UNITS)
+    print_paragraph(world_summary.sentence(measured))
+
+
 def _print_verdict(measured: results.Results) -> None:
-    if price_of_safety.is_priced(measured):
+    if world_summary.is_of_worlds(measured):
+        _print_worlds(measured)
+    elif price_of_safety.is_priced(measured):
         _print_price(measured)
     good, line = verdict(measured)
     print_line(f"Report: {measured.folder / 'report.html'}")

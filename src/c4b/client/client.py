@@ -208,8 +208,16 @@ def _quoted(part: str) -> str:
     return quote(part, safe="")
 
 
-def _idempotency_key(request_id: str | None) -> dict[str, str]:
-    return {"Idempotency-Key": uuid.uuid4().hex if request_id is None else request_id}
+def _idempotency_key(request_id: str | None) -> list[tuple[bytes, bytes]]:
+    """The header, in UTF-8, so that every request id can be sent."""
+    if request_id is None:
+        request_id = uuid.uuid4().hex
+    try:
+        return [(b"Idempotency-Key", request_id.encode())]
+    except (UnicodeError, AttributeError) as error:
+        raise errors.InvalidInput(
+            "request_id", request_id, "must be a text that UTF-8 can encode"
+        ) from error
 
 
 def _assertion(independent: bool) -> dict[str, bool]:

@@ -21,7 +21,9 @@ from c4b.deployment.decision_entry import (
     recorded_round,
     same_round,
 )
-from c4b.deployment.state import Mark, State
+from c4b.deployment.journal_clock import JournalTime
+from c4b.deployment.snapshot import ATTESTED
+from c4b.deployment.state import AHEAD, Mark, State
 from c4b.errors import (
     C4BError,
     ContradictoryOutcome,
@@ -32,6 +34,7 @@ from c4b.errors import (
     UnknownDecision,
 )
 from c4b.journal import entries as kinds
+from c4b.journal.backend import StoredSnapshot
 from c4b.journal.entries import Entry, pack
 from c4b.journal.journal import Journal
 from c4b.policies.decision import Decision
@@ -53,10 +56,20 @@ class Commands:
     A command that raises has changed nothing, unless ``changed`` says otherwise.
     """
 
-    def __init__(self, state: State, journal: Journal | None, now: int) -> None:
-        """Without a journal, a command that must look something up raises ``JournalNeeded``."""
+    def __init__(
+        self,
+        state: State,
+        journal: Journal | None,
+        time: JournalTime,
+        snapshot: StoredSnapshot | None = None,
+    ) -> None:
+        """Without a journal, a command that must look something up raises ``JournalNeeded``.
+
+        snapshot: of the state as it is now, if one is due. The first entry attests it.
+        """
         self.state = state
-        self.at = max(now, state.at)
+        self.snapshot = snapshot
+        self.at, self.ahead = max(time.now, state.at), time.ahead
         self.entries: list[Entry] = []
         self.changed = False
         """Whether the state was changed so that ``take_back`` cannot restore it."""
@@ -78,6 +91,11 @@ class Commands:
         request_id: str | None = None,
     ) -> Entry:
         state = self.state
+        if self.snapshot is not None and not self.entries and state.configuration.attests_snapshots:
+            fields = {**fields, ATTESTED: self.snapshot.digest.hex()}
+        if self.ahead != state.ahead:
+            fields = {**fields, AHEAD: self.ahead}
+            state.ahead = self.ahead
         payload = pack(fields, arrays)
         entry = Entry(state.seq + 1, kind, about, request_id, self.at, payload, state.hash)
         state.advance(entry)
@@ -91,7 +109,7 @@ class Commands:
 
     def learn(self, features: Array, rewards: Array, request_id: str | None) -> None:
         """History (n, d) with rewards (n,), before the first decision."""
-        if request_id is not None and (earlier := self.journal.requested([request_id]).get(request_id)):
+        if request_id is not None and (earlier := self._known([request_id]).get(request_id)):
             arrays = earlier.unpack()[1]
             if earlier.kind != kinds.LEARNED or not (
                 np.array_equal(arrays["features"], features)
@@ -115,11 +133,10 @@ class Commands:
     def decide(self, rounds: Sequence[Round], look_up: bool = True) -> list[Decision]:
         """Decide all checked rounds or none; a request id that the journal knows gets its decision again.
 
-        Without ``look_up`` the journal is not asked for request ids. The append then fails with
-        ``KnownRequest`` if the journal knows one.
+        Without ``look_up`` the store is not asked for request ids that are not among the last ones. The
+        append then fails with ``KnownRequest`` if the journal knows one.
         """
-        ids = [r.request_id for r in rounds if r.request_id is not None] if look_up else []
-        known = self.journal.requested(ids) if ids else {}
+        known = self._known([r.request_id for r in rounds if r.request_id is not None], look_up)
         self._mark = self.state.mark()
         knowledge = self._knowledge()  # decisions do not change it
         try:
@@ -137,6 +154,19 @@ class Commands:
             self.take_back()
             raise
         return decisions
+
+    def _known(self, request_ids: Sequence[str], look_up: bool = True) -> dict[str, Entry]:
+        """The entries of the ids that the journal knows, by id.
+
+        The last ids are recognised without the store's index, which may be damaged.
+        """
+        recent = self.state.recent
+        numbers = sorted({seq for id_ in request_ids if (seq := recent.find(id_)) is not None})
+        entries = self.journal.among(numbers) if numbers else []
+        known = {str(entry.request_id): entry for entry in entries}
+        if look_up and (others := [id_ for id_ in request_ids if id_ not in known]):
+            known.update(self.journal.requested(others))
+        return known
 
     def take_back(self) -> bool:
         """Undo ``decide``; False if another command was run, which cannot be undone."""

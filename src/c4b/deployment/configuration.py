@@ -41,6 +41,8 @@ class Configuration:
     asserts_independence: bool = False
     """Whether the journal records who asserted independence, as ``GateRun.check_order`` asks for. Those
     of the first versions do not."""
+    attests_snapshots: bool = False
+    """Whether the entry after a snapshot holds its digest; see ``snapshot.newest``."""
 
     @classmethod
     def of(
@@ -71,6 +73,7 @@ class Configuration:
             timeout,
             reward,
             asserts_independence=True,
+            attests_snapshots=True,
         )
 
     def run(self) -> GateRun:
@@ -82,10 +85,12 @@ class Configuration:
         """What the journal's numbers depend on besides the configuration, to be recorded with it."""
         if not isinstance(self.spec, Composition):
             return {}
-        rule = [*self.spec.rule, self.spec.checkpoints, CUSHION]
+        rule = self.spec.rule(self.model.dim)
+        first = (rule.propose, rule.boldness, rule.thrift, rule.latches)
+        numbers = [*first, self.spec.checkpoints, CUSHION, rule.period, rule.competes, rule.trust]
         return {
             "ridges": self.model.ridges,
-            "rule": np.array(rule, dtype=np.float64),
+            "rule": np.array(numbers, dtype=np.float64),
             "alarms": np.array([alarms.ALARM_LEVEL, *(s for s, _ in alarms.BETS)]),
         }
 
@@ -117,9 +122,16 @@ class Configuration:
                 f"the deployment's configuration is not of this version of reserve-c4b ({error})"
             ) from error
         constants = configuration.constants()
-        if any(not np.array_equal(arrays[key], value) for key, value in constants.items()):
+        if any(
+            not np.array_equal(_padded(arrays[key], value), value) for key, value in constants.items()
+        ):
             raise SchemaVersion(
                 f"{configuration.name!r} was created by a version of reserve-c4b in which "
                 f"{configuration.spec.name!r} has other constants; open it with that version"
             )
         return configuration
+
+
+def _padded(recorded: Array, current: Array) -> Array:
+    """Recorded numbers of a version that knew fewer of them, with 0 for the others."""
+    return np.pad(recorded, (0, max(len(current) - len(recorded), 0)))

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from c4b import _validate
 from c4b.deployment import limits as checks
 from c4b.deployment import queries
 from c4b.deployment.audit import audit as audits
+from c4b.deployment.audit import parallel_audit
 from c4b.deployment.audit.audit_report import Report
+from c4b.deployment.audit.auditor import recomputable
+from c4b.deployment.audit.verified_place import VerifiedPlace
 from c4b.deployment.configuration import SNAPSHOT_EVERY, Configuration
 from c4b.deployment.limits import Limits
 from c4b.deployment.transactor import Transactor
 from c4b.deployment.views import PendingDecision, Point, Record, Status
-from c4b.errors import C4BError, DeploymentError, InvalidInput, NoSafeAction
+from c4b.errors import C4BError, DeploymentError, InvalidInput, JournalCorrupt, NoSafeAction
 from c4b.evidence.model import LinearModel
 from c4b.journal.backend import JournalBackend, KnownRequest
 from c4b.journal.backend_registry import open_backend
@@ -50,9 +54,12 @@ class Deployment:
     (1, 'homepage-1')
     """
 
-    def __init__(self, transactor: Transactor, limits: Limits) -> None:
+    def __init__(self, transactor: Transactor, limits: Limits, url: str | JournalBackend) -> None:
         """Use ``create`` or ``open``."""
         self._transactor = transactor
+        self._url: str | None = None
+        if isinstance(url, str) and not url.startswith("memory:"):  # else no other process can open it
+            self._url = url
         self._limits = limits
         self._model = transactor.configuration.model
         self._dim = self._model.dim
@@ -63,7 +70,7 @@ class Deployment:
     @classmethod
     def create(
         cls,
-        url: str,
+        url: str | JournalBackend,
         name: str,
         model: LinearModel,
         policy: str | PolicySpec = DEFAULT_POLICY,
@@ -78,6 +85,8 @@ class Deployment:
     ) -> Deployment:
         """A new deployment in the store at ``url``; see :class:`c4b.Policy` for what it promises.
 
+        url: or a backend that is open already. It stays open when the deployment is closed.
+
         policy: a name, a composition or a gate factory; without it ``"reserve-c4b+"``, which latches the
         baseline when the data refute the model. The paper's policy is ``"refresh"``.
 
@@ -90,33 +99,38 @@ class Deployment:
         chosen = Policy(policy, model, alpha, reserve, baseline_nonnegative, absorb)
         configuration = Configuration.of(name, chosen, outcome_timeout, timeout_reward)
         allowed, every = _limits(limits), _interval(snapshot_every)
-        backend = open_backend(url, create=True)
-        with _closed_on_error(backend):
-            transactor = Transactor(backend, configuration, every)
+        backend = _backend(url, create=True)
+        with _closed_on_error(backend, owned=backend is not url):
+            transactor = Transactor(backend, configuration, every, owns_backend=backend is not url)
             payload = pack(configuration.fields(), configuration.constants())
             backend.create(name, Entry(0, CREATED, None, None, transactor.now(), payload, GENESIS))
-        return cls(transactor, allowed)
+        return cls(transactor, allowed, url)
 
     @classmethod
     def open(
         cls,
-        url: str,
+        url: str | JournalBackend,
         name: str,
         limits: Limits | None = None,
         snapshot_every: int = SNAPSHOT_EVERY,
     ) -> Deployment:
-        """A deployment that exists, in the state that every process has left it in."""
+        """A deployment that exists, in the state that every process has left it in; ``url`` as above."""
         checks.deployment_name(name)
         allowed, every = _limits(limits), _interval(snapshot_every)
-        backend = open_backend(url)
-        with _closed_on_error(backend):
+        backend = _backend(url)
+        with _closed_on_error(backend, owned=backend is not url):
             with backend.reading(name) as transaction:
                 entry = Journal(transaction).at(0)
                 assert entry is not None
                 configuration = Configuration.recorded(*entry.unpack())
-            transactor = Transactor(backend, configuration, every)
+            if configuration.name != name:
+                raise JournalCorrupt(
+                    f"the journal under the name {name!r} was created as {configuration.name!r}: names "
+                    "were exchanged in the store; restore it from a backup"
+                )
+            transactor = Transactor(backend, configuration, every, owns_backend=backend is not url)
             transactor.read(lambda journal, state: None)
-        return cls(transactor, allowed)
+        return cls(transactor, allowed, url)
 
     @staticmethod
     def names(url: str) -> list[str]:
@@ -171,7 +185,12 @@ class Deployment:
         self._limits.several("rounds", len(given))
         ids = _one_each("request_ids", request_ids, [round_.request_id for round_ in given])
         kept = _one_each("contexts", contexts, [round_.context for round_ in given])
-        checked = [self._checked(*each) for each in zip(given, ids, kept, strict=True)]
+        checked, size = [], 0
+        for each in zip(given, ids, kept, strict=True):
+            round_, entry = self._measured(*each)
+            checked.append(round_)
+            size += entry
+        self._limits.together("rounds", size)
         return self._decide(checked) if checked else []
 
     def _decide(self, rounds: Sequence[Round]) -> list[Decision]:
@@ -182,7 +201,13 @@ class Deployment:
         except (KnownRequest, NoSafeAction):
             if all(round_.request_id is None for round_ in rounds):
                 raise
+        try:
             return self._transactor.write(lambda commands: commands.decide(rounds))
+        except KnownRequest as error:
+            raise JournalCorrupt(
+                f"the index of request ids contradicts the journal ({error}); nothing was decided, "
+                "run an audit"
+            ) from error
 
     def request(
         self,
@@ -197,11 +222,15 @@ class Deployment:
         return self._checked(Round(candidates, baseline), request_id, context)
 
     def _checked(self, given: Round, request_id: object, context: object) -> Round:
+        return self._measured(given, request_id, context)[0]
+
+    def _measured(self, given: Round, request_id: object, context: object) -> tuple[Round, int]:
+        """A round that was checked, and the most bytes that its entry can have."""
         candidates, baseline, mean, labels, _, _, argument = checked_round(given, self._dim, self._needs)
         text = self._limits.context(f"{argument}context", context)
-        self._limits.pool(f"{argument}candidates", len(candidates), self._dim, text, labels)
+        size = self._limits.pool(f"{argument}candidates", len(candidates), self._dim, text, labels)
         id_ = checks.request_id(f"{argument}request_id", request_id)
-        return Round(candidates, baseline, mean, labels, id_, text, argument)
+        return Round(candidates, baseline, mean, labels, id_, text, argument), size
 
     def decide_each(self, rounds: Sequence[Round]) -> list[Decision | C4BError]:
         """Rounds of several callers, each from ``request``, in one commit; one that cannot be decided
@@ -286,8 +315,8 @@ class Deployment:
 
     def state(self) -> Status:
         """The state of the deployment, with what every process has committed."""
-        now = self._transactor.now
-        return self._transactor.read(lambda journal, state: queries.status(state, now()))
+        time = self._transactor.time
+        return self._transactor.read(lambda journal, state: queries.status(state, time(state)))
 
     def decisions(
         self,
@@ -319,8 +348,10 @@ class Deployment:
 
     def pending(self, limit: int = 100) -> list[PendingDecision]:
         """Decisions whose outcome is not known, oldest first, with their age in seconds."""
-        count, now = _limit(limit), self._transactor.now
-        return self._transactor.read(lambda journal, state: queries.pending(journal, state, count, now()))
+        count, time = _limit(limit), self._transactor.time
+        return self._transactor.read(
+            lambda journal, state: queries.pending(journal, state, count, time(state).now)
+        )
 
     def explain(self, decision_id: str) -> Explanation:
         """Why: every candidate's bounds, margin and admissibility, as recorded at the decision."""
@@ -330,11 +361,35 @@ class Deployment:
         """One decision with its context and its outcome."""
         return self._transactor.read(lambda journal, state: queries.record(journal, state, decision_id))
 
-    def audit(self, sample: int = 16, progress: Callable[[int, int], None] | None = None) -> Report:
-        """Recompute everything with independent code; see :mod:`c4b.deployment.audit.audit`."""
+    def audit(
+        self,
+        sample: int = 16,
+        progress: Callable[[int, int], None] | None = None,
+        jobs: int = 1,
+        resume: str | Path | None = None,
+    ) -> Report:
+        """Recompute everything with independent code; see :mod:`c4b.deployment.audit.audit`.
+
+        sample: decisions recomputed in 50 digits, about. progress: called with the entries that hold so
+        far and with their number altogether. jobs: processes that share the work; gates in plain Python
+        and stores of one process need one. resume: a file that says how far an audit came. It is
+        written as the audit proceeds, and the next audit goes on from there: the whole chain is
+        read again, and must still be the one that was verified, but nothing is recomputed twice.
+        """
         self._transactor.check_usable()
-        with self._transactor.backend.reading(self.name) as transaction:  # not in turn: it may take long
-            return audits.run(Journal(transaction), sample, progress)
+        processes = _validate.count("jobs", jobs, 1, "must be a whole number of at least 1")
+        path = None if resume is None else Path(resume)
+        task = audits.Task(sample, verified=None if path is None else VerifiedPlace.read(path, self.name))
+        backend = self._transactor.backend  # not in turn: it may take long
+        if processes > 1 and self._url is not None and recomputable(self.configuration):
+            report = parallel_audit.run(self._url, self.name, task, processes, progress, path)
+        else:
+            report = audits.run(
+                backend, self.name, task, progress, None if path is None else lambda at: at.write(path)
+            )
+        if report.clean and (problems := self._transactor.backend.problems()):
+            report.finding = f"the store's own check says: {'; '.join(problems)}"
+        return report
 
     def __enter__(self) -> Deployment:
         return self
@@ -352,12 +407,20 @@ class Deployment:
         return f"Deployment({self.name!r}, {policy!r}, {self._transactor.backend!r})"
 
 
+def _backend(url: str | JournalBackend, create: bool = False) -> JournalBackend:
+    """The store at ``url``, or the one that is given."""
+    if isinstance(url, str) or not hasattr(url, "append_if_head"):
+        return open_backend(cast(str, url), create)
+    return url
+
+
 @contextmanager
-def _closed_on_error(backend: JournalBackend) -> Iterator[None]:
+def _closed_on_error(backend: JournalBackend, owned: bool) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        backend.close()
+        if owned:
+            backend.close()
         raise
 
 

@@ -17,7 +17,7 @@ from c4b.policies.decision import DecisionNumbers
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _DEPTH = 100
 """Deepest nesting of a context: it has to be read back, from anywhere in a stack."""
-_LEAVES = (str, int, float, bool, type(None))
+_LEAVES = (int, float, bool, type(None))
 _dump = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 REQUEST_ID = 200
 """Longest request id, in characters: as wide as its column."""
@@ -44,6 +44,8 @@ class Limits:
     """Bytes of one journal entry: features of a decision, or rows of one ``learn``."""
     batch: int = 10_000
     """Decisions or outcomes in one ``decide_many`` or ``observe_many``."""
+    batch_bytes: int = 33_554_432
+    """Bytes of all entries of one ``decide_many``: it holds the journal's lock while it decides."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -62,8 +64,9 @@ class Limits:
         dim: int,
         context: str | None = None,
         labels: Sequence[str] | None = None,
-    ) -> None:
-        """Refuse ``size`` candidates of ``dim`` features before anything is computed.
+    ) -> int:
+        """Refuse ``size`` candidates of ``dim`` features before anything is computed; returns the most
+        bytes that their entry can have.
 
         An entry holds the candidates' numbers, the baseline, the estimate, the decision's numbers and
         some text.
@@ -75,10 +78,16 @@ class Limits:
             text += len(context) + context.count('"') + context.count("\\")  # JSON text within JSON
         if labels is not None:
             text += len(_dump(labels))
-        self._at_most(argument, 8 * numbers + text, self.payload_bytes, "bytes in one entry")
+        entry = 8 * numbers + text
+        self._at_most(argument, entry, self.payload_bytes, "bytes in one entry")
+        return entry
 
     def several(self, argument: str, size: int) -> None:
         self._at_most(argument, size, self.batch, "in one call; split it")
+
+    def together(self, argument: str, size: int) -> None:
+        """Refuse rounds whose entries have ``size`` bytes altogether."""
+        self._at_most(argument, size, self.batch_bytes, "bytes of entries in one call; split it")
 
     def context(self, argument: str, value: object) -> str | None:
         """``value`` as JSON text, if it is plain JSON that comes back unchanged, of acceptable size."""
@@ -88,8 +97,12 @@ class Limits:
             "must be plain JSON: dict with text keys, list, text, finite number, bool or None, "
             f"at most {_DEPTH} deep"
         )
-        if not _plain(value, 0):
-            raise InvalidInput(argument, value, remedy)
+        try:
+            left = _left_of(self.context_bytes, value, 0)
+        except TypeError as error:
+            raise InvalidInput(argument, value, remedy) from error
+        if left < 0:
+            self._at_most(argument, self.context_bytes - left, self.context_bytes, "bytes of JSON")
         try:
             text = canonical(value, ours=False) if type(value) is dict else _dump(value)
         except ValueError as error:  # NaN, infinite
@@ -102,17 +115,30 @@ class Limits:
             raise PayloadTooLarge(argument, size, f"at most {limit} {what}; the limits are configuration")
 
 
-def _plain(value: object, depth: int) -> bool:
-    """Whether JSON gives exactly this back."""
+def _left_of(size: int, value: object, depth: int) -> int:
+    """``size`` less the length of the shortest JSON of ``value``; what is beyond ``size`` is not read.
+
+    Raises ``TypeError`` unless JSON gives exactly this back.
+    """
     kind = type(value)
+    if kind is str:
+        return size - len(cast(str, value)) - 2
     if kind in _LEAVES:
-        return True
-    if depth >= _DEPTH:
-        return False
+        return size - 1
+    if depth >= _DEPTH or kind not in (dict, list):
+        raise TypeError(kind)
+    parts = cast(list[object], value)
     if kind is dict:
-        items = cast(dict[object, object], value).items()
-        return all(type(key) is str and _plain(item, depth + 1) for key, item in items)
-    return kind is list and all(_plain(item, depth + 1) for item in cast(list[object], value))
+        items = cast(dict[object, object], value)
+        if not all(type(key) is str for key in items):
+            raise TypeError(dict)
+        size -= sum(map(len, cast(dict[str, object], items)))
+        parts = cast(list[object], items.values())
+    for part in parts:
+        if size < 0:
+            break
+        size = _left_of(size - 1, part, depth + 1)
+    return size
 
 
 def deployment_name(name: object) -> str:

@@ -13,6 +13,7 @@ from c4b.deployment.decision_entry import (
     recorded_round,
 )
 from c4b.deployment.downsampled_series import Row
+from c4b.deployment.journal_clock import JournalTime
 from c4b.deployment.state import State
 from c4b.deployment.views import PendingDecision, Point, Record, Status, moment
 from c4b.errors import JournalCorrupt, UnknownDecision
@@ -22,7 +23,7 @@ from c4b.journal.journal import Journal
 from c4b.policies.compiled_gate import CompiledGate
 
 
-def status(state: State, now: int) -> Status:
+def status(state: State, time: JournalTime) -> Status:
     configuration = state.configuration
     oldest = next(iter(state.open), None)  # what is known is absorbed, unless an older one is not
     return Status(
@@ -37,7 +38,8 @@ def status(state: State, now: int) -> Status:
         pending=state.unknown,
         waiting=len(state.open) - state.unknown,
         oldest_pending=None if oldest is None else decision_id(configuration.name, oldest),
-        oldest_pending_age=None if oldest is None else _age(state.open[oldest].at, now),
+        oldest_pending_age=None if oldest is None else _age(state.open[oldest].at, time.now),
+        clock_ahead=time.ahead / 1e6,
         radius=state.gate.radius,
         alarm=state.alarm,
         seq=state.seq,

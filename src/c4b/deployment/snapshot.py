@@ -11,16 +11,26 @@ import numpy as np
 
 from c4b.deployment.configuration import Configuration
 from c4b.deployment.downsampled_series import DownsampledSeries
-from c4b.deployment.state import OpenDecision, State, durable_arrays
-from c4b.journal.backend import JournalTransaction, StoredSnapshot
+from c4b.deployment.recent_requests import RecentRequests
+from c4b.deployment.state import AHEAD, OpenDecision, State, durable_arrays
+from c4b.journal.backend import StoredSnapshot
+from c4b.journal.journal import Journal
 from c4b.policies import state_file
 from c4b.policies.pending import REMEMBERED
 
 KEPT = 2
 """Snapshots kept: the newest, and one in case it is damaged."""
+PENDING_PER_ENTRY = 8
+"""Pending decisions that one entry pays for: opening replays at most this part of their number."""
+ATTESTED = "state"
+"""Field of the entry after a snapshot that holds the snapshot's digest."""
+NEAR = 1e-6
+"""Largest difference between two machines' arithmetic."""
 _LENGTH = struct.Struct("<I")
 _SERIES = "course"
 """Name of the series in a snapshot."""
+_RECENT_REQUESTS = "requests"
+"""Name of the last request ids in a snapshot."""
 _LATEST = "latest"
 """Name of the last round whose reward was reported; see ``GateRun.restore``."""
 _RECENT = {
@@ -32,22 +42,22 @@ _RECENT = {
 
 def due(state: State, last: int, every: int) -> bool:
     """Seldom enough that writing all pending decisions costs little for each entry."""
-    return state.seq - last >= max(every, len(state.open))
+    return state.seq - last >= max(every, len(state.open) // PENDING_PER_ENTRY)
 
 
-def write(transaction: JournalTransaction, state: State) -> None:
-    """Store the state after the journal's last entry, and drop old snapshots."""
+def of(state: State) -> StoredSnapshot:
+    """The snapshot of a state. It is stored together with the next entry, which attests its digest."""
     content = encode(state)
-    digest = hashlib.sha256(content).digest()
-    transaction.write_snapshot(StoredSnapshot(state.seq, state.hash, digest, content), KEPT)
+    return StoredSnapshot(state.seq, state.hash, hashlib.sha256(content).digest(), content)
 
 
-def newest(transaction: JournalTransaction, configuration: Configuration) -> State:
-    """The state of the newest intact snapshot, or the one before the first entry."""
+def newest(journal: Journal, configuration: Configuration) -> State:
+    """The state of the newest snapshot that is intact and attested, or the one before the first entry."""
+    transaction = journal.transaction
     for number in transaction.snapshot_numbers():
         if number <= transaction.head.seq:
             stored = transaction.snapshot(number)
-            if stored is not None and intact(stored):
+            if stored is not None and intact(stored) and _is_attested(stored, journal, configuration):
                 try:
                     state = decode(stored.content, configuration)
                 except Exception:  # noqa: BLE001 (gates are anybody's code)
@@ -55,6 +65,17 @@ def newest(transaction: JournalTransaction, configuration: Configuration) -> Sta
                 if (state.seq, state.hash) == (stored.seq, stored.hash):
                     return state
     return State(configuration)
+
+
+def _is_attested(stored: StoredSnapshot, journal: Journal, configuration: Configuration) -> bool:
+    """Whether the entry after it, which the hash chain protects, holds the snapshot's digest.
+
+    Journals of early versions do not attest their snapshots.
+    """
+    if not configuration.attests_snapshots:
+        return True
+    entry = journal.at(stored.seq + 1)
+    return entry is not None and entry.unpack()[0].get(ATTESTED) == stored.digest.hex()
 
 
 def intact(stored: StoredSnapshot) -> bool:
@@ -66,10 +87,49 @@ def intact(stored: StoredSnapshot) -> bool:
 def differs(content: bytes, state: State) -> bool:
     """Whether a snapshot is not the one of ``state``; the first versions wrote less."""
     header, _ = _opened(content)
-    return content != encode(state, _SERIES in header, _LATEST in header["policy"])
+    since = header.get(_RECENT_REQUESTS)
+    return content != encode(state, _SERIES in header, _LATEST in header["policy"], since)
 
 
-def encode(state: State, with_series: bool = True, with_latest: bool = True) -> bytes:
+def is_near(content: bytes, state: State) -> bool:
+    """Whether a snapshot that differs from ``state`` in its bytes says the same nevertheless.
+
+    For machines and versions whose arithmetic differs in the last bits. Banks, counts and open decisions
+    never differ. A snapshot that cannot be read is never used, so it says nothing.
+    """
+    try:
+        stored = decode(content, state.configuration)
+    except Exception:  # noqa: BLE001 (gates are anybody's code)
+        return True
+    ours, theirs = durable_arrays(state), durable_arrays(stored)
+    return (
+        (stored.seq, stored.hash, stored.at, stored.open) == (state.seq, state.hash, state.at, state.open)
+        and (stored.counts, stored.run.rounds) == (state.counts, state.run.rounds)
+        and stored.observations == state.observations
+        and np.array_equal(stored.bank, state.bank, equal_nan=True)
+        and _are_near(stored.gate.radius, state.gate.radius)
+        and _are_near(stored.gate.estimate, state.gate.estimate)
+        and all(
+            np.array_equal(ours[name], theirs[name], equal_nan=True)
+            for name in ours
+            if name.startswith("outcomes.")
+        )
+    )
+
+
+def _are_near(one: Any, other: Any) -> bool:
+    if one is None or other is None:
+        return one is other
+    return bool(np.allclose(one, other, NEAR, NEAR, equal_nan=True))
+
+
+def encode(
+    state: State,
+    with_series: bool = True,
+    with_latest: bool = True,
+    requests_since: int | None = -1,
+) -> bytes:
+    """requests_since: number of the entry after which request ids are remembered; None: none are."""
     configuration = state.configuration
     arrays = durable_arrays(state)
     policy = state_file.header(configuration.spec, state.run, configuration.absorb, configuration.name)
@@ -84,9 +144,14 @@ def encode(state: State, with_series: bool = True, with_latest: bool = True) -> 
         "counts": state.counts,
         "alarm": [state.alarm, state.model_alarm],
     }
+    if state.ahead:
+        header[AHEAD] = state.ahead
     if with_series and state.series is not None:
         header[_SERIES] = state.series.stride
         arrays[_SERIES] = state.series.array()
+    if requests_since is not None:
+        header[_RECENT_REQUESTS] = since = max(requests_since, state.recent.since)
+        arrays[_RECENT_REQUESTS] = state.recent.array(since)
     header["arrays"] = [(key, a.dtype.str, a.shape) for key, a in arrays.items()]
     text = json.dumps(header).encode()
     return b"".join([_LENGTH.pack(len(text)), text, *(a.tobytes() for a in arrays.values())])
@@ -105,6 +170,7 @@ def decode(content: bytes, configuration: Configuration) -> State:
     latest = None if state.run.outcomes.in_order else header["policy"][_LATEST]
     state.run.restore(arrays, rounds, next_, latest)
     state.seq, state.hash, state.at = header["seq"], bytes.fromhex(header["hash"]), header["at"]
+    state.ahead = header.get(AHEAD, 0)
     state.open = {seq: OpenDecision(round_, at) for seq, round_, at in header["open"]}
     state.seq_of = {entry.round: seq for seq, entry in state.open.items()}
     state.counts = header["counts"]
@@ -112,6 +178,10 @@ def decode(content: bytes, configuration: Configuration) -> State:
     state.series = None
     if _SERIES in header:
         state.series = DownsampledSeries.restored(arrays[_SERIES], header[_SERIES])
+    if _RECENT_REQUESTS in header:
+        state.recent = RecentRequests.restored(arrays[_RECENT_REQUESTS], header[_RECENT_REQUESTS])
+    else:  # an early version, which remembered none
+        state.recent = RecentRequests(state.seq)
     return state
 
 

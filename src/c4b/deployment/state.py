@@ -17,6 +17,7 @@ from c4b.deployment import contrast_intervals, downsampled_series
 from c4b.deployment.configuration import Configuration
 from c4b.deployment.decision_entry import BankNumbers, Fields, recorded_numbers, recorded_play
 from c4b.deployment.downsampled_series import DownsampledSeries, Row
+from c4b.deployment.recent_requests import RecentRequests
 from c4b.journal import entries as kinds
 from c4b.journal.entries import GENESIS, Entry
 from c4b.policies import gate_run
@@ -26,6 +27,8 @@ from c4b.policies.pending import PendingOutcome
 
 REMEMBERED_REPORTS = ("outcomes.recent_round", "outcomes.recent_reward")
 """Arrays by which a policy without a journal recognises repeated reports."""
+AHEAD = "ahead"
+"""Field of an entry that records another ``State.ahead``."""
 COUNTS = ("learned", "decided", "fallback", "observed", "forgotten", "executed", "alarm")
 
 
@@ -43,6 +46,7 @@ class Mark(NamedTuple):
     seq: int
     hash: bytes
     at: int
+    ahead: int
     counts: dict[str, int]
     series: downsampled_series.Mark | None
 
@@ -56,10 +60,12 @@ class State:
         self.seq = -1
         self.hash = GENESIS
         self.at = 0
+        self.ahead = 0  # what is added to clocks, in microseconds; see ``journal_clock``
         self.open: dict[int, OpenDecision] = {}  # by number of the decision's entry, oldest first
         self.seq_of: dict[int, int] = {}  # number of the entry of each open round
         self.counts = dict.fromkeys(COUNTS, 0)
         self.series: DownsampledSeries | None = DownsampledSeries()  # None: an early snapshot had none
+        self.recent = RecentRequests()
         self.alarm: str | None = None  # the last one
         self.model_alarm: str | None = None
         self._fingerprint: str | None = None  # these two are forgotten when an outcome is absorbed
@@ -108,12 +114,16 @@ class State:
     def advance(self, entry: Entry) -> None:
         """The entry is part of this state now."""
         self.seq, self.hash, self.at = entry.seq, entry.hash(), entry.at
+        if entry.request_id is not None:
+            self.recent.add(entry.request_id, entry.seq)
 
     def apply(self, entry: Entry) -> None:
         """Take one recorded entry, the next."""
         fields, arrays = entry.unpack()
         _APPLY[entry.kind](self, entry, fields, arrays)
         self.advance(entry)
+        self.ahead = fields.get(AHEAD, self.ahead)
+        self.recent.trim()
 
     def replay(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
@@ -166,11 +176,13 @@ class State:
 
     def mark(self) -> Mark:
         """What ``undo`` needs when a later decision of the same call fails."""
+        self.recent.trim()
         return Mark(
             self.run.mark(),
             self.seq,
             self.hash,
             self.at,
+            self.ahead,
             dict(self.counts),
             None if self.series is None else self.series.mark(),
         )
@@ -181,7 +193,9 @@ class State:
             if round_ in self.seq_of:
                 del self.open[self.seq_of.pop(round_)]
         self.run.undo(mark.run)
+        self.recent.undo(mark.seq)
         self.seq, self.hash, self.at, self.counts = mark.seq, mark.hash, mark.at, mark.counts
+        self.ahead = mark.ahead
         if self.series is not None and mark.series is not None:
             self.series.undo(mark.series)
 
@@ -242,6 +256,7 @@ def same_bits(one: State, other: State) -> bool:
     a, b = durable_arrays(one), durable_arrays(other)
     return (
         _plain(one) == _plain(other)
+        and _recent(one, other).tobytes() == _recent(other, one).tobytes()
         and one.run.outcomes.next == other.run.outcomes.next
         and _late(one) == _late(other)
         and all(np.array_equal(_bits(a[k]), _bits(b[k])) for k in a)
@@ -256,7 +271,12 @@ def durable_arrays(state: State) -> Arrays:
 def _plain(state: State) -> tuple[Any, ...]:
     counts = state.counts, state.alarm, state.model_alarm, state.run.rounds
     series = None if state.series is None else (state.series.stride, state.series.array().tobytes())
-    return state.seq, state.hash, state.at, state.open, series, *counts
+    return state.seq, state.hash, state.at, state.ahead, state.open, series, *counts
+
+
+def _recent(state: State, other: State) -> np.ndarray[Any, Any]:
+    """The request ids that both remember, as ``state`` has them."""
+    return state.recent.array(other.recent.since)
 
 
 def _late(state: State) -> list[int]:

@@ -12,10 +12,12 @@ import threading
 import time
 from collections.abc import Callable
 from typing import TypeVar
+from weakref import WeakSet
 
 from c4b.deployment import snapshot
 from c4b.deployment.commands import Commands, overdue
 from c4b.deployment.configuration import Configuration
+from c4b.deployment.journal_clock import JournalClock, JournalTime
 from c4b.deployment.state import State
 from c4b.errors import C4BError, DeploymentError, StoreUnavailable
 from c4b.journal.backend import Head, JournalBackend, KnownRequest, LostBeforeCommit, Unacknowledged
@@ -26,8 +28,14 @@ T = TypeVar("T")
 TRUST, DISTRUST = 4, 256
 """Calls in a row between which no other process wrote, before the next call is computed without the lock;
 the latter once that went wrong."""
+PATIENCE = 0.05
+"""Seconds that a reader waits for its turn before it reads by itself."""
 REPEATABLE = (OBSERVED, FORGOTTEN, EXECUTED, ALARM)
 """Kinds of entries that come from calls which may be repeated without harm."""
+
+
+_transactors: WeakSet[Transactor] = WeakSet()
+"""All of this process, for the moment after a fork."""
 
 
 class Overtaken(Exception):
@@ -38,19 +46,28 @@ class Transactor:
     """Threads take turns; after a fork the child connects anew."""
 
     def __init__(
-        self, backend: JournalBackend, configuration: Configuration, snapshot_every: int
+        self,
+        backend: JournalBackend,
+        configuration: Configuration,
+        snapshot_every: int,
+        owns_backend: bool = True,
     ) -> None:
         self.backend = backend
+        self._owns_backend = owns_backend
         self.configuration = configuration
         self.clock: Callable[[], float] = time.time
+        self._clock = JournalClock()
         self._snapshot_every = snapshot_every
         self._has_timeout = configuration.outcome_timeout is not None
         self._state: State | None = None
         self._head: Head | None = None  # as the last transaction saw it
         self._alone, self._trust = 0, TRUST
         self._turn = threading.RLock()
+        _transactors.add(self)
         self._process = os.getpid()
         self._closed = False
+        self._beside: Transactor | None = None  # for readers while this one is busy
+        self._beside_turn = threading.Lock()
 
     @property
     def name(self) -> str:
@@ -60,13 +77,20 @@ class Transactor:
         """Microseconds since 1970."""
         return int(self.clock() * 1e6)
 
+    def time(self, state: State) -> JournalTime:
+        """The journal's time."""
+        return self._clock.time(self.now(), state.at, state.ahead)
+
     def write(self, command: Callable[[Commands], T]) -> T:
         """Run ``command`` in one transaction, after closing the outcomes that are overdue."""
         with self._turn:
             self.check_usable()
-            if self._has_timeout and self._state is not None and overdue(self._state, self.now()):
+            if self._has_timeout and self._state is not None and self._is_overdue(self._state):
                 self._retried(self._transaction, Commands.expire)
             return self._retried(self._transaction, command)
+
+    def _is_overdue(self, state: State) -> bool:
+        return overdue(state, self.time(state).now)
 
     def expire(self) -> int:
         """Close all outcomes that are overdue; returns how many."""
@@ -78,15 +102,32 @@ class Transactor:
             return closed
 
     def read(self, query: Callable[[Journal, State], T]) -> T:
-        """Answer from the journal and the state after its last entry."""
-        with self._turn:
+        """Answer from the journal and the state after its last entry.
+
+        While another thread of this process is in a long call, a second state is read from the
+        journal: a reader does not wait for a writer.
+        """
+        if not self._turn.acquire(timeout=PATIENCE):
+            return self._read_beside(query)
+        try:
             self.check_usable()
             return self._retried(self._answer, query)
+        finally:
+            self._turn.release()
+
+    def _read_beside(self, query: Callable[[Journal, State], T]) -> T:
+        with self._beside_turn:
+            if self._beside is None:
+                self._beside = Transactor(self.backend, self.configuration, self._snapshot_every)
+            self._beside.clock, self._beside._clock = self.clock, self._clock
+            self._beside._closed = self._closed
+            return self._beside.read(query)
 
     def close(self) -> None:
         with self._turn:
             self._closed = True
-            self.backend.close()
+            if self._owns_backend:
+                self.backend.close()
 
     def check_usable(self) -> None:
         """Refuse a closed object; connect anew after a fork."""
@@ -95,6 +136,14 @@ class Transactor:
         if self._process != os.getpid():
             self.backend.after_fork()
             self._process = os.getpid()
+
+    def leave_turn_to_parent(self) -> None:
+        """In a child process: a thread that was in a call at the fork exists in the parent only."""
+        if self._turn.acquire(blocking=False):
+            self._turn.release()
+        else:
+            self._turn, self._state = threading.RLock(), None
+        self._beside, self._beside_turn = None, threading.Lock()
 
     def _retried(self, attempt: Callable[[Callable[..., T]], T], action: Callable[..., T]) -> T:
         """Once more if the connection broke before anything was committed."""
@@ -115,12 +164,10 @@ class Transactor:
 
     def _ahead(self, command: Callable[[Commands], T], state: State, head: Head) -> T:
         """Compute from the state that this process has, then append if the journal still ends there."""
-        seq, hash_, commands = state.seq, state.hash, Commands(state, None, self.now())
+        seq, hash_, commands = state.seq, state.hash, self._commands(state, None, head)
         try:
             result, appended = command(commands), False
-            if len(commands.entries) == 1 and not snapshot.due(
-                state, head.snapshot, self._snapshot_every
-            ):
+            if len(commands.entries) == 1 and commands.snapshot is None:
                 appended = self.backend.append_if_head(head.journal, commands.entries[0], state.hash)
             elif commands.entries:
                 appended = self._append_all_if_head(commands, seq, hash_)
@@ -172,12 +219,16 @@ class Transactor:
         except StoreUnavailable as again:
             raise lost from again
 
+    def _commands(self, state: State, journal: Journal | None, head: Head) -> Commands:
+        due = snapshot.due(state, head.snapshot, self._snapshot_every)
+        return Commands(state, journal, self.time(state), snapshot.of(state) if due else None)
+
     def _append(self, commands: Commands, journal: Journal) -> None:
         if commands.entries:
             state = commands.state
             journal.transaction.append(commands.entries, state.hash)
-            if snapshot.due(state, journal.head.snapshot, self._snapshot_every):
-                snapshot.write(journal.transaction, state)
+            if commands.snapshot is not None:
+                journal.transaction.write_snapshot(commands.snapshot, snapshot.KEPT)
         self._head = journal.head
 
     def _locked(self, command: Callable[[Commands], T], unless: Entry | None = None) -> T:
@@ -188,7 +239,7 @@ class Transactor:
                 journal = Journal(transaction)
                 if unless is not None:
                     _check_absent(unless, journal)
-                commands = Commands(self._caught_up(journal), journal, self.now())
+                commands = self._commands(self._caught_up(journal), journal, journal.head)
                 result = command(commands)
                 self._append(commands, journal)
             self._alone += 1
@@ -220,11 +271,20 @@ class Transactor:
         if state is None or state.seq != journal.head.seq:
             self._alone = 0
         if state is None:
-            state = snapshot.newest(journal.transaction, self.configuration)
+            state = snapshot.newest(journal, self.configuration)
         if (state.seq, state.hash) != (journal.head.seq, journal.head.hash):
             state.replay(journal.tail(state.seq, state.hash))
         self._state = state
         return state
+
+
+def _after_fork() -> None:
+    for transactor in list(_transactors):
+        transactor.leave_turn_to_parent()
+
+
+if hasattr(os, "register_at_fork"):  # where there are forks
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _check_absent(entry: Entry, journal: Journal) -> None:

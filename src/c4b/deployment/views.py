@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Any
 
 from c4b._validate import Array
-from c4b.policies.decision import Decision, Explanation
+from c4b.policies.decision import Decision, Explanation, same_content
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,9 @@ class Status:
     oldest_pending: str | None
     oldest_pending_age: float | None = field(compare=False)
     """Seconds since that decision, by this process's clock; None when nothing is pending."""
+    clock_ahead: float = field(compare=False)
+    """Seconds by which the journal's times are ahead of this process's clock; 0 unless some clock was
+    once far ahead."""
     radius: float
     alarm: str | None
     seq: int
@@ -88,7 +91,7 @@ class PendingDecision:
         return {**plain, "context": self.context}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Record:
     """A decision and what became of it."""
 
@@ -109,6 +112,15 @@ class Record:
     """Names of the candidates, if the round had some."""
     baseline_mean: float | None = None
     """The baseline's known mean, if the policy needs it."""
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both say the same."""
+        return isinstance(other, Record) and all(
+            same_content(getattr(self, each.name), getattr(other, each.name)) for each in fields(self)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.decision, self.outcome))
 
     @property
     def context(self) -> Any:

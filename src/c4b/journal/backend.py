@@ -30,6 +30,9 @@ values that cannot be changed. What a transaction reads after it has appended is
 *Chain.* Every entry carries the hash of the entry before it, and the head carries the hash of the last
 one. A backend returns these as they were stored. It does not check them.
 
+*Indexes.* Lookups by request id and by decision may rely on indexes, which no hash covers. An audit looks
+every entry up. The last request ids of a journal are recognised without the store.
+
 *Snapshots* are a cache: everything in them follows from the entries. A backend may lose them.
 
 *Threads and processes.* Any number of threads and processes may have a backend open on one store. A
@@ -159,6 +162,9 @@ class JournalBackend(Protocol):
         ``journal`` is the key in the journal's ``Head``. This is ``writing`` for the usual case, in as
         few steps as the store can do it.
         """
+
+    def problems(self) -> list[str]:
+        """What the store's own check of its files finds; empty if nothing, or if it offers none."""
 
     def after_fork(self) -> None:
         """Called in a child process before it uses the object: leave connections to the parent."""

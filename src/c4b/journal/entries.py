@@ -25,6 +25,8 @@ microseconds since 1970 and never decreases.
                independent: as in forgotten
     alarm      reason, source: "model" or "ledger"
 
+``ahead``, if there is one, is what is added to clocks from then on, in microseconds.
+``state``, in the first entry after a snapshot, is the snapshot's SHA-256.
 ``set`` fingerprints the confidence set: in ``decided`` and ``executed`` the one that was used, elsewhere
 the one that resulted; ``observations`` counts what it had absorbed.
 """

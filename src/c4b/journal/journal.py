@@ -87,6 +87,24 @@ class Journal:
             for entry in self._checked(self.transaction.requested(part))
         }
 
+    def unfound(self, entries: Sequence[Entry]) -> int | None:
+        """The number of the first of at most 1000 entries that a lookup does not find; None if all are
+        found. No hash covers the store's indexes, so an audit asks this."""
+        ids = [entry.request_id for entry in entries if entry.request_id is not None]
+        subjects = sorted({entry.about for entry in entries if entry.about is not None})
+        by_id = {
+            (stored.entry.seq, stored.entry.request_id) for stored in self.transaction.requested(ids)
+        }
+        by_subject = {
+            (stored.entry.seq, stored.entry.about) for stored in self.transaction.about(subjects)
+        }
+        for entry in entries:
+            if entry.request_id is not None and (entry.seq, entry.request_id) not in by_id:
+                return entry.seq
+            if entry.about is not None and (entry.seq, entry.about) not in by_subject:
+                return entry.seq
+        return None
+
     def about(self, seqs: Sequence[int]) -> Iterator[Entry]:
         """Entries about these decisions: outcomes, losses, other executions."""
         for part in _pages(seqs):

@@ -152,6 +152,10 @@ class MemoryBackend:
             transaction.commit()
         return True
 
+    def problems(self) -> list[str]:
+        """Memory offers no check of itself."""
+        return []
+
     def after_fork(self) -> None:
         if self._store.process != os.getpid():
             raise StoreUnavailable(

@@ -142,10 +142,14 @@ class SqlJournal:
 
 
 class SqlBackend:
-    """Journals in one database: a ``JournalBackend``."""
+    """Journals in one database: a ``JournalBackend``.
 
-    def __init__(self, url: str, create: bool = False) -> None:
-        self.store = Store(url, create)
+    connections: the most to have open at once. With it, any number of threads may write at once, and so
+    any number of deployments may share this object.
+    """
+
+    def __init__(self, url: str, create: bool = False, connections: int | None = None) -> None:
+        self.store = Store(url, create, connections)
         self.lock_settles_lost_commits = self.store.one_statement
         self._tables_checked = False
 
@@ -198,6 +202,14 @@ class SqlBackend:
             return self.store.at_once(_APPEND_FROM, values)
         return self.store.at_once(_MOVE_FROM, values, then=_INSERT)
 
+    def problems(self) -> list[str]:
+        """SQLite checks its pages, and its indexes against the tables."""
+        if self.store.one_statement:
+            return []
+        with self.store.administering(write=False) as connection:
+            found = connection.exec_driver_sql("PRAGMA integrity_check(10)").scalars().all()
+        return [each for each in found if each != "ok"]
+
     def after_fork(self) -> None:
         self.store.after_fork()
 
@@ -212,6 +224,7 @@ class SqlBackend:
             if not schema.exists(connection):
                 raise unknown(name)
             schema.check(connection)
+            schema.check_indexes(connection)
         self._tables_checked = True
 
     def __repr__(self) -> str:

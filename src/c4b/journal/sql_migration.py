@@ -10,7 +10,7 @@ from c4b.journal.sql_store import Store
 
 
 def migrate(url: str) -> tuple[int, int]:
-    """Bring a store up to date; returns its schema version before and after.
+    """Bring a store up to date, and make its indexes again; returns its schema version before and after.
 
     Stop what uses the store and back it up first. Processes of the earlier version that still run are
     refused from then on. Entries keep every byte that is hashed. The first opening of a deployment
@@ -24,6 +24,7 @@ def migrate(url: str) -> tuple[int, int]:
             schema.exclusive(connection)
             before = schema.recorded_version(connection)
             if before == schema.VERSION:
+                schema.restore_indexes(connection)
                 return before, before
             if not schema.OLDEST <= before < schema.VERSION:
                 schema.refuse(before)

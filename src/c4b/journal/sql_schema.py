@@ -20,7 +20,7 @@ from sqlalchemy import (
     text,
 )
 
-from c4b.errors import SchemaVersion
+from c4b.errors import JournalCorrupt, SchemaVersion
 
 OLDEST, VERSION = 1, 2
 """What ``sql_migration`` can read, and what this package works with.
@@ -127,6 +127,30 @@ def check(connection: Connection) -> None:
     recorded = recorded_version(connection)
     if recorded != VERSION:
         refuse(recorded)
+
+
+def check_indexes(connection: Connection) -> None:
+    """Refuse a journal without its indexes: they keep request ids unique, and lookups need them."""
+    try:
+        there = {
+            str(index["name"]): bool(index["unique"])
+            for index in inspect(connection).get_indexes(journal.name)
+        }
+    except TypeError:  # the catalogue itself is damaged
+        there = {}
+    for index in journal.indexes:
+        if there.get(str(index.name)) != bool(index.unique):
+            raise JournalCorrupt(
+                f"the index {index.name} of the journal is missing or another one; run "
+                "`c4b deploy migrate URL`, which makes it again, and then an audit"
+            )
+
+
+def restore_indexes(connection: Connection) -> None:
+    """Make the journal's indexes again from its entries."""
+    for index in journal.indexes:
+        index.drop(connection, checkfirst=True)
+        index.create(connection)
 
 
 def refuse(recorded: object) -> NoReturn:

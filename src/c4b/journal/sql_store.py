@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     URL,
@@ -25,12 +25,17 @@ from sqlalchemy import (
     make_url,
 )
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from c4b.errors import InvalidInput, JournalCorrupt, StoreUnavailable
+from c4b.journal import sqlite_queue
 from c4b.journal.backend import KnownRequest, LostBeforeCommit, Unacknowledged
+from c4b.journal.sqlite_queue import SQLiteQueue
 
 WAIT = 30
 """Seconds to wait for another writer before giving up."""
+PATIENCE = 10
+"""Seconds to wait for a connection where their number is limited."""
 _WRITES = "c4b_writes"
 _UNSURE = ("08", "57", "40003")
 """PostgreSQL's states that leave open whether a commit happened."""
@@ -95,23 +100,35 @@ class Transaction:
         return self._compiled[statement]
 
 
+class _Writer(NamedTuple):
+    """A connection whose transactions begin and end by statements only."""
+
+    connection: PoolProxiedConnection
+    transaction: Transaction
+
+
 class Store:
     """Transactions on one database. After a fork, call ``after_fork``."""
 
-    def __init__(self, url: str, create: bool = False) -> None:
+    def __init__(self, url: str, create: bool = False, connections: int | None = None) -> None:
+        """connections: the most that are open at once. Any number of threads may then write at once, and
+        those for which there is no connection wait. Without it the store belongs to one deployment, has
+        one writing thread at a time, and keeps its writer's connection."""
         self.url = _checked(url)
         if self.url.get_backend_name() == "sqlite" and not create:
             path = self.url.database or ""
             if not Path(path).exists():
                 raise StoreUnavailable(f"{path}: no such file; create a deployment in it first")
-        self._engine = _engine(self.url)
+        self._engine = _engine(self.url, connections)
         self._errors = (SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error, OSError, UnicodeError)
         self._sqlite = self._engine.dialect.name == "sqlite"
         self.one_statement = not self._sqlite
         """Whether a statement can write to two tables."""
-        self._begin = "BEGIN IMMEDIATE" if self._sqlite else "BEGIN"
-        self._writer: PoolProxiedConnection | None = None
-        self._writes: Transaction | None = None  # on the writer, one after the other
+        self._queue = SQLiteQueue(self.url.database or "") if self._sqlite else None
+        self._shared = connections is not None
+        self._idle: _Writer | None = None  # kept between two writes, unless connections are shared
+        self._busy: set[int] = set()  # ids of the writers in a transaction
+        self._locked_by_parent = False
         self._compiled: dict[Any, Compiled] = {}
 
     @contextmanager
@@ -148,20 +165,19 @@ class Store:
 
         One at a time. On SQLite it holds the database's write lock from its first moment.
         """
-        committing = False
+        committing, writer = False, None
         try:
-            transaction = self._connected()
-            transaction.control(self._begin)
-            yield transaction
+            writer = self._taken()
+            self._begin(writer.transaction)
+            yield writer.transaction
             committing = True
-            transaction.control("COMMIT")
+            writer.transaction.control("COMMIT")
         except self._errors as error:
-            typed = self._translated(error, self._writer, committing)
-            self._release(broken=True)
-            raise typed from error
+            raise self._failed(writer, error, committing) from error
         except BaseException:
-            self._release(broken=False)
+            self._drop(writer, broken=False)
             raise
+        self._keep(writer)
 
     def at_once(self, statement: Any, values: dict[str, Any], then: Any = None) -> bool:
         """A transaction that is known beforehand, durable on return; False if nothing was written.
@@ -169,47 +185,100 @@ class Store:
         ``then`` is executed only after ``statement`` wrote something. Without it the statement is a
         transaction by itself.
         """
-        sent = False
+        sent, writer = False, None
         try:
-            transaction = self._connected()
+            writer = self._taken()
+            transaction = writer.transaction
             if then is None:
                 sent = True
-                return transaction.count(statement, values) > 0
-            transaction.control(self._begin)
-            if transaction.count(statement, values) == 0:
-                transaction.control("ROLLBACK")
-                return False
-            transaction.run(then, values)
-            sent = True
-            transaction.control("COMMIT")
+                written = transaction.count(statement, values) > 0
+            else:
+                self._begin(transaction)
+                written = transaction.count(statement, values) > 0
+                if written:
+                    transaction.run(then, values)
+                    sent = True
+                transaction.control("COMMIT" if written else "ROLLBACK")
         except self._errors as error:
-            typed = self._translated(error, self._writer, committing=sent)
-            self._release(broken=True)
-            raise typed from error
+            raise self._failed(writer, error, committing=sent) from error
         except BaseException:
-            self._release(broken=True)  # an answer may be on its way
+            self._drop(writer, broken=True)  # an answer may be on its way
             raise
-        return True
+        self._keep(writer)
+        return written
 
-    def _connected(self) -> Transaction:
-        """The writer's transactions, which begin and end by statements only."""
-        if self._writes is None:
-            self._writer = self._engine.raw_connection()
-            if not self._sqlite:
-                self._writer.driver_connection.autocommit = True  # type: ignore[union-attr]  # psycopg's
-            self._writes = self._transaction(self._writer.cursor())
-        return self._writes
+    def _taken(self) -> _Writer:
+        """A writer that nobody else uses."""
+        if self._locked_by_parent:
+            raise StoreUnavailable(
+                "this process was forked while another thread was writing to the same SQLite file, and "
+                "inherited a lock that nobody here can release; nothing was written. Fork while no call "
+                "is under way, or start processes anew (multiprocessing: spawn)"
+            )
+        writer, self._idle = self._idle, None
+        if writer is None:
+            connection = self._engine.raw_connection()
+            writer = _Writer(connection, self._transaction(connection.cursor()))
+            if self._sqlite:
+                writer.transaction.control("PRAGMA busy_timeout=0")
+            else:
+                connection.driver_connection.autocommit = True  # type: ignore[union-attr]  # psycopg's
+        self._busy.add(id(writer))
+        return writer
+
+    def _begin(self, transaction: Transaction) -> None:
+        """On SQLite this takes the write lock."""
+        if self._queue is None:
+            transaction.control("BEGIN")
+            return
+        deadline = time.monotonic() + WAIT
+        entered = self._queue.enter(deadline)
+        try:
+            while True:
+                try:
+                    transaction.control("BEGIN IMMEDIATE")
+                    break
+                except sqlite3.OperationalError as error:
+                    if not _is_busy(error) or time.monotonic() > deadline:
+                        raise
+                    sqlite_queue.pause()
+        finally:
+            if entered:
+                self._queue.leave()
+
+    def _keep(self, writer: _Writer) -> None:
+        """Its transaction ended."""
+        if self._shared:
+            self._drop(writer, broken=False)
+        else:
+            self._busy.discard(id(writer))
+            self._idle = writer
+
+    def _drop(self, writer: _Writer | None, broken: bool) -> None:
+        if writer is not None:
+            self._busy.discard(id(writer))
+            if self._sqlite and not broken:
+                with suppress(Exception):  # else it is of no use to a reader, who waits in SQLite
+                    writer.transaction.control(f"PRAGMA busy_timeout={1000 * WAIT}")
+            _give_back(writer.connection, broken, ends_autocommit=not self._sqlite)
+
+    def _failed(self, writer: _Writer | None, error: BaseException, committing: bool) -> Exception:
+        """Give up the writer; returns the typed error."""
+        typed = self._translated(error, None if writer is None else writer.connection, committing)
+        self._drop(writer, broken=True)
+        return typed
 
     def _transaction(self, cursor: Any) -> Transaction:
         return Transaction(cursor, self._engine.dialect, self._compiled)
 
-    def _release(self, broken: bool) -> None:
-        writer, self._writer, self._writes = self._writer, None, None
-        _give_back(writer, broken, ends_autocommit=not self._sqlite)
-
     def _translated(
         self, error: BaseException, connection: PoolProxiedConnection | None, committing: bool
     ) -> Exception:
+        if isinstance(error, PoolTimeout):
+            return StoreUnavailable(
+                f"every connection to the store has been in use for {PATIENCE} s; nothing was written. "
+                "Try again later, or allow more connections"
+            )
         cause: Any = getattr(error, "orig", None) or error
         driver = None if connection is None else connection.dbapi_connection
         lost = driver is not None and self._engine.dialect.is_disconnect(cause, driver, None)
@@ -219,11 +288,17 @@ class Store:
 
     def after_fork(self) -> None:
         """Leave the parent's connections to the parent."""
-        self._writer = self._writes = None
+        self._locked_by_parent = self._locked_by_parent or (self._sqlite and bool(self._busy))
+        self._idle, self._busy = None, set()
+        if self._queue is not None:
+            self._queue.after_fork()
         self._engine.dispose(close=False)
 
     def close(self) -> None:
-        self._release(broken=False)
+        writer, self._idle = self._idle, None
+        self._drop(writer, broken=False)
+        if self._queue is not None:
+            self._queue.close()
         self._engine.dispose()
 
     def __repr__(self) -> str:
@@ -265,13 +340,16 @@ def _checked(url: object) -> URL:
     return parsed
 
 
-def _engine(url: URL) -> Engine:
+def _engine(url: URL, connections: int | None) -> Engine:
+    pool: dict[str, Any] = {}
+    if connections is not None:
+        pool = {"pool_size": connections, "max_overflow": 0, "pool_timeout": PATIENCE}
     if url.get_backend_name() == "sqlite":
-        engine = create_engine(url, connect_args={"timeout": WAIT}, paramstyle="named")
+        engine = create_engine(url, connect_args={"timeout": WAIT}, paramstyle="named", **pool)
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
     else:
-        engine = create_engine(url, connect_args={"connect_timeout": WAIT})
+        engine = create_engine(url, connect_args={"connect_timeout": WAIT}, **pool)
         event.listen(engine, "connect", _prepare_postgresql)
     return engine
 
@@ -294,10 +372,13 @@ def _logged_ahead(connection: Any) -> str:
         try:
             return str(connection.execute("PRAGMA journal_mode=WAL").fetchone()[0])
         except sqlite3.OperationalError as error:
-            busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
-            if not busy or time.monotonic() > deadline:
+            if not _is_busy(error) or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    return error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def _begin_sqlite(connection: Connection) -> None:
@@ -315,6 +396,8 @@ def _prepare_postgresql(connection: Any, _: object) -> None:
     connection.execute(f"SET idle_in_transaction_session_timeout = {milliseconds}")
     # every query here has its index; a plan made while the table was small must not scan it for ever
     connection.execute("SET enable_seqscan = off")
+    # a transaction that waited for the lock must see what was committed meanwhile
+    connection.execute("SET default_transaction_isolation = 'read committed'")
     connection.autocommit = before
 
 

@@ -40,7 +40,7 @@ class CompiledGate(Gate):
         """The ledger's flat vector; writing to it writes the gate's books."""
         self._flat = self.evidence.flat
         self._absorb = self.evidence.absorber
-        self._rule = composition.rule
+        self._rule = composition.rule(terms.model.dim)
         self._name = composition.name
         region, data, _ = ellipsoids.views(self._flat)
         self._known = (

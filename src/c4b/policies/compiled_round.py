@@ -13,10 +13,19 @@ from c4b.certificates.contrast_kernels import (
     pool_separate,
     structural,
 )
-from c4b.evidence.bounds import SQUARES, lower, new_forms, pool_forms, pool_lower, pool_upper, upper
+from c4b.evidence.bounds import (
+    SQUARES,
+    interval,
+    lower,
+    new_forms,
+    pool_forms,
+    pool_lower,
+    pool_upper,
+    upper,
+)
 from c4b.evidence.ellipsoids import ALARM, Region
 from c4b.evidence.ellipsoids import opened as opened_evidence
-from c4b.ledger.books import Account, Certificate, Ledger, LedgerKind
+from c4b.ledger.books import Account, Certificate, Ledger, LedgerKind, Tally
 from c4b.ledger.books import opened as opened_ledger
 from c4b.ledger.ledger_kernels import Execution, baseline_margin, charge, pool_margins
 from c4b.policies.candidate_fields import CandidateField
@@ -31,6 +40,10 @@ ROWS = len(CandidateField)
 """Rows of ``details`` (ROWS, K), what is known of every candidate."""
 CUSHION = 6.0
 """A thrifty choice keeps no more than this many rounds of certified baseline credit in the bank."""
+GOLDEN = 0.6180339887498949
+"""Multiples of it spread evenly between 0 and 1: they say which round of a period is optimistic."""
+ASKED_ONE_BY_ONE = 8
+"""Candidates that are passed over one by one, best score first; then all others are looked at."""
 BLOCK = 256
 """Candidates assessed at a time, so that everything about them stays in cache."""
 TILE = 32
@@ -44,6 +57,29 @@ class Rule(NamedTuple):
     boldness: float  # share of the half-width in the score
     thrift: float  # share of the bank that a choice would like to leave
     latches: bool  # an alarm against the model latches the baseline
+    period: int  # one round of so many is optimistic; 0: none is
+    competes: bool  # a candidate that promises and leaves no more than the baseline is not played
+    trust: float  # share of the half-width in what a candidate promises above the baseline
+
+
+@inlined
+def is_optimistic(ledger: Ledger, rule: Rule) -> bool:
+    """Whether the next round is one of those that score by the UCB and keep no cushion.
+
+    Every block of ``period`` rounds has one, at a position that differs from block to block and follows
+    from the round's number alone.
+    """
+    if rule.period == 0:
+        return False
+    now = int(ledger.tally[Tally.ROUNDS])
+    block, position = now // rule.period, now % rule.period
+    return position == int(rule.period * ((GOLDEN * (block + 1.0)) % 1.0))
+
+
+@inlined
+def boldness_now(ledger: Ledger, rule: Rule) -> float:
+    """Half-widths that a score of the next round adds to the middle of the interval."""
+    return 1.0 if is_optimistic(ledger, rule) else rule.boldness
 
 
 @inlined
@@ -151,18 +187,38 @@ def settle(
     then nothing is charged. ``alarmed``: the model is refuted, so no certificate counts and only a
     baseline that is known to be nonnegative is played. ``rank`` (K,) is scratch.
     """
-    least = 0.0
-    if rule.thrift > 0.0:
+    least, competes, rival = 0.0, rule.competes, np.nan
+    if competes and not account.nonnegative:  # only a baseline that may be played competes
+        rival = baseline_margin(ledger, account, region, baseline, executed)
+        competes = rival >= 0.0
+    optimistic = is_optimistic(ledger, rule)
+    if rule.thrift > 0.0 and not optimistic:
         credit = structural(region, baseline, account.alpha, True, account.tolerance)
         least = min(rule.thrift * ledger.bank[0], CUSHION * credit)
-    action = BASELINE
+    action, passed_over = BASELINE, 0
     while not alarmed:
         action = choose(details, rule.propose, least, rank)
-        if action == BASELINE or _usable(candidates, action):
+        if action == BASELINE:
             break
-        details[UCB, action] = np.inf  # absorbing it could overflow: never admitted
-        details[SCORE, action] = np.inf
-        details[MARGIN, action] = -np.inf
+        if not _usable(candidates, action):
+            details[UCB, action] = np.inf  # absorbing it could overflow: never admitted
+            details[SCORE, action] = np.inf
+            details[MARGIN, action] = -np.inf
+        elif competes and optimistic:
+            if not details[UCB, action] > upper(region, baseline):
+                action = BASELINE  # it has the highest UCB of all
+            break
+        elif competes and not _promise(region, rule, candidates, action, baseline, executed) > 0.0:
+            if np.isnan(rival):
+                rival = baseline_margin(ledger, account, region, baseline, executed)
+            if details[MARGIN, action] > rival:
+                break
+            details[SCORE, action] = -np.inf
+            passed_over += 1
+            if passed_over == ASKED_ONE_BY_ONE:
+                _pass_over(region, rule, candidates, baseline, rival, details, executed)
+        else:
+            break
     if action != BASELINE and _is_baseline(account, candidates, action, baseline):
         action = BASELINE
     if action == BASELINE:
@@ -178,6 +234,38 @@ def settle(
             executed[i] = candidates[action, i]
     charge(ledger, account, margin, Execution(executed, baseline, action == BASELINE))
     return action, margin
+
+
+@inlined
+def _promise(
+    region: Region, rule: Rule, candidates: Array, k: int, baseline: Array, scratch: Array
+) -> float:
+    """What a candidate promises above the baseline, x(a) - x(b) scored like a candidate; scratch (d,)."""
+    for i in range(len(scratch)):
+        scratch[i] = candidates[k, i] - baseline[i]
+    low, high = interval(region, scratch)
+    return 0.5 * ((1.0 + rule.trust) * high + (1.0 - rule.trust) * low)
+
+
+@kernel
+def _pass_over(
+    region: Region,
+    rule: Rule,
+    candidates: Array,
+    baseline: Array,
+    rival: float,
+    details: Array,
+    scratch: Array,
+) -> None:
+    """Give a score of -inf to all admissible candidates that promise no more than the baseline and leave
+    no more than ``rival``, the baseline's margin.
+
+    Asking the best-scored one again and again would take time quadratic in the number of candidates.
+    """
+    for k in range(details.shape[1]):
+        beaten = details[MARGIN, k] >= 0.0 and not details[MARGIN, k] > rival and _usable(candidates, k)
+        if beaten and not _promise(region, rule, candidates, k, baseline, scratch) > 0.0:
+            details[SCORE, k] = -np.inf
 
 
 @inlined
@@ -228,6 +316,9 @@ def decide(
     boldness: float,
     thrift: float,
     latches: bool,
+    period: int,
+    competes: bool,
+    trust: float,
     candidates: Array,
     baseline: Array,
 ) -> tuple[int, int, float, float, float, Array]:
@@ -238,9 +329,10 @@ def decide(
     certificate; details (ROWS, K).
     """
     region, data, _ = opened_evidence(evidence_flat)
-    rule = Rule(propose, boldness, thrift, latches)
+    rule = Rule(propose, boldness, thrift, latches, period, competes, trust)
     alarmed = latches and data.tally[ALARM] != 0.0
     ledger, account = opened_ledger(ledger_flat)
+    now = boldness_now(ledger, rule)
     size, dim = candidates.shape
     details = np.empty((ROWS, size))
     executed = np.empty(dim)
@@ -249,11 +341,11 @@ def decide(
     for start in range(0, size, BLOCK):
         stop = min(start + BLOCK, size)
         if size <= BLOCK:
-            bad = _certify_rows(region, ledger, account, boldness, candidates, baseline, details)
+            bad = _certify_rows(region, ledger, account, now, candidates, baseline, details)
         else:
             part = np.empty((ROWS, stop - start))
             rows = candidates[start:stop]
-            bad = _certify_rows(region, ledger, account, boldness, rows, baseline, part)
+            bad = _certify_rows(region, ledger, account, now, rows, baseline, part)
             details[:, start:stop] = part
         if bad >= 0:
             return NOT_FINITE, start + bad, np.nan, np.nan, np.nan, details

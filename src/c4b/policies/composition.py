@@ -7,6 +7,7 @@ these choices. Adding one of the package's own is adding an entry at the end of 
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,13 +20,23 @@ from c4b.policies.compiled_round import Rule
 CERTIFICATES = ("joint", "separate")
 LEDGERS = {"carry": 0, "refresh": 1, "checkpoints": 32, "revalue": 0, "none": 0}
 """Ledger name -> room for checkpoints, earlier rounds remembered besides the last one."""
-SELECTIONS = {"filter": 0.0, "thrifty": 0.9, "propose": 0.0}
+SELECTIONS = {"filter": 0.0, "thrifty": 0.9, "propose": 0.0, "competitive": 0.9}
 """Selection name -> thrift. ``filter``: the best-scored admissible candidate. ``thrifty``: the same, but,
 where there are such, among those that leave 0.9 of the bank or six rounds of baseline credit: what is
 not spent on one bold play keeps the gate open for the next. ``propose``: only the best-scored
-candidate is tested."""
-SCORES = {"ucb": 1.0, "blend": 0.5, "mean": 0.0}
-"""Score name -> boldness b: the score is the middle of the reward's interval plus b half-widths."""
+candidate is tested. ``competitive``: thrifty, and a candidate is not played if its contrast with the
+baseline itself, x(a) - x(b), has a score of 0 or less, so that the baseline promises as much, and if
+playing it leaves no more in the bank than playing the baseline."""
+SCORES = {"ucb": 1.0, "blend": 0.5, "mean": 0.0, "patient": 0.4}
+"""Score name -> boldness b: the score is the middle of the reward's interval plus b half-widths. That of
+``patient`` is for 5 features; for d it is b sqrt(5/d), at most 1: a half-width has about sqrt(d) standard
+errors."""
+TRUST = {"competitive": 0.02}
+"""Selection name -> half-widths added to the middle of x(a) - x(b) where the baseline competes. Not 0:
+after a baseline-only history the middle of an unknown candidate is 0, and it should be tried."""
+OPTIMISTIC_PERIOD = {"ucb": 0, "blend": 0, "mean": 0, "patient": 32}
+"""Score name -> m: one round of m takes b = 1 and keeps no cushion, so that no candidate is ignored for
+ever; 0: no round does."""
 
 _KINDS = {
     ("joint", "carry"): (Certificate.JOINT, LedgerKind.BANK),
@@ -84,10 +95,20 @@ latches=False)
         """Earlier rounds that the ledger can remember."""
         return LEDGERS[self.ledger]
 
-    @property
-    def rule(self) -> Rule:
-        propose = self.selection == "propose"
-        return Rule(propose, SCORES[self.score], SELECTIONS[self.selection], self.latches)
+    def rule(self, dim: int) -> Rule:
+        """How it chooses in ``dim`` dimensions."""
+        boldness = SCORES[self.score]
+        if OPTIMISTIC_PERIOD[self.score]:
+            boldness = min(1.0, boldness * math.sqrt(5.0 / dim))
+        return Rule(
+            self.selection == "propose",
+            boldness,
+            SELECTIONS[self.selection],
+            self.latches,
+            OPTIMISTIC_PERIOD[self.score],
+            self.selection in TRUST,
+            TRUST.get(self.selection, 0.0),
+        )
 
     def account(
         self,
@@ -117,9 +138,9 @@ BUILT_IN = (
         "reserve-c4b+",
         "joint",
         "checkpoints",
-        "thrifty",
-        "recommended: unbiased set, checkpoints, thrifty choice",
-        score="blend",
+        "competitive",
+        "recommended: several ridges, checkpoints, competitive choice",
+        score="patient",
         confidence="several-ridges",
         latches=True,
     ),

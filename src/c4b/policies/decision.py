@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from c4b._validate import Array
 from c4b.policies.candidate_fields import CandidateField
 
@@ -17,6 +19,13 @@ class DecisionNumbers(NamedTuple):
     certificate: float
     ucb: float
     radius: float
+
+
+def same_content(one: object, other: object) -> bool:
+    """Whether two values are equal, also where they are arrays, or NaN."""
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return np.array_equal(one, other, equal_nan=True)  # type: ignore[arg-type]
+    return one == other or (one != one and other != other)  # noqa: PLR0124 (NaN)
 
 
 class Decision(NamedTuple):
@@ -62,8 +71,11 @@ class Decision(NamedTuple):
         return True
 
     def __eq__(self, other: object) -> bool:
-        """Ids are unique, so two decisions with one id are one decision."""
-        return isinstance(other, Decision) and self.id == other.id
+        """Whether both say the same; a number that is none equals another one."""
+        return isinstance(other, Decision) and all(map(same_content, self, other))
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
 
     def __hash__(self) -> int:
         return hash(self.id)
@@ -86,7 +98,13 @@ class CandidateReport(NamedTuple):
     """Estimated contrast; NaN where the decision alone does not tell: see ``Deployment.explain``."""
     upper: float = math.nan
     """Upper bound of the contrast, of which ``joint`` is the lower one; NaN likewise."""
+    reason: str = ""
+    """Why it was not played although it is admissible; empty where that needs no reason or is unknown."""
 
+
+NO_MORE_THAN_BASELINE = "promises no more than the baseline"
+SAVES_LESS = "would leave less in the bank"
+LOWER_UCB, LOWER_SCORE = "has a lower UCB", "has a lower score"
 
 _REPORTED = [CandidateField.UCB, CandidateField.MARGIN, CandidateField.JOINT, CandidateField.SEPARATE]
 
@@ -99,8 +117,9 @@ class Explanation:
 
     def __init__(self, decision: Decision, contrasts: Array | None = None) -> None:
         self.decision = decision
-        unknown = (math.nan, math.nan)
-        known = None if contrasts is None else contrasts.T.tolist()
+        unknown = [(math.nan, math.nan)] * decision.details.shape[1]
+        known = unknown if contrasts is None else contrasts.T.tolist()
+        reasons = _reasons(decision)
         self.candidates = [
             CandidateReport(
                 k,
@@ -111,7 +130,9 @@ class Explanation:
                 separate,
                 joint - separate,
                 k == decision.action,
-                *(unknown if known is None else known[k]),
+                known[k][0],
+                known[k][1],
+                reasons[k],
             )
             for k, (ucb, margin, joint, separate) in enumerate(decision.details[_REPORTED].T.tolist())
         ]
@@ -137,6 +158,16 @@ class Explanation:
             return f"The baseline was played; bank {decision.bank:.4f}."
         if not total:
             return f"The baseline was played: there were no candidates; bank {decision.bank:.4f}."
+        if any(c.reason == NO_MORE_THAN_BASELINE for c in self.candidates):
+            return (
+                f"The baseline was played: no candidate that is admissible ({fit} of {total} are) "
+                f"promises more; bank {decision.bank:.4f}."
+            )
+        if any(c.reason == LOWER_UCB for c in self.candidates):
+            return (
+                f"The baseline was played: it has the highest UCB in an optimistic round "
+                f"({fit} of {total} candidates are admissible); bank {decision.bank:.4f}."
+            )
         if fit:
             return (
                 f"The baseline was played: the highest-UCB proposal is not admissible "
@@ -182,12 +213,46 @@ class Explanation:
     def __str__(self) -> str:
         lines = [self.summary]
         if self.candidates:
-            lines.append("   #       ucb    margin  admissible     joint  separate  penalty avoided")
+            numbers = "   #       ucb    margin  admissible     joint  separate  penalty avoided"
+            lines.append(f"{numbers}  not played because")
         for c in self.candidates:
             verdict = "yes" if c.admissible else "no"
             mark = "*" if c.chosen else " "
-            lines.append(
+            line = (
                 f"{mark}{c.candidate:3d} {c.ucb:9.4f} {c.margin:9.4f}  {verdict:>10} "
-                f"{c.joint:9.4f} {c.separate:9.4f}  {c.penalty:15.4f}"
+                f"{c.joint:9.4f} {c.separate:9.4f}  {c.penalty:15.4f}  {c.reason}"
             )
+            lines.append(line.rstrip())
         return "\n".join(lines)
+
+
+def _reasons(decision: Decision) -> list[str]:
+    """Why each admissible candidate was not played, from the recorded scores and margins.
+
+    A score of -inf says that the baseline promises as much. In a round that scores by the UCB alone the
+    two rows are equal.
+    """
+    details, played = decision.details, decision.action
+    scores, ucbs, margins = (
+        details[row].tolist() for row in (CandidateField.SCORE, CandidateField.UCB, CandidateField.MARGIN)
+    )
+    if decision.alarm or math.isnan(decision.bank) or decision.propensity is not None:
+        return [""] * len(scores)
+    by_ucb = all(s == u for s, u in zip(scores, ucbs, strict=True) if math.isfinite(s))
+    admissible = [u for u, margin in zip(ucbs, margins, strict=True) if margin >= 0.0]
+    ucb_to_beat = max(admissible, default=math.inf)
+    reasons = []
+    for k, (score, margin) in enumerate(zip(scores, margins, strict=True)):
+        if k == played or not margin >= 0.0:
+            reasons.append("")
+        elif score == -math.inf:
+            reasons.append(NO_MORE_THAN_BASELINE)
+        elif math.isnan(score):
+            reasons.append("")
+        elif played is None:
+            reasons.append(LOWER_UCB if by_ucb and ucb_to_beat < decision.ucb else "")
+        elif score > scores[played]:
+            reasons.append(SAVES_LESS if margin < margins[played] else "")
+        else:
+            reasons.append(LOWER_UCB if by_ucb else LOWER_SCORE)
+    return reasons

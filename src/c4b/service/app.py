@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import gc
+import multiprocessing
+import os
+import signal
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
@@ -18,13 +22,14 @@ from starlette.staticfiles import StaticFiles
 from c4b.errors import C4BError
 from c4b.journal import sql_schema
 from c4b.journal.sql_store import Store
-from c4b.service import problems, routes, schemas
+from c4b.service import export_files, problems, routes, schemas
 from c4b.service.access.authorization import requires
 from c4b.service.access.token_verifier import TokenVerifier
 from c4b.service.access.tokens import Scope
 from c4b.service.middleware import RequestMiddleware
 from c4b.service.monitoring import metrics
 from c4b.service.open_deployments import OpenDeployments, load_kernels
+from c4b.service.request_body import BodyParser
 from c4b.service.settings import Settings
 
 DASHBOARD = Path(__file__).parent / "dashboard"
@@ -52,7 +57,10 @@ async def alive() -> schemas.Done:
 )
 async def ready(request: Request) -> schemas.Done:
     """The store can be read, so decisions can be made."""
-    await run_in_threadpool(request.app.state.deployments.names)
+    try:
+        await run_in_threadpool(request.app.state.deployments.names)
+    except C4BError as error:
+        raise problems.without_details(error) from error
     return schemas.Done()
 
 
@@ -83,9 +91,11 @@ def create(settings: Settings) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         create_tables(settings.store)
+        export_files.remove_leftovers()
         load_kernels()
+        app.state.body_parser = BodyParser(settings.body_bytes)
         app.state.deployments = OpenDeployments(settings)
-        app.state.token_verifier = TokenVerifier(app.state.deployments.store)
+        app.state.token_verifier = TokenVerifier(app.state.deployments.backend.store)
         app.state.token_verifier.grant(None)  # reads the tokens before the store may become unavailable
         try:
             yield
@@ -142,6 +152,19 @@ def _collect_garbage_rarely() -> None:
     gc.set_threshold(10_000, 10, 10)
 
 
+def _end_with_supervisor() -> None:
+    """Stop this worker when the process that started it is gone, even if that was killed."""
+    supervisor = multiprocessing.parent_process()
+    if supervisor is None:
+        return
+
+    def watch() -> None:
+        supervisor.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, name="c4b-supervisor", daemon=True).start()
+
+
 def create_tables(url: str) -> None:
     """Create the store's tables unless they exist."""
     store = Store(url, create=True)
@@ -155,6 +178,7 @@ def create_tables(url: str) -> None:
 def from_environment() -> FastAPI:
     """Return the application of a worker process; see ``c4b.service.serving.server``."""
     settings = Settings.from_environment()
+    _end_with_supervisor()
     load_kernels()
     _collect_garbage_rarely()
     return create(settings)

@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from functools import partial
 from typing import Generic, TypeVar
+
+import numpy as np
+from anyio import CapacityLimiter, to_thread
 
 from c4b.deployment import Deployment
 from c4b.errors import C4BError
@@ -16,6 +20,8 @@ T = TypeVar("T")
 
 MAX_BATCH = 256
 """Largest number of calls in one commit."""
+MAX_WEIGHT = 2_000_000
+"""Most numbers in the candidates of one commit, unless a single call has more."""
 
 
 class CommitQueue(Generic[C, T]):
@@ -26,10 +32,17 @@ class CommitQueue(Generic[C, T]):
     commits, not the number of calls. Each call gets its own result, after the commit that contains it.
 
     commit: takes a batch of calls and returns one result or error for each of them.
+    weight: how much a call adds to a commit, which holds the journal's lock meanwhile.
     """
 
-    def __init__(self, commit: Callable[[Sequence[C]], list[T | C4BError]], executor: Executor) -> None:
+    def __init__(
+        self,
+        commit: Callable[[Sequence[C]], list[T | C4BError]],
+        executor: Executor,
+        weight: Callable[[C], int] = lambda call: 0,
+    ) -> None:
         self._commit = commit
+        self._weight = weight
         self._executor = executor
         self._waiting: list[tuple[C, asyncio.Future[T]]] = []
         self._worker: asyncio.Task[None] | None = None
@@ -46,7 +59,8 @@ class CommitQueue(Generic[C, T]):
         loop = asyncio.get_running_loop()
         try:
             while self._waiting:
-                batch, self._waiting = self._waiting[:MAX_BATCH], self._waiting[MAX_BATCH:]
+                size = self._batch_size()
+                batch, self._waiting = self._waiting[:size], self._waiting[size:]
                 try:
                     results = await loop.run_in_executor(
                         self._executor, self._commit, [call for call, _ in batch]
@@ -66,20 +80,37 @@ class CommitQueue(Generic[C, T]):
         finally:
             self._worker = None
 
+    def _batch_size(self) -> int:
+        """How many of the waiting calls the next commit takes: at least one."""
+        weight = 0
+        for size, (call, _) in enumerate(self._waiting[:MAX_BATCH]):
+            weight += self._weight(call)
+            if size and weight > MAX_WEIGHT:
+                return size
+        return min(len(self._waiting), MAX_BATCH)
+
 
 class QueuedDeployment:
     """A deployment with one commit queue for decisions and one for outcomes."""
 
     def __init__(self, deployment: Deployment, executor: Executor) -> None:
         self.deployment = deployment
-        self._decisions: CommitQueue[Round, Decision] = CommitQueue(deployment.decide_each, executor)
+        self._one_at_a_time = CapacityLimiter(1)
+        self._decisions: CommitQueue[Round, Decision] = CommitQueue(
+            deployment.decide_each, executor, lambda round_: np.size(round_.candidates)
+        )
         self._outcomes: CommitQueue[tuple[str, float], None] = CommitQueue(
             deployment.observe_each, executor
         )
 
+    async def write(self, call: Callable[..., T], *arguments: object, **options: object) -> T:
+        """Run another call that writes, in a thread. They wait for each other here, so that the callers
+        of one deployment never take all threads of the service."""
+        return await to_thread.run_sync(partial(call, *arguments, **options), limiter=self._one_at_a_time)
+
     async def decide(self, round_: Round) -> Decision:
-        """As ``Deployment.decide``. An invalid round is refused before it enters the queue."""
-        return await self._decisions.submit(self.deployment.request(round_))
+        """As ``Deployment.decide``, of a round that ``Deployment.request`` has checked."""
+        return await self._decisions.submit(round_)
 
     async def observe(self, decision_id: str, reward: float) -> None:
         """As ``Deployment.observe``."""

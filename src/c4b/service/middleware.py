@@ -29,6 +29,9 @@ _CONTENT_POLICY = b"default-src 'self'; img-src 'self' data:; object-src 'none';
 _DOCS_POLICY = _CONTENT_POLICY + b"; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'"
 _LOCAL_HOST = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.IGNORECASE)
 
+_FORWARDED = {b"forwarded", b"via", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip"}
+"""Headers that proxies add."""
+
 RecordRequest = Callable[[str, str, int, float], None]
 """Called with method, route, status and seconds of every request."""
 
@@ -137,7 +140,19 @@ class RequestMiddleware:
 
 
 def _is_local(scope: Scope, headers: dict[bytes, bytes]) -> bool:
-    """Whether the request comes from this machine and is addressed to it by a local name."""
+    """Whether the request comes from this machine and is addressed to it by a local name.
+
+    One that a proxy passed on came from elsewhere, and so did one that another site's page makes a
+    browser send.
+    """
+    if not _FORWARDED.isdisjoint(headers):
+        return False
+    origin = headers.get(b"origin")
+    if scope["method"] not in ("GET", "HEAD") and (
+        headers.get(b"sec-fetch-site", b"same-origin") not in (b"same-origin", b"none")
+        or (origin is not None and origin.partition(b"://")[2] != headers.get(b"host"))
+    ):
+        return False
     client, _ = scope.get("client") or ("", 0)
     host = headers.get(b"host", b"").decode("latin-1")
     return bool(_LOCAL_HOST.fullmatch(host)) and bool(client) and ip_address(client).is_loopback

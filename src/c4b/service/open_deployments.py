@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import uuid
+from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 
 from c4b.deployment import Deployment
 from c4b.evidence.model import LinearModel
-from c4b.journal.sql_store import Store
+from c4b.journal.sql_backend import SqlBackend
 from c4b.service.commit_queue import QueuedDeployment
 from c4b.service.settings import Settings
 
@@ -19,10 +19,11 @@ class OpenDeployments:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.store = Store(settings.store)
-        self.writers = ThreadPoolExecutor(max(4, os.cpu_count() or 1), "c4b-writer")
+        self.backend = SqlBackend(settings.store, connections=settings.connections)
+        """One pool of connections for all deployments."""
+        self.writers = ThreadPoolExecutor(settings.connections, "c4b-writer")
         self._by_name: dict[str, QueuedDeployment] = {}
-        self._lock = threading.Lock()
+        self._opening: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
     def get(self, name: str) -> QueuedDeployment | None:
         """Return a deployment that is open already, or None. Never waits."""
@@ -32,23 +33,28 @@ class OpenDeployments:
         """Return an existing deployment and open it if necessary. May wait for the store."""
         queued = self._by_name.get(name)
         if queued is None:
-            with self._lock:
+            with self._opening[name]:  # one that takes long to open delays no other
                 queued = self._by_name.get(name)
                 if queued is None:
-                    deployment = Deployment.open(self.settings.store, name, self.settings.limits)
+                    deployment = Deployment.open(self.backend, name, self.settings.limits)
                     queued = self._by_name[name] = QueuedDeployment(deployment, self.writers)
         return queued
 
     def names(self) -> list[str]:
-        """Return the names of all deployments in the store."""
-        return Deployment.names(self.settings.store)
+        """Return the names of all deployments in the store.
+
+        From an SQLite file that is opened anew: open connections do not notice that it was removed.
+        """
+        if self.backend.store.url.get_backend_name() == "sqlite":
+            return Deployment.names(self.settings.store)
+        return self.backend.names()
 
     def close(self) -> None:
         """Finish pending writes, then close all connections."""
         self.writers.shutdown(wait=True)
         for queued in self._by_name.values():
             queued.deployment.close()
-        self.store.close()
+        self.backend.close()
 
 
 def load_kernels() -> None:

@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException as RoutingError
 
 from c4b import errors
+from c4b.service.monitoring import request_log
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -60,6 +61,14 @@ def problem_response(status: int, kind: str, detail: str, **more: Any) -> JSONRe
 
 def refusal_response(error: Refused) -> JSONResponse:
     return problem_response(error.status_code, error.kind, error.detail)
+
+
+def without_details(error: errors.C4BError) -> Refused:
+    """The refusal for somebody without a token. The message may name hosts and paths: the log has it."""
+    request_log.logger.error("%s", error)
+    request = request_log.request_id.get()
+    detail = f"the store does not answer as it should; the log has the reason by request id {request}"
+    return Refused(status_of(error), errors.kind(type(error)), detail)
 
 
 def install(app: FastAPI) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
+from contextlib import suppress
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Query, Request
 from fastapi import Path as InPath
 from fastapi.responses import FileResponse
+from pydantic import AfterValidator
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 
@@ -17,7 +17,7 @@ from c4b.deployment.configuration import Configuration
 from c4b.deployment.limits import REQUEST_ID
 from c4b.errors import C4BError, InvalidInput, NameTaken, PayloadTooLarge
 from c4b.evidence.model import LinearModel
-from c4b.service import responses, schemas
+from c4b.service import export_files, responses, schemas
 from c4b.service.access.authorization import requires
 from c4b.service.access.token_verifier import Grant
 from c4b.service.access.tokens import Scope
@@ -53,11 +53,23 @@ routers = (_admin_routes, _decide_routes, _read_routes)
 
 Name = Annotated[str, InPath(description="The deployment's name.", max_length=100, examples=["homepage"])]
 Id = Annotated[str, InPath(description="A decision's id.", max_length=150, examples=["homepage-3"])]
+
+
+def _utf_8(key: str | None) -> str | None:
+    """HTTP gives a header's bytes as Latin-1. Where they are UTF-8, that is what the client meant."""
+    with suppress(UnicodeError):
+        key = None if key is None else key.encode("latin-1").decode()
+    if key is not None and len(key) > REQUEST_ID:
+        raise ValueError(f"must have at most {REQUEST_ID} characters")
+    return key
+
+
 IdempotencyKey = Annotated[
     str | None,
+    AfterValidator(_utf_8),
     Header(
         alias="Idempotency-Key",
-        max_length=REQUEST_ID,
+        max_length=4 * REQUEST_ID,
         description="The request's id: repeating a request with the same key is harmless.",
     ),
 ]
@@ -95,7 +107,7 @@ async def create(request: Request, name: Name, body: schemas.Creation) -> schema
     def work() -> schemas.Deployment:
         model, options = LinearModel(**body.model.model_dump()), body.model_dump(exclude={"model"})
         try:
-            Deployment.create(settings.store, name, model, **options).close()
+            Deployment.create(deployments.backend, name, model, **options).close()
         except NameTaken:
             if not _same_configuration(deployments.open(name).deployment.configuration, body):
                 raise
@@ -151,13 +163,9 @@ async def learn(
     request: Request, name: Name, body: schemas.History, key: IdempotencyKey = None
 ) -> schemas.Deployment:
     """Before the first decision. History is evidence; it adds nothing to the bank."""
-    dep = await _deployment(request, name)
-
-    def work() -> schemas.Deployment:
-        dep.learn(body.features, body.rewards, key)
-        return responses.deployment(dep)
-
-    return await run_in_threadpool(work)
+    queued = await _queued(request, name)
+    await queued.write(queued.deployment.learn, body.features, body.rewards, key)
+    return await run_in_threadpool(responses.deployment, queued.deployment)
 
 
 # -- decisions and outcomes ------------------------------------------------------------------------
@@ -168,8 +176,10 @@ async def decide(
     request: Request, name: Name, body: schemas.Round, key: IdempotencyKey = None
 ) -> schemas.Decided:
     """Choose among the candidates, or the baseline. On disk and charged when the answer is sent."""
-    queued = await _queued(request, name)
-    return responses.decided(await queued.decide(body.to_round(key)))
+    queued, round_ = await _queued(request, name), body.to_round(key)
+    check = queued.deployment.request
+    checked = await run_in_threadpool(check, round_) if request.state.large_body else check(round_)
+    return responses.decided(await queued.decide(checked))
 
 
 @_decide_routes.post(
@@ -177,9 +187,9 @@ async def decide(
 )
 async def decide_many(request: Request, name: Name, body: schemas.Rounds) -> schemas.Decisions:
     """In one commit; all are decided or none. Each round has its own request id."""
-    dep = await _deployment(request, name)
+    queued = await _queued(request, name)
     rounds = [each.to_round(each.request_id) for each in body.rounds]
-    decisions = await run_in_threadpool(dep.decide_many, rounds)
+    decisions = await queued.write(queued.deployment.decide_many, rounds)
     return schemas.Decisions(decisions=[responses.decided(each) for each in decisions])
 
 
@@ -198,7 +208,7 @@ async def observe(request: Request, name: Name, id: Id, body: schemas.Outcome) -
     if body.independent and not body.lost:
         raise InvalidInput("independent", True, "is an assertion about lost outcomes; leave it out")
     if body.reward is None:
-        await run_in_threadpool(queued.deployment.forget, id, independent=body.independent)
+        await queued.write(queued.deployment.forget, id, independent=body.independent)
     else:
         await queued.observe(id, body.reward)
     return schemas.Done()
@@ -207,9 +217,9 @@ async def observe(request: Request, name: Name, id: Id, body: schemas.Outcome) -
 @_decide_routes.post("/deployments/{name}/outcomes", tags=["outcomes"], summary="Report many outcomes")
 async def observe_many(request: Request, name: Name, body: schemas.Outcomes) -> schemas.Done:
     """In one commit; all are recorded or none."""
-    dep = await _deployment(request, name)
+    queued = await _queued(request, name)
     pairs = [(each.id, each.reward) for each in body.outcomes]
-    await run_in_threadpool(dep.observe_many, pairs)
+    await queued.write(queued.deployment.observe_many, pairs)
     return schemas.Done()
 
 
@@ -223,8 +233,8 @@ async def executed(request: Request, name: Name, id: Id, body: schemas.Executed)
 
     Also before the outcome of a later decision is reported, or with `independent: true`.
     """
-    dep = await _deployment(request, name)
-    await run_in_threadpool(dep.executed, id, body.features, independent=body.independent)
+    queued = await _queued(request, name)
+    await queued.write(queued.deployment.executed, id, body.features, independent=body.independent)
     return schemas.Done()
 
 
@@ -321,8 +331,7 @@ async def export_table(request: Request, name: Name) -> FileResponse:
     """With their outcomes. One at a time."""
     dep = await _deployment(request, name)
     async with _one_at_a_time(request):
-        with tempfile.NamedTemporaryFile(suffix=".parquet", delete=False) as draft:
-            path = Path(draft.name)
+        path = export_files.new_file()
         try:
             await run_in_threadpool(export.write, dep, path)
         except BaseException:

@@ -7,12 +7,24 @@ import math
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, Strict
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    SkipValidation,
+    Strict,
+    model_validator,
+)
+from pydantic_core import InitErrorDetails, ValidationError
 
 from c4b import policies
 
-Vector = list[float]
-Matrix = list[list[float]]
+# a list of millions of wrong elements is refused at the first of them
+Vector = Annotated[list[float], Field(fail_fast=True)]
+Matrix = Annotated[list[Vector], Field(fail_fast=True)]
+Texts = Annotated[list[str], Field(fail_fast=True)]
 
 
 def _is_none(value: Any) -> bool:
@@ -38,6 +50,17 @@ class RequestBody(BaseModel):
     """Base of request bodies. Unknown keys and values of another type are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _first_unknown_key(cls, value: Any) -> Any:
+        """Refuse the first unknown key at once; ``extra`` alone would list a million of them."""
+        if isinstance(value, dict):
+            for key, given in value.items():
+                if key not in cls.model_fields:
+                    error = InitErrorDetails(type="extra_forbidden", loc=(key,), input=given)
+                    raise ValidationError.from_exception_data(cls.__name__, [error])
+        return value
 
 
 class ResponseBody(BaseModel):
@@ -111,6 +134,9 @@ class State(ResponseBody):
     waiting: int = Field(description="Known outcomes that wait for the outcome of an earlier decision.")
     oldest_pending: str | None
     oldest_pending_age: float | None = Field(description="Seconds since that decision.")
+    clock_ahead: float = Field(
+        0.0, description="Seconds by which the journal's times are ahead of the clock: one was wrong."
+    )
     radius: Number
     alarm: str | None
     seq: int
@@ -154,8 +180,8 @@ class Round(RequestBody):
     baseline_mean: float | None = Field(
         None, description="The known mean reward of the baseline, for policies that need it."
     )
-    labels: list[str] | None = Field(None, description="Names of the candidates, for people.")
-    context: JsonValue = Field(
+    labels: Texts | None = Field(None, description="Names of the candidates, for people.")
+    context: Annotated[JsonValue, SkipValidation] = Field(
         None,
         description="Stored with the decision and shown when it is explained.",
         examples=[{"user": "u-1"}],
@@ -179,7 +205,7 @@ class NamedRound(Round):
 class Rounds(RequestBody):
     """Several rounds in one commit: all are decided or none."""
 
-    rounds: list[NamedRound]
+    rounds: Annotated[list[NamedRound], Field(fail_fast=True)]
 
 
 class Decided(ResponseBody):
@@ -232,7 +258,7 @@ class NamedOutcome(RequestBody):
 class Outcomes(RequestBody):
     """Several rewards in one commit: all are recorded or none."""
 
-    outcomes: list[NamedOutcome]
+    outcomes: Annotated[list[NamedOutcome], Field(fail_fast=True)]
 
 
 class Executed(RequestBody):
@@ -290,6 +316,7 @@ class Candidate(ResponseBody):
     chosen: bool
     estimate: Number = Field(description="Estimated contrast; null in journals of early versions.")
     upper: Number = Field(description="Upper bound of the contrast; joint is its lower bound.")
+    reason: str = Field(description="Why it was not played although admissible; empty: no reason known.")
     features: Vector
 
 

@@ -28,12 +28,15 @@ class Settings:
     """Largest number of features of a deployment created over HTTP. State grows with its square."""
     seconds: float = 30.0
     """Time limit of one request, including the time in which its body arrives."""
+    connections: int = 16
+    """Most connections of one worker to the store."""
     limits: Limits = field(default_factory=lambda: Limits(candidates=1_000, batch=1_000))
     """Limits of every deployment that the service opens."""
 
     def __post_init__(self) -> None:
         _validate.count("body_bytes", self.body_bytes, 1024, "must be a whole number of at least 1024")
         _validate.count("dimension", self.dimension, 1, "must be a whole number of at least 1")
+        _validate.count("connections", self.connections, 1, "must be a whole number of at least 1")
         _validate.positive("seconds", self.seconds, "must be a positive number of seconds")
 
     def to_json(self) -> str:

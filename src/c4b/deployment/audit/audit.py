@@ -4,7 +4,7 @@ Three independent readings of one journal:
 
 1. *by itself* (``auditor``): numbers without gaps, hashes, times, every outcome about an open decision,
    banks that continue each other exactly, every executed candidate the one that the recorded margins and
-   scores choose;
+   scores choose, every entry found by the store's indexes;
 2. *by other arithmetic* (``recomputed_checks``): every confidence set, bound, margin and bank once more
    from the raw features and rewards. For a gate in plain Python there is no other arithmetic;
    ``replayed_checks`` decides every round again instead, and the report's level says so;
@@ -12,52 +12,133 @@ Three independent readings of one journal:
 
 The first entry for which something does not hold ends the audit. Replay may differ in the last bits
 between machines. That is counted and not a finding, because 2. bounds the difference.
+
+The journal is read in pages, each in a transaction of its own: an audit may take hours, and a server ends
+transactions that are idle for long.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from c4b.deployment.audit.audit_report import Finding, Report
 from c4b.deployment.audit.auditor import Auditor
+from c4b.deployment.audit.decision_checks import EVERYTHING, Share
 from c4b.deployment.audit.entry_format import entry_hash
+from c4b.deployment.audit.verified_place import VerifiedPlace
 from c4b.errors import InvalidInput
-from c4b.journal.backend import StoredSnapshot
+from c4b.journal.backend import Head, JournalBackend, StoredSnapshot
 from c4b.journal.entries import GENESIS, Entry
 from c4b.journal.journal import Journal
 
 Progress = Callable[[int, int], None]
+"""Called with the entries that hold so far, and their number altogether."""
+PAGE = 100
+"""Entries read at a time; one may have megabytes."""
+FARTHEST = 2**39
+"""More than any journal's last number."""
+REPORTED = 0.5
+"""Seconds between two calls of ``progress``."""
 
 
-def run(journal: Journal, sample: int, progress: Progress | None = None) -> Report:
-    """Audit everything up to the journal's head; ``sample`` decisions in 50 digits."""
+class Task(NamedTuple):
+    """What one process audits."""
+
+    sample: int
+    """Decisions recomputed in 50 digits, about."""
+    share: Share = EVERYTHING
+    verified: VerifiedPlace | None = None
+    """Where an earlier audit came to. Decisions up to there are not recomputed again."""
+
+
+class StoredJournal:
+    """One journal up to the head that it had when the audit began."""
+
+    def __init__(self, backend: JournalBackend, name: str) -> None:
+        self._backend, self.name = backend, name
+        with backend.reading(name) as transaction:
+            self.head: Head = transaction.head
+            stored = [transaction.snapshot(seq) for seq in transaction.snapshot_numbers()]
+        self.snapshots: dict[int, StoredSnapshot] = {
+            each.seq: each for each in stored if each is not None and each.seq <= self.head.seq
+        }
+        self.strays = [each.seq for each in stored if each is not None and each.seq > self.head.seq]
+
+    def entries(self) -> Iterator[Entry]:
+        """As they are stored; raises ``Finding`` after a page in which an index misses one."""
+        after = -1
+        while after < self.head.seq:
+            with self._backend.reading(self.name) as transaction:
+                page = transaction.range(after + 1, self.head.seq, PAGE)
+                lost = Journal(transaction).unfound(page)
+            if not page:
+                return
+            yield from page
+            if lost is not None:
+                raise Finding("is not found by its request id or its decision: an index is damaged", lost)
+            after = page[-1].seq
+
+    def beyond(self) -> int | None:
+        """The number of an entry that is stored beyond the end of the journal, where nothing may be."""
+        with self._backend.reading(self.name) as transaction:
+            stored = transaction.range(self.head.seq + 1, FARTHEST, 1)
+        with self._backend.reading(self.name) as transaction:  # a writer moves the end with its entry
+            return next((entry.seq for entry in stored if entry.seq > transaction.head.seq), None)
+
+
+def run(
+    backend: JournalBackend,
+    name: str,
+    task: Task,
+    progress: Progress | None = None,
+    reached: Callable[[VerifiedPlace], None] | None = None,
+) -> Report:
+    """Audit everything up to the journal's head; ``reached`` is told how far it came."""
+    sample = task.sample
     if isinstance(sample, bool) or not isinstance(sample, int) or sample < 0:
         raise InvalidInput("sample", sample, "must be a whole number of at least 0")
+    journal = StoredJournal(backend, name)
     report, total = Report("?"), journal.head.seq + 1
+    every, last = max(1, total // (2 * sample)) if sample else 0, 0.0
+    before = -1 if task.verified is None else task.verified.seq
+
+    def tell() -> None:
+        if progress is not None:
+            progress(report.entries, total)
+        if reached is not None and report.entries - 1 > before:
+            reached(VerifiedPlace(name, report.entries - 1, report.hash))
+
     try:
-        for _ in _followed(journal, report, max(1, total // (2 * sample)) if sample else 0):
+        for _ in _followed(journal, report, every, task):
             report.entries += 1
-            if progress is not None and report.entries % 100 == 0:
-                progress(report.entries, total)
+            if time.monotonic() - last >= REPORTED:
+                tell()
+                last = time.monotonic()
     except Finding as finding:
         report.entry = report.entries if finding.entry is None else finding.entry
         report.finding = str(finding)
-    if progress is not None:
-        progress(report.entries, total)
+    else:
+        tell()
     return report
 
 
-def _followed(journal: Journal, report: Report, every: int) -> Iterator[Entry]:
+def _followed(journal: StoredJournal, report: Report, every: int, task: Task) -> Iterator[Entry]:
     """Entries that hold, one by one; raises ``Finding`` at the first that does not."""
-    auditor, hash_, expected = None, GENESIS, 0
-    for entry in _entries(journal):
+    auditor, hash_, expected, verified = None, GENESIS, 0, task.verified
+    for entry in journal.entries():
         if entry.seq != expected:
             raise Finding(f"is missing; the next one there is {entry.seq}")
         if entry.previous != hash_:
             raise Finding("does not match the hash that the entry after it carries", max(expected - 1, 0))
         hash_, expected = entry_hash(entry), expected + 1
         if auditor is None:
-            auditor = _auditor(entry, report, every, _snapshots(journal))
+            auditor = _auditor(entry, report, every, task, journal)
+            if report.name != journal.name:
+                raise Finding(f"creates {report.name!r}, not {journal.name!r}")
+        if verified is not None and entry.seq == verified.seq and hash_.hex() != verified.hash:
+            raise Finding("is not the one that an earlier audit verified")
         auditor.take(entry, hash_)
         report.hash = hash_.hex()
         yield entry
@@ -65,30 +146,22 @@ def _followed(journal: Journal, report: Report, every: int) -> Iterator[Entry]:
         raise Finding("is missing, and so is everything after it")
     if hash_ != journal.head.hash:
         raise Finding("does not match the deployment's record of the last hash", journal.head.seq)
-    if auditor is not None and auditor.snapshots:
-        raise Finding("has a snapshot, but is not in the journal", min(auditor.snapshots))
+    if verified is not None and verified.seq >= expected:
+        raise Finding("is missing, but an earlier audit verified it", verified.seq)
+    if auditor is not None:
+        auditor.finish()
+    if strays := [*(auditor.snapshots if auditor is not None else ()), *journal.strays]:
+        raise Finding("has a snapshot, but is not in the journal", min(strays))
+    if (stray := journal.beyond()) is not None:
+        raise Finding("is stored beyond the end of the journal", stray)
 
 
-def _auditor(first: Entry, report: Report, every: int, snapshots: dict[int, StoredSnapshot]) -> Auditor:
+def _auditor(first: Entry, report: Report, every: int, task: Task, journal: StoredJournal) -> Auditor:
+    after = -1 if task.verified is None else task.verified.seq
+    share = task.share._replace(after=after)
     try:
-        return Auditor(first, report, every, snapshots)
+        return Auditor(first, report, every, dict(journal.snapshots), share)
     except Finding:
         raise
     except Exception as error:  # a damaged entry can hold anything
         raise Finding(f"cannot be followed ({type(error).__name__}: {error})") from error
-
-
-def _entries(journal: Journal) -> Iterator[Entry]:
-    after = -1
-    while after < journal.head.seq:
-        page = journal.unchecked(after)
-        if not page:
-            return
-        yield from page
-        after = page[-1].seq
-
-
-def _snapshots(journal: Journal) -> dict[int, StoredSnapshot]:
-    """Those that are stored, by number."""
-    stored = [journal.transaction.snapshot(seq) for seq in journal.transaction.snapshot_numbers()]
-    return {each.seq: each for each in stored if each is not None}

@@ -52,7 +52,8 @@ class Report:
             f"{self.precise} in 50 digits), {self.outcomes} outcomes, {self.snapshots} snapshots"
         )
         if self.finding is not None:
-            return f"{self.name}: NOT CLEAN. Entry {self.entry} {self.finding}. Before it: {counts}."
+            where = "" if self.entry is None else f"Entry {self.entry} "
+            return f"{self.name}: NOT CLEAN. {where}{self.finding}. Before it: {counts}."
         return (
             f"{self.name}: clean, {self.level}. {counts}; largest difference {self.largest_error:.1e}; "
             f"last hash {self.hash[:16]}."

@@ -16,7 +16,13 @@ import numpy as np
 from c4b._validate import Array
 from c4b.deployment import snapshot
 from c4b.deployment.audit.audit_report import Finding, Report
-from c4b.deployment.audit.decision_checks import DecisionChecks, RecordedDecision, same
+from c4b.deployment.audit.decision_checks import (
+    EVERYTHING,
+    DecisionChecks,
+    RecordedDecision,
+    Share,
+    same,
+)
 from c4b.deployment.audit.entry_format import entry_contents
 from c4b.deployment.audit.recompute import SETS, Choice
 from c4b.deployment.audit.recomputed_checks import RecomputedChecks
@@ -47,15 +53,26 @@ class OpenOutcome:
     reward: float | None = None
 
 
+def recomputable(configuration: Configuration) -> bool:
+    """Whether there is independent arithmetic for its decisions; they are replayed otherwise."""
+    return isinstance(configuration.spec, Composition) and configuration.model.confidence in SETS
+
+
 class Auditor:
     """Follows one journal entry by entry; raises ``Finding``.
 
     every: one decision of so many is recomputed in 50 digits; 0: none.
     snapshots: by the number of their entry; each is removed when its entry comes.
+    share: the decisions to recompute, if they can be recomputed at all.
     """
 
     def __init__(
-        self, first: Entry, report: Report, every: int, snapshots: dict[int, StoredSnapshot]
+        self,
+        first: Entry,
+        report: Report,
+        every: int,
+        snapshots: dict[int, StoredSnapshot],
+        share: Share = EVERYTHING,
     ) -> None:
         fields, arrays = entry_contents(first.payload)
         if first.kind != "created":
@@ -63,8 +80,8 @@ class Auditor:
         configuration = Configuration.recorded(fields, arrays)
         self.report, self.snapshots = report, snapshots
         self.checks: DecisionChecks
-        if isinstance(configuration.spec, Composition) and fields["model"]["confidence"] in SETS:
-            self.checks = RecomputedChecks(fields, arrays, report, every)
+        if recomputable(configuration):
+            self.checks = RecomputedChecks(fields, arrays, report, every, share)
         else:
             self.checks = ReplayedChecks(configuration)
         report.name, report.level = fields["name"], self.checks.level
@@ -72,6 +89,8 @@ class Auditor:
         self.outcome_timeout: float | None = fields["outcome_timeout"]
         self.timeout_reward: float | None = fields["timeout_reward"]
         self.asserts_independence = configuration.asserts_independence
+        self.attests_snapshots = configuration.attests_snapshots
+        self.unattested: StoredSnapshot | None = None  # the one after the entry before
         self.latest = -1  # last round whose reward was reported
         self.open: dict[int, OpenOutcome] = {}  # by number of the decision's entry
         self.seq_of: dict[int, int] = {}  # number of the entry of each open round
@@ -107,6 +126,7 @@ class Auditor:
             raise Finding("is older than the entry before it")
         self.last_at = entry.at
         fields, arrays = entry_contents(entry.payload)
+        self._attest(fields.get("state"))
         getattr(self, f"_{entry.kind}", self._unknown)(entry, fields, arrays)
         before = self.state.fingerprint()
         self.state.apply(entry)
@@ -127,9 +147,22 @@ class Auditor:
     def _snapshot(self, stored: StoredSnapshot, hash_: bytes) -> None:
         if stored.hash != hash_ or not snapshot.intact(stored):
             raise Finding("has a damaged snapshot (the journal itself is intact)")
-        if snapshot.differs(stored.content, self.state) and not self.report.replay_differences:
+        if snapshot.differs(stored.content, self.state) and not (
+            self.report.replay_differences and snapshot.is_near(stored.content, self.state)
+        ):
             raise Finding("has a snapshot that differs from the replayed state")
         self.report.snapshots += 1
+        self.unattested = stored
+
+    def _attest(self, digest: str | None) -> None:
+        """An entry, or the end of the journal, follows a snapshot; ``digest`` is what it says of it."""
+        stored, self.unattested = self.unattested, None
+        if stored is not None and self.attests_snapshots and stored.digest.hex() != digest:
+            raise Finding("has a snapshot that the next entry does not attest", stored.seq)
+
+    def finish(self) -> None:
+        """There are no more entries."""
+        self._attest(None)
 
     def _created(self, entry: Entry, fields: Fields, arrays: Arrays) -> None:
         if entry.seq != 0:
@@ -161,7 +194,9 @@ class Auditor:
             raise Finding(f"used {fields['observations']} observations, {count} were absorbed")
         self._continues(decision.numbers.bank_before)
         self.checks.decided(decision)
-        self.open[entry.seq] = OpenOutcome(decision.round, entry.at, decision.played)
+        # copies: the arrays are views of the whole entry, and many decisions may be open
+        played = Played(features.copy(), baseline.copy(), action is None)
+        self.open[entry.seq] = OpenOutcome(decision.round, entry.at, played)
         self.seq_of[decision.round] = entry.seq
         self.report.decisions += 1
         self.report.fallbacks += action is None
@@ -227,7 +262,8 @@ class Auditor:
     def _close(self, outcome: OpenOutcome) -> None:
         outcome.known = True
         self.report.outcomes += 1
-        for round_ in list(self.seq_of) if self.in_order else [outcome.round]:
+        round_: int | None = next(iter(self.seq_of)) if self.in_order else outcome.round
+        while round_ is not None:
             ready = self.open[self.seq_of[round_]]
             if not ready.known:
                 return
@@ -235,3 +271,4 @@ class Auditor:
             if ready.reward is not None:
                 self.checks.absorb(ready.played.features, ready.reward)
                 self.report.observations += 1
+            round_ = next(iter(self.seq_of), None) if self.in_order else None

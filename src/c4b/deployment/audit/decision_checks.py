@@ -27,6 +27,21 @@ class RecordedDecision(NamedTuple):
         return action
 
 
+class Share(NamedTuple):
+    """The decisions that one process recomputes; those of the others it only follows."""
+
+    number: int
+    of: int
+    after: int = -1
+    """Entries up to this number were verified by an earlier audit."""
+
+    def covers(self, decision: RecordedDecision) -> bool:
+        return decision.seq > self.after and decision.round % self.of == self.number
+
+
+EVERYTHING = Share(0, 1)
+
+
 class DecisionChecks(Protocol):
     """Follows the decisions of one journal; raises ``Finding`` for what does not hold."""
 

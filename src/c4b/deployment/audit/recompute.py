@@ -173,10 +173,18 @@ class RecomputedSet:
     @property
     def is_rough(self) -> bool:
         """Whether rounding may be visible in float64, here or in what the deployment recorded: then it
-        recorded bounds with a visible allowance for it."""
-        size = (self.count + 10.0 * len(self.moment)) * float(np.trace(self.gram))
-        scale = 1.0 + np.sqrt(self.squares) / self.model["noise"]
-        return bool(1e-15 * size * scale > 1e-7 * np.min(self.ridges))
+        recorded bounds with a visible allowance for it (docs/theory.md, section "Rounding")."""
+        model, dim, trace = self.model, len(self.moment), float(np.trace(self.gram))
+        if self.ellipsoids == 1:
+            inverse = np.sum(self.stack().roots[0] ** 2, axis=0)
+            product = dim * float(inverse @ (np.diagonal(self.gram) + self.ridges[0]))
+            steps = self.count + 2000.0 * (dim + 2)
+            return not steps * product * (1.0 + np.sqrt(self.squares) / model["noise"]) < 1e8
+        least = 1e-4 * model["ridge"] + max(float(np.linalg.eigvalsh(self.gram)[0]), 0.0)
+        unit = 2e-16 * (self.count + 100.0 * dim**2)
+        moved = unit * (trace * self.norm_bound + np.sqrt(trace * self.squares))
+        visible = moved > 1e-7 * model["noise"] * np.sqrt(least)
+        return bool(visible or unit * trace > 1e-7 * least or not np.isfinite(moved))
 
 
 class Bounded(Protocol):
@@ -402,6 +410,18 @@ class Books:
     def price(self, is_baseline: bool) -> float:
         """What declared misspecification can cost a round."""
         return float(self.tolerance * (self.alpha if is_baseline else 2.0 - self.alpha))
+
+    def optimistic(self, period: int) -> bool:
+        """Whether the next round is the optimistic one of its block of ``period`` rounds."""
+        if not period:
+            return False
+        golden = 0.6180339887498949 * (self.rounds // period + 1)
+        return self.rounds % period == int(period * (golden - np.floor(golden)))
+
+    def promises(self, candidates: Array, baseline: Array, trust: float) -> Array:
+        """Scores (K,) of x(a) - x(b): what each candidate promises above the baseline."""
+        low, high = self.region.bounds(candidates - baseline)
+        return np.asarray(0.5 * ((1.0 + trust) * high + (1.0 - trust) * low))
 
     def least(self, thrift: float, baseline: Array) -> float:
         """The margin that a thrifty choice would like to keep."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from c4b._validate import Array
 from c4b.deployment.audit.audit_report import Finding, Report
-from c4b.deployment.audit.decision_checks import RecordedDecision, described, same
+from c4b.deployment.audit.decision_checks import EVERYTHING, RecordedDecision, Share, described, same
 from c4b.deployment.audit.recompute import JOINT, MARGIN, SCORE, SEPARATE, UCB, Books, RecomputedSet
 from c4b.policies.gate import Played
 
@@ -33,18 +33,30 @@ class RecordedRule(NamedTuple):
     latches: float
     checkpoints: float
     cushion: float
+    period: float = 0.0  # journals of earlier versions have no optimistic rounds,
+    competes: float = 0.0  # and no baseline that competes
+    trust: float = 0.0
 
 
 class RecomputedChecks:
-    """``DecisionChecks`` by independent arithmetic; ``every``: one decision of so many in 50 digits."""
+    """``DecisionChecks`` by independent arithmetic.
+
+    every: one decision of so many in 50 digits; 0: none. share: the decisions to recompute.
+    """
 
     level = "recomputed"
 
     def __init__(
-        self, fields: dict[str, Any], arrays: dict[str, Array], report: Report, every: int
+        self,
+        fields: dict[str, Any],
+        arrays: dict[str, Array],
+        report: Report,
+        every: int,
+        share: Share = EVERYTHING,
     ) -> None:
         self.report = report
         self.every = every
+        self.share = share
         self.baseline_nonnegative: bool = fields["baseline_nonnegative"]
         self.model, self.ridges = fields["model"], arrays["ridges"]
         self.rule = RecordedRule(*arrays["rule"].tolist())
@@ -77,10 +89,10 @@ class RecomputedChecks:
         self.learn(features[None, :], np.array([reward]))
 
     def decided(self, decision: RecordedDecision) -> None:
-        features, baseline, is_baseline = decision.played
-        self.set.renew()
-        self._in_either_arithmetic(lambda: self._decided(decision))
-        self.books.charge(decision.numbers.bank, features, baseline, is_baseline)
+        if self.share.covers(decision):
+            self.set.renew()
+            self._in_either_arithmetic(lambda: self._recompute(decision))
+        self.books.charge(decision.numbers.bank, *decision.played)
 
     def _in_either_version(self, check: Callable[[], None]) -> None:
         """A check with the norm ball in the bounds; if it fails, as the first version bounded."""
@@ -119,20 +131,29 @@ class RecomputedChecks:
         exact.within_ball = self.set.within_ball
         return exact
 
-    def _decided(self, decision: RecordedDecision) -> None:
+    def _recompute(self, decision: RecordedDecision) -> None:
         books, baseline = copy.copy(self.books), decision.played.baseline
         candidates, details = decision.arrays["candidates"], decision.arrays["details"]
         action, numbers = decision.action, decision.numbers
+        self.optimistic = books.optimistic(int(self.rule.period))
         scale = 1.0 + abs(books.bank) if books.gated else 1.0
         books.region = self.region
-        recomputed = books.details(candidates, baseline, self.rule.boldness)
+        boldness = 1.0 if self.optimistic else self.rule.boldness
+        recomputed = books.details(candidates, baseline, boldness)
         self._near("UCB of candidates", details[UCB], recomputed[UCB], scale, larger_is_safe=True)
         for row, what in ((MARGIN, "margin"), (JOINT, "joint"), (SEPARATE, "separate")):
             self._near(f"{what} of candidates", details[row], recomputed[row], scale)
+        if not self.set.is_rough:  # a score is no bound: it has no safe direction
+            scored = np.isfinite(details[SCORE])
+            self._near("score of candidates", details[SCORE][scored], recomputed[SCORE][scored], scale)
         self._near("radius", numbers.radius, self.region.radius, 1.0, larger_is_safe=True)
         if "estimate" in decision.arrays and self.region is self.set:
             self._explanation(decision.arrays)
         chosen = self._choice(details, baseline, decision.fields["alarm"])
+        if self.rule.competes and self.optimistic:
+            chosen = self._against_the_baselines_ucb(details, chosen, action, baseline)
+        elif self.rule.competes:
+            self._competition(details, candidates, baseline, chosen)
         if action != chosen and not (action is None and self._is_baseline(chosen, candidates, baseline)):
             raise Finding(f"executes {described(action)}, its own numbers choose {described(chosen)}")
         if action is None:
@@ -172,7 +193,7 @@ class RecomputedChecks:
             return None
         scores = np.where(details[SCORE] < np.inf, details[SCORE], -np.inf)
         scores = np.where(np.isnan(scores), -np.inf, scores)
-        least = self.books.least(self.rule.thrift, baseline)
+        least = 0.0 if self.optimistic else self.books.least(self.rule.thrift, baseline)
         levels = [least, 0.0] if least > 0.0 else [0.0]
         for least in levels:
             fit = np.ones(len(scores), bool) if self.rule.propose else details[MARGIN] >= least
@@ -181,6 +202,51 @@ class RecomputedChecks:
                 best = int(np.argmax(np.where(fit, scores, -np.inf)))
                 return best if details[MARGIN, best] >= 0.0 else None
         return None
+
+    @property
+    def _tolerance(self) -> float:
+        """Of comparisons without a safe direction."""
+        return ALLOWANCE if self.set.is_rough else TOLERANCE
+
+    def _against_the_baselines_ucb(
+        self, details: Array, chosen: int | None, action: int | None, baseline: Array
+    ) -> int | None:
+        """In an optimistic round the baseline is played if it has the highest UCB of all."""
+        if chosen is None or self._baseline_is_unplayable(baseline):
+            return chosen
+        rival = float(self.books.region.bounds(baseline[None, :])[1][0])
+        if abs(details[UCB, chosen] - rival) <= self._tolerance * (1.0 + abs(rival)):
+            return action  # a tie up to rounding
+        return chosen if details[UCB, chosen] > rival else None
+
+    def _baseline_is_unplayable(self, baseline: Array) -> bool:
+        return (
+            not self.baseline_nonnegative and not self.books.baseline_margin(baseline) >= self._tolerance
+        )
+
+    def _competition(
+        self, details: Array, candidates: Array, baseline: Array, chosen: int | None
+    ) -> None:
+        """A score of -inf says that the baseline promises as much and leaves as much in the bank; the
+        candidate played promises or leaves more."""
+        scores, margins = details[SCORE], details[MARGIN]
+        promises = self.books.promises(candidates, baseline, self.rule.trust)
+        rival = self.books.baseline_margin(baseline)
+        scale = 1.0 + np.abs(candidates).max(axis=1, initial=0.0)
+        more = promises > self._tolerance * scale
+        more |= margins > rival + self._tolerance * (1.0 + abs(self.books.bank))
+        wrong = np.isneginf(scores) & more
+        if wrong.any():
+            beaten = int(wrong.argmax())
+            raise Finding(
+                f"leaves out candidate {beaten}, which promises or leaves more than the baseline"
+            )
+        if chosen is None or self._is_baseline(chosen, candidates, baseline):
+            return
+        leaves_more = margins[chosen] > rival - self._tolerance * (1.0 + abs(self.books.bank))
+        unplayable = self._baseline_is_unplayable(baseline)
+        if not unplayable and not leaves_more and not promises[chosen] > -self._tolerance * scale[chosen]:
+            raise Finding(f"executes candidate {chosen}, which promises less than the baseline")
 
     def _is_baseline(self, action: int | None, candidates: Array, baseline: Array) -> bool:
         """Whether a candidate is the incumbent offered again: equal features have one linear mean."""

@@ -37,6 +37,12 @@ def health_of(status: Status, outcome_timeout: float | None = None) -> tuple[Hea
             f"The outcome of {status.oldest_pending} is missing for {_duration(age)} and holds back "
             "what came after it: report it, or declare it lost."
         )
+    if status.clock_ahead:
+        reasons.append(
+            f"The journal's times are {_duration(status.clock_ahead)} ahead of the clock: the clock of a "
+            "worker was ahead, and may have closed outcome windows early. Ages and windows are measured "
+            "on from there. Check the clocks of all machines."
+        )
     if status.rounds >= ROUNDS_OF_BASELINE_ONLY and status.fallbacks == status.rounds:
         reasons.append(
             f"All {status.rounds} decisions were the baseline: nothing could be certified yet. Give more "

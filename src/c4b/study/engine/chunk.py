@@ -45,6 +45,7 @@ def simulate(study: Study, start: int, stop: int) -> Chunk:
                 rows[s, m] = played.metrics
                 sums[0, s, m, : one.setting.rounds] += played.fallbacks
                 sums[1, s, m, : one.setting.rounds] += played.fallbacks**2
+            draws.release_if_large()
     return Chunk(start, stop, metrics, sums[0], sums[1])
 
 

@@ -24,6 +24,7 @@ from c4b.policies.compiled_round import (
     MARGIN,
     ROWS,
     Rule,
+    boldness_now,
     certify,
     executed_bounds,
     score,
@@ -46,17 +47,23 @@ class RuleColumn(IntEnum):
     """Share of the bank that a play should leave, where some candidate does."""
     LATCHES = 3
     """1 if an alarm against the model latches the baseline."""
-    FORCED_ROUNDS = 4
+    PERIOD = 4
+    """One round of so many is optimistic; 0: none is."""
+    COMPETES = 5
+    """1 if a candidate that promises less than the baseline is not played."""
+    TRUST = 6
+    """Half-widths that count in what a candidate promises above the baseline."""
+    FORCED_ROUNDS = 7
     """Rounds at the start in which the baseline is played."""
-    EVIDENCE_START = 5
+    EVIDENCE_START = 8
     """Index of the first number of the flat evidence."""
-    EVIDENCE_SIZE = 6
+    EVIDENCE_SIZE = 9
     """Numbers in the flat evidence."""
-    LEDGER_START = 7
+    LEDGER_START = 10
     """Index of the first number of the flat ledger."""
-    LEDGER_SIZE = 8
+    LEDGER_SIZE = 11
     """Numbers in the flat ledger."""
-    METHOD = 9
+    METHOD = 12
     """Index of the method in the study: where its metrics are written."""
 
 
@@ -98,8 +105,10 @@ class Scene(NamedTuple):
     means: Array  # (T, K)
     best: Array  # (T,) highest mean of candidates and baseline
     noise: Array  # (T, K+1), the last column the baseline's
-    baseline: Array  # (d,)
+    baselines: Array  # (T, d)
     theta: Array  # (d,)
+    baseline_means: Array  # (T,)
+    baseline_reward: float  # sum over rounds of the baseline's means
 
 
 @inlined
@@ -124,6 +133,9 @@ def _play(
         columns[RuleColumn.BOLDNESS],
         columns[RuleColumn.THRIFT],
         columns[RuleColumn.LATCHES] == 1.0,
+        int(columns[RuleColumn.PERIOD]),
+        columns[RuleColumn.COMPETES] == 1.0,
+        columns[RuleColumn.TRUST],
     )
     forced_rounds = int(columns[RuleColumn.FORCED_ROUNDS])
     for i in range(int(columns[RuleColumn.EVIDENCE_SIZE])):
@@ -135,14 +147,12 @@ def _play(
     ledger, account = opened_ledger(work.ledger, int(work.ledger[0]), dim)
     pools = shaped_view(scene.pools, 0, (rounds, dim, size))
     means, best, noise = scene.means, scene.best, scene.noise
-    baseline, theta = shaped_view(scene.baseline, 0, (dim,)), shaped_view(scene.theta, 0, (dim,))
+    baselines, baseline_means = shaped_view(scene.baselines, 0, (rounds, dim)), scene.baseline_means
+    theta = shaped_view(scene.theta, 0, (dim,))
     forms = shaped_view(work.forms, 0, (form_rows(stack, dim, region.spectral), size))
     details = shaped_view(work.details, 0, (ROWS, size))
     executed, scratch = shaped_view(work.executed, 0, (dim,)), shaped_view(work.scratch, 0, (dim,))
     gated = account.kind != LedgerKind.NONE
-    baseline_mean = 0.0
-    for i in range(dim):
-        baseline_mean += baseline[i] * theta[i]
 
     reward, regret, count = 0.0, 0.0, 0
     deficit, least, least_slack = account.reserve, np.inf, np.inf
@@ -150,10 +160,10 @@ def _play(
     paid_joint, paid_separate, need_joint, need_separate = 0.0, 0.0, 0.0, 0.0
     for t in range(rounds):
         covered &= contains(region, data, theta)
-        pool = pools[t]
+        pool, baseline, baseline_mean = pools[t], baselines[t], baseline_means[t]
         alarmed = rule.latches and data.tally[ALARM] != 0.0
         assessed = Assessment(pool, forms, baseline, details, scratch)
-        score(region, assessed, rule.boldness)
+        score(region, assessed, boldness_now(ledger, rule))
         certify(region, ledger, account, assessed, False)
         if t < forced_rounds:
             for k in range(size):
@@ -192,7 +202,7 @@ def _play(
         recentre(region, data, terms)
 
     numbers = metrics[setting, method]
-    numbers[Metric.REWARD_RATIO] = reward / (rounds * baseline_mean)
+    numbers[Metric.REWARD_RATIO] = reward / scene.baseline_reward
     numbers[Metric.FALLBACK] = count / rounds
     numbers[Metric.MIN_D] = least
     numbers[Metric.VIOLATION] = least < 0.0

@@ -10,11 +10,18 @@ import numpy as np
 from c4b._validate import Array
 from c4b.evidence.absorption import absorb_many
 from c4b.study.engine.compiled_episode import Scene
-from c4b.study.engine.prepared_setting import CompiledMethods, PreparedSetting, pool_shape
+from c4b.study.engine.prepared_setting import (
+    CompiledMethods,
+    PreparedSetting,
+    baseline_key,
+    pool_shape,
+)
 from c4b.study.spec.setting import Setting
 from c4b.study.world import candidates, draws
 
 T = TypeVar("T")
+MOST_KEPT_BYTES = 256_000_000
+"""Draws of an episode that are kept for settings that may share them."""
 
 
 class EpisodeDraws:
@@ -47,18 +54,27 @@ class EpisodeDraws:
         raw = self._once(("raw", *shape), lambda: candidates.raw_pools(setting, self.seed, self.episode))
         pool_fields = (*shape, setting.rho)
         pools = self._once(("pools", *pool_fields), lambda: candidates.pools(setting, raw))
-        theta, baseline = setting.vectors()
+        theta = np.array(setting.theta)
+        baselines = self._once(
+            ("baselines", setting.rounds, setting.dim, *baseline_key(setting)),
+            lambda: candidates.baselines(setting, self.seed, self.episode),
+        )
         means = self._once(
             ("means", *pool_fields, setting.theta), lambda: np.einsum("i,tik->tk", theta, pools)
         )
-        best = np.maximum(means.max(axis=1), setting.baseline_mean)
+        baseline_means = np.zeros(setting.rounds)
+        for i in range(setting.dim):
+            baseline_means += baselines[:, i] * theta[i]
+        fixed = setting.fixed_baseline
+        best = np.maximum(means.max(axis=1), setting.baseline_mean if fixed else baseline_means)
+        reward = setting.rounds * baseline_means[0] if fixed else baseline_means.sum()
         noise = self._noise(setting, draws.NOISE, (setting.rounds, setting.count + 1))
-        return Scene(pools, means, best, noise, baseline, theta)
+        return Scene(pools, means, best, noise, baselines, theta, baseline_means, float(reward))
 
     def _history(self, prepared: PreparedSetting) -> tuple[Array, Array]:
         setting, scene = prepared.setting, self.scene(prepared)
         rho = setting.rho if setting.history == "candidates" else None
-        kind = (setting.history, setting.history_size, setting.baseline, rho, *pool_shape(setting))
+        kind = (setting.history, setting.history_size, *baseline_key(setting), rho, *pool_shape(setting))
         features = self._once(
             ("features", *kind),
             lambda: candidates.history(setting, self.seed, self.episode, scene.pools),
@@ -82,6 +98,12 @@ class EpisodeDraws:
         return self._once(
             ("noise", setting.noise, role, shape, setting.sigma), lambda: base * setting.sigma
         )
+
+    def release_if_large(self) -> None:
+        """Drop what is kept if it is too much; a setting that needs it draws the same again."""
+        kept = sum(made.nbytes for made in self._made.values() if isinstance(made, np.ndarray))
+        if kept > MOST_KEPT_BYTES:
+            self._made.clear()
 
     def _once(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
         if key not in self._made:

@@ -11,7 +11,8 @@ class Metric(IntEnum):
     """
 
     REWARD_RATIO = 0
-    """Mean over rounds of the played mean, divided by the baseline's mean."""
+    """Sum over rounds of the played mean, divided by the sum of the baseline's means. With a fixed
+    baseline that is the mean over rounds of the played mean, divided by the baseline's mean."""
     FALLBACK = 1
     """Share of rounds in which the baseline was played."""
     MIN_D = 2

@@ -82,7 +82,7 @@ def _compiled_methods(
         ledger = opening(account, setting.dim, composition.checkpoints)
         rules.append(
             (
-                *composition.rule,
+                *composition.rule(setting.dim),
                 method.forced_rounds_in(setting),
                 starts[confidence],
                 len(evidences[confidence]),
@@ -105,9 +105,15 @@ def _compiled_methods(
 
 def pool_shape(setting: Setting) -> tuple[object, ...]:
     """What the candidates of two settings must have in common to come from the same draws."""
-    return setting.generator, setting.source, setting.rounds, setting.count, setting.dim
+    shape = (setting.rounds, setting.count, setting.dim)
+    return (setting.generator, setting.source, *shape, setting.correlation)
 
 
 def _scene_key(setting: Setting) -> tuple[object, ...]:
-    truth = (setting.theta, setting.baseline, setting.noise, setting.sigma)
+    truth = (setting.theta, *baseline_key(setting), setting.noise, setting.sigma)
     return (*pool_shape(setting), setting.rho, *truth)
+
+
+def baseline_key(setting: Setting) -> tuple[object, ...]:
+    """What the baselines of two settings must have in common to be the same."""
+    return setting.baseline, setting.baseline_spread, setting.baselines

@@ -58,19 +58,20 @@ def play(gate: Gate, spec: PolicySpec, scene: Scene, forced_rounds: int) -> Play
     In the first ``forced_rounds`` no candidate is offered, so that the baseline is played.
     """
     alpha, reserve = gate.terms.alpha, gate.terms.reserve
-    baseline, theta, rounds = scene.baseline, scene.theta, len(scene.best)
+    theta, rounds = scene.theta, len(scene.best)
     linear = gate.terms.model.misspecification == 0.0
-    mean_of_baseline = _dot(baseline, theta)
-    known_mean = mean_of_baseline if BASELINE_MEAN in registry.needs(spec) else None
+    says_mean = BASELINE_MEAN in registry.needs(spec)
     reward = regret = 0.0
     deficit, least, least_slack = reserve, math.inf, math.inf
     covered: bool | None = True
     joint, separate = _MinimumReserve(), _MinimumReserve()
     fell_back = np.empty(rounds, dtype=np.int64)
     for t in range(rounds):
+        baseline, mean_of_baseline = scene.baselines[t], scene.baseline_means[t].item()
         covered = _both(covered, gate.covers(theta.copy()))
         pool = np.ascontiguousarray(scene.pools[t].T)
         offered = pool[:0] if t < forced_rounds else pool
+        known_mean = mean_of_baseline if says_mean else None
         decision = gate.decide(Round(offered.copy(), baseline.copy(), known_mean), f"round-{t}")
         action = _action(decision, offered)
         if action is not None and linear and np.array_equal(pool[action], baseline):
@@ -89,7 +90,7 @@ def play(gate: Gate, spec: PolicySpec, scene: Scene, forced_rounds: int) -> Play
         gate.absorb((baseline if action is None else pool[action]).copy(), mean + noise)
     fallbacks = np.cumsum(fell_back)
     metrics = np.full(len(Metric), np.nan)
-    metrics[Metric.REWARD_RATIO] = reward / (rounds * mean_of_baseline)
+    metrics[Metric.REWARD_RATIO] = reward / scene.baseline_reward
     metrics[Metric.FALLBACK] = fallbacks[-1] / rounds
     metrics[Metric.MIN_D] = least
     metrics[Metric.VIOLATION] = least < 0.0
@@ -114,14 +115,6 @@ class _MinimumReserve:
     def add(self, certificate: float) -> None:
         self.spent -= certificate
         self.needed = float(np.maximum(self.needed, self.spent))  # NaN stays NaN
-
-
-def _dot(x: Array, y: Array) -> float:
-    """Summed in the order in which the compiled episode does."""
-    total = 0.0
-    for a, b in zip(x.tolist(), y.tolist(), strict=True):
-        total += a * b
-    return total
 
 
 def _both(before: bool | None, now: bool | None) -> bool | None:

@@ -15,8 +15,9 @@ from matplotlib.figure import Figure
 from c4b.study.engine.episode_metrics import Metric
 from c4b.study.report.figure_style import Style, short_name, styles
 from c4b.study.results.intervals import student
-from c4b.study.results.price_of_safety import UNGATED, is_priced, prices
+from c4b.study.results.price_of_safety import LATE, UNGATED, is_priced, prices
 from c4b.study.results.results import Results
+from c4b.study.results.world_summary import REFRESH, TOLERATED, is_of_worlds, judged, world_rows
 from c4b.study.spec.setting import Setting
 
 MOST_PANELS = 24
@@ -52,7 +53,9 @@ def _figures(results: Results) -> Iterable[tuple[str, Figure]]:
     if "reserve" in results.study.swept:
         chosen = _first(settings, history="baseline", rho=0.4, sigma=0.3)
         yield "reserve_sensitivity", reserve_sensitivity(results, chosen)
-    if is_priced(results):
+    if is_of_worlds(results):
+        yield "worlds", worlds(results)
+    elif is_priced(results):
         yield "price_of_safety", price_of_safety(results)
     yield "reward_ratio", reward_ratio(results)
 
@@ -175,6 +178,46 @@ def price_of_safety(results: Results) -> Figure:
         axes.grid(alpha=0.25, axis="x")
     panels[0].set_ylim(len(labels) - 0.4, -0.6)
     figure.supxlabel(f"price of safety: {UNGATED} - method (reward / baseline mean)", fontsize=8.5)
+    return figure
+
+
+def worlds(results: Results) -> Figure:
+    """One line a world: the judged method minus each yardstick, paired; left of 0 is worse."""
+    rows = world_rows(results)
+    figure = _new_figure(9.5, min(0.16 * len(rows) + 1.2, TALLEST))
+    for at, (axes, yardstick) in enumerate(
+        zip(figure.subplots(1, 2, sharey=True), (LATE, REFRESH), strict=True)
+    ):
+        gains = [row.gain_late if yardstick == LATE else row.gain_refresh for row in rows]
+        worse = [gain.high < 0.0 for gain in gains]
+        for below, colour in ((False, "#1b7837"), (True, "#b2182b")):
+            lines = [s for s in range(len(rows)) if worse[s] == below]
+            axes.errorbar(
+                [gains[s].mean for s in lines],
+                lines,
+                xerr=[gains[s].high - gains[s].mean for s in lines],
+                fmt="x" if below else "o",
+                markersize=3.5,
+                linewidth=0.9,
+                color=colour,
+            )
+        ends = [abs(end) for gain in gains for end in (gain.low, gain.high)]
+        widest = max(0.05, 1.1 * max(ends))
+        axes.set_xscale("symlog", linthresh=TOLERATED, linscale=0.6)
+        axes.axvspan(-widest, 0.0, color="black", alpha=0.06, linewidth=0)
+        axes.set_xlim(-widest, widest)
+        ticks = [size for size in (0.01, 0.1, 1.0) if size <= widest]
+        ticks = [-size for size in reversed(ticks)] + [0.0] + ticks
+        axes.set_xticks(ticks, [f"{tick:+g}" if tick else "0" for tick in ticks], fontsize=8)
+        axes.axvline(0.0, color="black", linewidth=0.9)
+        axes.grid(alpha=0.25, axis="x")
+        axes.set_title(
+            f"{judged(results)} - {yardstick}: below in {sum(worse)} of {len(rows)}", fontsize=9
+        )
+        if at == 0:
+            axes.set_yticks(range(len(rows)), [row.world for row in rows], fontsize=6.5)
+            axes.set_ylim(len(rows) - 0.4, -0.6)
+    figure.supxlabel("difference of mean reward / baseline mean, 95 % interval", fontsize=8.5)
     return figure
 
 

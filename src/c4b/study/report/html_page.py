@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 
 from c4b.study.engine.episode_metrics import Metric
-from c4b.study.results import price_of_safety, published_numbers
+from c4b.study.results import price_of_safety, published_numbers, world_summary
 from c4b.study.results.intervals import student
 from c4b.study.results.results import Results
 from c4b.study.results.safety_summary import SafetyRow, reserve_cost, safety
@@ -38,6 +38,8 @@ _CAPTIONS = {
     "reserve_sensitivity": "Mean reward against the reserve, with 95 % intervals over episodes.",
     "price_of_safety": "Reward ratio of LinUCB without a gate minus that of each method, paired by "
     "episode, with 95 % intervals. Left of 0 the certified method earns more.",
+    "worlds": "Reward ratio of the judged method minus that of each yardstick, paired by episode, "
+    "with 95 % intervals; linear between the ticks beside 0, else logarithmic. Cross: below.",
     "reward_ratio": "Mean reward of every method in every setting, with 95 % intervals over episodes.",
 }
 
@@ -90,7 +92,9 @@ def page(results: Results, figures: Sequence[Path]) -> str:
     ]
     if published_numbers.is_papers_study(results):
         parts += [_headline(results), _all_numbers(results)]
-    if price_of_safety.is_priced(results):
+    if world_summary.is_of_worlds(results):
+        parts.append(_worlds(results))
+    elif price_of_safety.is_priced(results):
         parts.append(_price(results))
     parts += ["<h2>Figures</h2>", *map(_figure, figures)]
     parts += [_overview(results), _safety(results), _reserve(results), _what_was_run(results)]
@@ -182,6 +186,14 @@ def _price(results: Results) -> str:
         + "<details><summary>Every setting and method</summary>"
         + _table(*price_of_safety.compact_table(results))
         + "</details>"
+    )
+
+
+def _worlds(results: Results) -> str:
+    rows = [world_summary.cells(row) for row in world_summary.world_rows(results)]
+    return (
+        f"<h2>World by world</h2><p>{escape(world_summary.sentence(results))}.</p>"
+        f"<p class='note'>{escape(world_summary.UNITS)}</p>" + _table(world_summary.HEADING, rows)
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from c4b.study.engine.episode_metrics import Metric
 from c4b.study.results import price_of_safety as prices
-from c4b.study.results import published_numbers
+from c4b.study.results import published_numbers, world_summary
 from c4b.study.results.intervals import student
 from c4b.study.results.results import Results
 
@@ -85,6 +85,16 @@ def price_of_safety(results: Results) -> str:
     rows = [" & ".join(map(_escape, row)) + r" \\" for row in prices.table_rows(results)]
     heading = " & ".join(map(_escape, prices.HEADING)) + r" \\"
     return _tabular("ll" + "r" * (len(prices.HEADING) - 2), heading, rows)
+
+
+def worlds(results: Results) -> str:
+    """The table of ``c4b.study.results.world_summary``."""
+    rows = [
+        " & ".join(map(_escape, world_summary.cells(row))) + r" \\"
+        for row in world_summary.world_rows(results)
+    ]
+    heading = " & ".join(map(_escape, world_summary.HEADING)) + r" \\"
+    return _tabular("l" + "r" * (len(world_summary.HEADING) - 1), heading, rows)
 
 
 _SPECIAL = str.maketrans(

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from c4b.study.report import figures, html_page, latex_tables
-from c4b.study.results import price_of_safety, published_numbers
+from c4b.study.results import price_of_safety, published_numbers, world_summary
 from c4b.study.results.results import Results
 
 
@@ -23,6 +23,8 @@ def write_report(results: Results) -> Path:
         (folder / "comparison.json").write_text(json.dumps(comparison, indent=1) + "\n")
     if price_of_safety.is_priced(results):
         (folder / "tables" / "price.tex").write_text(latex_tables.price_of_safety(results))
+    if world_summary.is_of_worlds(results):
+        (folder / "tables" / "worlds.tex").write_text(latex_tables.worlds(results))
     pictures = figures.draw(results, folder / "figures")
     page = folder / "report.html"
     page.write_text(html_page.page(results, pictures), encoding="utf-8")

@@ -86,4 +86,6 @@ def identity(study: Study) -> str:
     digest.update(json.dumps(plan(study), sort_keys=True).encode())
     for generator, source in sorted({(s.generator, s.source or "") for s in study.settings}):
         digest.update(candidate_sources.content_digest(generator, source))
+    for file in sorted({s.baselines for s in study.settings if s.baselines is not None}):
+        digest.update(candidate_sources.content_digest("file", file))
     return digest.hexdigest()[:16]

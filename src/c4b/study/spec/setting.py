@@ -17,9 +17,10 @@ from c4b.study.world.draws import NOISES
 HISTORIES = ("diverse", "baseline", "candidates")
 """``diverse``: features (1, u), u uniform on the sphere; ``baseline``: the incumbent's only;
 ``candidates``: drawn like the first candidate of a round."""
-GENERATORS = ("sphere", "gaussian", "file", "python")
-"""``sphere``: (1, rho u); ``gaussian``: (1, rho g / sqrt(d-1)); ``file``: rows of a table;
-``python``: a function named ``module:function``."""
+GENERATORS = ("sphere", "gaussian", "one-hot", "file", "python")
+"""``sphere``: (1, rho u); ``gaussian``: (1, rho g / sqrt(d-1)); ``one-hot``: arms, unit vectors of other
+coordinates than the first, as many of them as ``count`` says; ``file``: rows of a table; ``python``: a
+function named ``module:function``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,15 @@ class Setting:
     rounds: int = 200
     theta: tuple[float, ...] = (1.0, 0.6, 0.0, 0.0, 0.0)
     baseline: tuple[float, ...] = (1.0, 0.0, 0.0, 0.0, 0.0)
+    correlation: float = 0.0
+    """How alike the candidates of a round are: the share of one direction that all of them have."""
+    baseline_spread: float = 0.0
+    """Length of the vector, of random direction, that is added to all but the first feature of the
+    baseline in each round."""
+    baselines: str | None = None
+    """A file with the baseline's features in each round; it starts again after its last row."""
+    world: str = ""
+    """Name of the setting, in studies that list their settings one by one."""
 
     def __post_init__(self) -> None:
         _validate.name("history", self.history, HISTORIES)
@@ -62,6 +72,17 @@ class Setting:
             _validate.positive("assumed_sigma", self.assumed_sigma, "must be a positive number")
         _validate.nonnegative("reserve", self.reserve, "must be a number >= 0")
         _validate.fraction("alpha", self.alpha, "must lie strictly between 0 and 1")
+        _validate.nonnegative("baseline_spread", self.baseline_spread, "must be a number >= 0")
+        if not 0.0 <= self.correlation < 1.0:
+            raise InvalidInput("correlation", self.correlation, "must be at least 0 and below 1")
+        if self.correlation > 0.0 and self.generator != "sphere":
+            raise InvalidInput("correlation", self.correlation, "needs the generator 'sphere'")
+        if self.generator == "one-hot" and self.count >= len(self.theta):
+            remedy = f"{len(self.theta)} coordinates give {len(self.theta) - 1} arms beside the first"
+            raise InvalidInput("count", self.count, remedy)
+        if self.baselines is not None and self.baseline_spread > 0.0:
+            remedy = "give a file of baselines or a spread around one, not both"
+            raise InvalidInput("baseline_spread", self.baseline_spread, remedy)
         needs_source = self.generator in ("file", "python")
         if needs_source and not self.source:
             what = "a CSV, Parquet or NPY file" if self.generator == "file" else "'module:function'"
@@ -83,6 +104,13 @@ class Setting:
                 f"its mean reward baseline @ theta = {self.baseline_mean:.6g} must be positive: the "
                 "guarantee assumes a nonnegative incumbent and the reward ratio divides by it",
             )
+        least = self.baseline_mean - self.baseline_spread * float(np.linalg.norm(self.theta[1:]))
+        if not least > 0.0:
+            raise InvalidInput(
+                "baseline_spread",
+                self.baseline_spread,
+                f"the baseline's mean could be {least:.6g}; every round's must be positive",
+            )
 
     @property
     def dim(self) -> int:
@@ -93,20 +121,31 @@ class Setting:
         return float(np.dot(self.baseline, self.theta))
 
     @property
+    def fixed_baseline(self) -> bool:
+        """Whether every round has the same baseline."""
+        return self.baselines is None and self.baseline_spread == 0.0
+
+    @property
     def forced_rounds(self) -> int:
         """Rounds that any gate certified over the whole set must give to the baseline.
 
-        Baseline-only data say nothing about directions orthogonal to x(b) = (s, 0, ..., 0). Until reserve
-        and baseline credit cover a theta opposite to u, candidate (1, rho u) cannot be certified, even
-        with the baseline's mean m known: R0 + n alpha m + (1/s - c) m >= rho sqrt(S^2 - (m/s)^2). 0 where
-        history, generator or baseline say more than that.
+        Baseline-only data say nothing about directions orthogonal to x(b) = (s, 0, ..., 0). A candidate
+        is (f, r u) with u of length 1: f = 1 and r = rho, or f = 0 and r = 1 for arms. Until reserve and
+        baseline credit cover a theta opposite to u it cannot be certified, even with the baseline's mean
+        m known: R0 + n alpha m + (f/s - c) m >= r sqrt(S^2 - (m/s)^2). 0 where history, generator or
+        baseline say more than that.
         """
         rest = self.baseline[1:]
-        if self.history != "baseline" or self.generator != "sphere" or any(rest):
+        uninformed = self.history == "baseline" or self.history_size == 0
+        unit = self.generator in ("sphere", "one-hot")
+        if not self.fixed_baseline or not uninformed or not unit or any(rest):
             return 0
+        known, unknown = (0.0, 1.0) if self.generator == "one-hot" else (1.0, self.rho)
         mean, first = self.baseline_mean, self.theta[0]
-        worst = self.rho * math.sqrt(max(self.norm_bound**2 - first**2, 0.0))
-        gain = first - (1.0 - self.alpha) * mean  # what a candidate with u orthogonal to theta adds
+        worst = unknown * math.sqrt(max(self.norm_bound**2 - first**2, 0.0))
+        gain = (
+            known * first - (1.0 - self.alpha) * mean
+        )  # what a candidate with u orthogonal to theta adds
         return max(0, math.ceil((worst - self.reserve - gain) / (self.alpha * mean) - 1e-12))
 
     def model(self, confidence: str | None) -> LinearModel:

@@ -12,15 +12,29 @@ from typing import Any
 from c4b import _validate
 from c4b.errors import InvalidInput
 from c4b.policies.composition import Composition
+from c4b.study.spec.drawn_worlds import drawn_world
 from c4b.study.spec.plan import Method, Study
 from c4b.study.spec.setting import Setting
 from c4b.study.world import candidate_sources
 
 _DATA = resources.files("c4b.study.spec")
 SECTIONS: dict[str, dict[str, str]] = {
-    "truth": {"theta": "theta", "baseline": "baseline", "sigma": "sigma", "noise": "noise"},
+    "truth": {
+        "theta": "theta",
+        "baseline": "baseline",
+        "baseline_spread": "baseline_spread",
+        "baselines": "baselines",
+        "sigma": "sigma",
+        "noise": "noise",
+    },
     "history": {"kind": "history", "size": "history_size"},
-    "candidates": {"generator": "generator", "count": "count", "rho": "rho", "source": "source"},
+    "candidates": {
+        "generator": "generator",
+        "count": "count",
+        "rho": "rho",
+        "correlation": "correlation",
+        "source": "source",
+    },
     "learner": {
         "alpha": "alpha",
         "delta": "delta",
@@ -34,7 +48,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     "deployment": {"rounds": "rounds"},
 }
 """Sections of a study file: each key and the field of ``Setting`` that it sets."""
-TOP_LEVEL = ("name", "title", "episodes", "seed", "methods")
+TOP_LEVEL = ("name", "title", "episodes", "seed", "methods", "worlds", "drawn_worlds")
 WHOLE_NUMBERS = ("count", "rounds", "history_size")
 VECTORS = ("theta", "baseline")
 COMPOSITION_KEYS = ("certificate", "ledger", "selection", "score", "latches")
@@ -56,11 +70,14 @@ def example() -> str:
     return (_DATA / "example_study.toml").read_text(encoding="utf-8")
 
 
-def load(path: str | Path) -> Study:
-    """Read a study from a file, or one inside the package by its name (for example ``paper``)."""
+def load(path: str | Path, seed: int | None = None) -> Study:
+    """Read a study from a file, or one inside the package by its name (for example ``paper``).
+
+    ``seed`` replaces the file's; worlds that are drawn at random depend on it.
+    """
     if str(path) in shipped():
         text = (_DATA / "studies" / f"{path}.toml").read_text(encoding="utf-8")
-        return parse(text, str(path), Path.cwd())
+        return parse(text, str(path), Path.cwd(), seed)
     file = Path(path)
     if not file.is_file():
         known = ", ".join(shipped())
@@ -69,10 +86,10 @@ def load(path: str | Path) -> Study:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise StudyFileError("study", str(path), f"cannot be read: {error}") from error
-    return parse(text, str(path), file.parent)
+    return parse(text, str(path), file.parent, seed)
 
 
-def parse(text: str, where: str, folder: Path) -> Study:
+def parse(text: str, where: str, folder: Path, seed: int | None = None) -> Study:
     """Read a study from TOML; ``where`` names the file in errors, relative paths start at ``folder``."""
     try:
         document = tomllib.loads(text)
@@ -80,17 +97,19 @@ def parse(text: str, where: str, folder: Path) -> Study:
         raise StudyFileError(where, "not TOML", f"mend the syntax: {error}") from error
     _check_keys(where, "", document, (*TOP_LEVEL, *SECTIONS))
     name = _text(where, "name", document.get("name", Path(where).stem))
+    seed = document.get("seed", 0) if seed is None else seed
     axes = _axes(where, document, folder)
-    swept = [field for field, values in axes.items() if len(values) > 1]
-    settings = []
-    for values in itertools.product(*axes.values()):
-        fields = dict(zip(axes, values, strict=True))
-        try:
-            setting = Setting(**fields)
-            candidate_sources.check(setting)
-        except InvalidInput as error:
-            raise _with_file(where, error) from error
-        settings.append(setting)
+    worlds = _worlds(where, document, axes, folder)
+    drawn = document.get("drawn_worlds", 0)
+    try:
+        _validate.count("drawn_worlds", drawn, 0, "must be a whole number of at least 0")
+        _validate.count("seed", seed, 0, "must be a whole number of at least 0")
+    except InvalidInput as error:
+        raise _with_file(where, error) from error
+    settings = [setting for world in worlds for setting in _settings(where, world)]
+    settings += [drawn_world(seed, number) for number in range(1, drawn + 1)]
+    named = "worlds" in document or drawn > 0
+    swept = ["world"] if named else [field for field, values in axes.items() if len(values) > 1]
     try:
         return Study(
             name,
@@ -99,10 +118,50 @@ def parse(text: str, where: str, folder: Path) -> Study:
             tuple(settings),
             tuple(swept),
             document.get("episodes", 256),
-            document.get("seed", 0),
+            seed,
         )
     except InvalidInput as error:
         raise _with_file(where, error) from error
+
+
+def _settings(where: str, axes: dict[str, list[Any]]) -> list[Setting]:
+    """Every combination of values; in a world with several of them, its name says which."""
+    several = [field for field, values in axes.items() if len(values) > 1]
+    settings = []
+    for values in itertools.product(*axes.values()):
+        fields = dict(zip(axes, values, strict=True))
+        if "world" in fields and several:
+            values_in_name = (f"{field} {fields[field]}" for field in several)
+            fields["world"] = ", ".join([fields["world"], *values_in_name])
+        try:
+            setting = Setting(**fields)
+            candidate_sources.check(setting)
+        except InvalidInput as error:
+            raise _with_file(where, error) from error
+        settings.append(setting)
+    return settings
+
+
+def _worlds(
+    where: str, document: dict[str, Any], axes: dict[str, list[Any]], folder: Path
+) -> list[dict[str, list[Any]]]:
+    """The values that each world takes: the file's sections, then the world's own in their place."""
+    entries = document.get("worlds")
+    if entries is None:
+        return [] if document.get("drawn_worlds") else [axes]
+    if not isinstance(entries, list) or not entries or not all(isinstance(e, dict) for e in entries):
+        raise StudyFileError(f"{where}: worlds", entries, "must be tables [[worlds]]")
+    worlds = []
+    for number, entry in enumerate(entries):
+        own = {key: value for key, value in entry.items() if key != "name"}
+        _check_keys(where, f"worlds[{number}]", entry, ("name", *SECTIONS))
+        name = _text(where, f"worlds[{number}].name", entry.get("name"))
+        worlds.append({**axes, **_axes(where, own, folder), "world": [name]})
+    names = [world["world"][0] for world in worlds]
+    for name in names:
+        if names.count(name) > 1:
+            raise StudyFileError(f"{where}: worlds.name", name, "appears twice")
+    return worlds
 
 
 def _axes(where: str, document: dict[str, Any], folder: Path) -> dict[str, list[Any]]:
@@ -126,6 +185,8 @@ def _axes(where: str, document: dict[str, Any], folder: Path) -> dict[str, list[
                 raise StudyFileError(f"{where}: {section}.{key}", value, "give at least one value")
             if field == "source":
                 values = [_source(f"{where}: {section}.{key}", v, content, folder) for v in values]
+            if field == "baselines":
+                values = [_file(f"{where}: {section}.{key}", v, folder) for v in values]
             for v in values:
                 if values.count(v) > 1:
                     raise StudyFileError(f"{where}: {section}.{key}", v, "appears twice in the sweep")
@@ -133,6 +194,13 @@ def _axes(where: str, document: dict[str, Any], folder: Path) -> dict[str, list[
                 float(v) if type(v) is int and field not in WHOLE_NUMBERS else v for v in values
             ]
     return axes
+
+
+def _file(argument: str, value: Any, folder: Path) -> str:
+    """A path relative to the study file."""
+    if not isinstance(value, str) or not value:
+        raise StudyFileError(argument, value, "must be the path of a file")
+    return str((folder / value).resolve())
 
 
 def _source(argument: str, value: Any, section: dict[str, Any], folder: Path) -> str:

@@ -1,4 +1,4 @@
-"""Candidates that a user provides: rows of a table, or a function in Python."""
+"""Candidates and baselines that a user provides: rows of a table, or a function in Python."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from c4b.study.world import draws
 
 
 def read_table(path: str, dim: int) -> Array:
-    """Candidates, shape (N, dim), from a CSV file with a heading, a Parquet or an NPY file."""
+    """Features, shape (N, dim), from a CSV file with a heading, a Parquet or an NPY file."""
     status = _existing(path).stat()
     return _read_table(path, dim, status.st_mtime_ns, status.st_size)
 
@@ -48,7 +48,7 @@ def _read_table(path: str, dim: int, *_time_and_size: int) -> Array:
         raise InvalidInput(
             "source",
             path,
-            f"must hold one candidate a row, {dim} finite numbers each; {_what_is_wrong(content)}",
+            f"must hold {dim} finite numbers in each row; {_what_is_wrong(content)}",
         ) from error
     if not len(table):
         raise InvalidInput("source", path, "holds no rows")
@@ -115,7 +115,13 @@ def content_digest(generator: str, source: str) -> bytes:
 
 
 def check(setting: Setting) -> None:
-    """Raise ``InvalidInput`` now if the setting's candidates could not be made during the study."""
+    """Raise ``InvalidInput`` now if candidates or baselines could not be made during the study."""
+    if setting.baselines is not None:
+        means = read_table(setting.baselines, setting.dim) @ np.array(setting.theta)
+        if not means.min() > 0.0:
+            row = int(means.argmin())
+            remedy = f"the mean reward of row {row} is {means[row]:.6g}; every one must be positive"
+            raise InvalidInput("baselines", setting.baselines, remedy)
     if setting.generator == "file":
         assert setting.source is not None
         table = read_table(setting.source, setting.dim)

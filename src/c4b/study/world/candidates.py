@@ -1,4 +1,4 @@
-"""Features of candidates and of historical rows, for one episode."""
+"""Features of candidates, of baselines and of historical rows, for one episode."""
 
 from __future__ import annotations
 
@@ -15,6 +15,11 @@ def raw_pools(setting: Setting, seed: int, episode: int) -> Array:
     rounds, count, dim = setting.rounds, setting.count, setting.dim
     if setting.generator == "sphere":
         features = draws.directions(rng, (rounds, count, dim - 1))
+        if setting.correlation > 0.0:
+            features = _towards_a_common_direction(features, setting.correlation, seed, episode)
+    elif setting.generator == "one-hot":
+        arms = np.sort(rng.random((rounds, dim - 1)).argsort(axis=1)[:, :count], axis=1)
+        features = np.eye(dim)[1 + arms]
     elif setting.generator == "gaussian":
         features = rng.standard_normal((rounds, count, dim - 1)) / np.sqrt(max(dim - 1, 1))
     elif setting.generator == "file":
@@ -29,7 +34,7 @@ def raw_pools(setting: Setting, seed: int, episode: int) -> Array:
 
 def pools(setting: Setting, raw: Array) -> Array:
     """Candidates of every round, (T, d, K), from ``raw_pools``."""
-    if setting.generator in ("file", "python"):
+    if setting.generator in ("one-hot", "file", "python"):
         return raw
     full = np.empty((setting.rounds, setting.dim, setting.count))
     full[:, 0] = 1.0
@@ -37,11 +42,38 @@ def pools(setting: Setting, raw: Array) -> Array:
     return full
 
 
+def _towards_a_common_direction(features: Array, share: float, seed: int, episode: int) -> Array:
+    """Directions (T, K, d-1) mixed with one direction a round, which all candidates share."""
+    rng = draws.stream(seed, episode, draws.COMMON_DIRECTIONS)
+    common = draws.directions(rng, (features.shape[0], 1, features.shape[2]))
+    mixed = np.sqrt(1.0 - share) * features + np.sqrt(share) * common
+    length = np.sqrt(np.einsum("...i,...i->...", mixed, mixed))[..., None]
+    scaled: Array = mixed / length if features.shape[2] else mixed
+    return scaled
+
+
+def baselines(setting: Setting, seed: int, episode: int) -> Array:
+    """Features of the baseline in every round, (T, d)."""
+    rng = draws.stream(seed, episode, draws.BASELINES)
+    return _baseline_rows(setting, rng, setting.rounds)
+
+
+def _baseline_rows(setting: Setting, rng: np.random.Generator, size: int) -> Array:
+    """(size, d): the incumbent, drawn around it, or the rows of a file from its first one on."""
+    if setting.baselines is not None:
+        table = candidate_sources.read_table(setting.baselines, setting.dim)
+        return table[np.arange(size) % len(table)]
+    rows = np.tile(np.array(setting.baseline), (size, 1))
+    if setting.baseline_spread > 0.0:
+        rows[:, 1:] += setting.baseline_spread * draws.directions(rng, (size, setting.dim - 1))
+    return rows
+
+
 def history(setting: Setting, seed: int, episode: int, pools: Array) -> Array:
     """Features of historical rows (n, d); ``pools`` (T, d, K) are the candidates of the deployment."""
     size, dim = setting.history_size, setting.dim
     if setting.history == "baseline":
-        return np.tile(np.array(setting.baseline), (size, 1))
+        return _baseline_rows(setting, draws.stream(seed, episode, draws.HISTORY_FEATURES), size)
     if setting.history == "candidates":
         return np.ascontiguousarray(np.resize(pools[:, :, 0], (size, dim)))
     rng = draws.stream(seed, episode, draws.HISTORY_FEATURES)

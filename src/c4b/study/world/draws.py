@@ -13,13 +13,14 @@ import numpy as np
 
 from c4b._validate import Array
 
-HISTORY_FEATURES, HISTORY_NOISE, CANDIDATES, NOISE = 0, 1, 2, 3
+HISTORY_FEATURES, HISTORY_NOISE, CANDIDATES, NOISE, BASELINES, COMMON_DIRECTIONS = range(6)
 """Roles of streams."""
 
-NOISES = ("gaussian", "uniform", "rademacher", "student-t")
-"""Unit noise, multiplied by sigma. The first three are 1-sub-Gaussian, so sigma is a valid scale for the
-learner; student-t (3 degrees of freedom, unit variance) has no sub-Gaussian scale and breaks the
-learner's assumption."""
+NOISES = ("gaussian", "uniform", "rademacher", "student-t", "heteroscedastic", "skewed")
+"""Unit noise, multiplied by sigma. ``heteroscedastic``: normal with a scale of its own in each round and
+action, between 0.1 and 1. ``skewed``: 1.8 with probability 0.1, else -0.2. All but student-t are
+1-sub-Gaussian, so sigma is a valid scale for the learner; student-t (3 degrees of freedom, unit
+variance) has no sub-Gaussian scale and breaks the learner's assumption."""
 
 
 def stream(seed: int, episode: int, role: int) -> np.random.Generator:
@@ -37,6 +38,13 @@ def unit_noise(kind: str, rng: np.random.Generator, shape: tuple[int, ...]) -> A
     if kind == "rademacher":
         signs: Array = np.where(rng.integers(0, 2, shape) == 0, -1.0, 1.0)
         return signs
+    if kind == "heteroscedastic":
+        pairs = rng.standard_normal((*shape, 2))
+        varied: Array = pairs[..., 0] * (0.1 + 0.9 * np.exp(-(pairs[..., 1] ** 2)))
+        return varied
+    if kind == "skewed":
+        two_points: Array = np.where(rng.random(shape) < 0.1, 1.8, -0.2)
+        return two_points
     scaled: Array = rng.standard_t(3.0, shape) / np.sqrt(3.0)  # variance of t_3 is 3
     return scaled
 

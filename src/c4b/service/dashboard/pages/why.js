@@ -94,7 +94,8 @@ function affordable(candidates) {
 function verdict(each, gated) {
   if (!gated) return each.chosen ? "chosen" : "no gate";
   if (each.chosen) return "admissible, chosen";
-  return each.admissible ? "admissible" : "not admissible";
+  if (!each.admissible) return "not admissible";
+  return each.reason ? `admissible, but ${each.reason}` : "admissible";
 }
 
 function cases(why) {

@@ -1,0 +1,108 @@
+"""An audit on several cores.
+
+Every process follows the whole journal, which is cheap, and recomputes its share of the decisions, which
+is not. So each of them knows by itself that the past of its decisions holds.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import queue
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from c4b.deployment.audit import audit
+from c4b.deployment.audit.audit import Progress, Task
+from c4b.deployment.audit.audit_report import Report
+from c4b.deployment.audit.decision_checks import Share
+from c4b.deployment.audit.verified_place import VerifiedPlace
+from c4b.errors import C4BError, StoreUnavailable
+from c4b.journal.backend_registry import open_backend
+
+PATIENCE = 1.0
+"""Seconds between two looks whether the processes are alive."""
+NICENESS = 10
+"""Audits give way to decisions on the same machine."""
+
+
+def run(
+    url: str, name: str, task: Task, jobs: int, progress: Progress | None, resume: Path | None
+) -> Report:
+    """Audit the deployment ``name`` in ``jobs`` processes of low priority."""
+    context = multiprocessing.get_context("spawn")
+    messages: Any = context.Queue()
+    shares = [task._replace(share=Share(number, jobs)) for number in range(jobs)]
+    workers = [
+        context.Process(target=_work, args=(url, name, each, messages), daemon=True) for each in shares
+    ]
+    for worker in workers:
+        worker.start()
+    try:
+        return _collected(messages, workers, progress, resume)
+    finally:
+        for worker in workers:
+            worker.terminate()
+        for worker in workers:
+            worker.join()
+
+
+def _work(url: str, name: str, task: Task, messages: Any) -> None:
+    """One process."""
+    number = task.share.number
+    with suppress(OSError):
+        os.nice(NICENESS)
+    try:
+        backend = open_backend(url)
+        try:
+            report = audit.run(
+                backend,
+                name,
+                task,
+                lambda done, total: messages.put((number, "progress", (done, total))),
+                lambda place: messages.put((number, "reached", tuple(place))),
+            )
+        finally:
+            backend.close()
+        messages.put((number, "report", asdict(report)))
+    except C4BError as error:
+        messages.put((number, "error", f"{type(error).__name__}: {error}"))
+
+
+def _collected(
+    messages: Any, workers: list[Any], progress: Progress | None, resume: Path | None
+) -> Report:
+    done = dict.fromkeys(range(len(workers)), 0)
+    places: dict[int, VerifiedPlace] = {}
+    reports: list[Report] = []
+    while len(reports) < len(workers):
+        try:
+            number, kind, content = messages.get(timeout=PATIENCE)
+        except queue.Empty:
+            if any(worker.exitcode not in (None, 0) for worker in workers):
+                raise StoreUnavailable("a process of the audit ended; start it again") from None
+            continue
+        if kind == "progress":
+            done[number] = content[0]
+            if progress is not None:
+                progress(min(done.values()), content[1])
+        elif kind == "reached":
+            places[number] = VerifiedPlace(*content)
+            if resume is not None and len(places) == len(workers):
+                min(places.values(), key=lambda place: place.seq).write(resume)
+        elif kind == "report":
+            reports.append(Report(**content))
+        else:
+            raise StoreUnavailable(f"a process of the audit failed ({content})")
+    return _merged(reports)
+
+
+def _merged(reports: list[Report]) -> Report:
+    """The first finding of any of them; else what all of them did together."""
+    found = [report for report in reports if report.finding is not None]
+    merged = min(found, key=lambda report: report.entry or 0) if found else reports[0]
+    merged.precise = sum(report.precise for report in reports)
+    merged.largest_error = max(report.largest_error for report in reports)
+    return merged

@@ -1,0 +1,41 @@
+"""How far an audit came: a small file from which the next audit goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from c4b.errors import InvalidInput
+
+
+class VerifiedPlace(NamedTuple):
+    """Every entry up to number ``seq`` was verified; ``hash`` is that entry's."""
+
+    name: str
+    seq: int
+    hash: str
+
+    def write(self, path: Path) -> None:
+        """Replace the file, so that it is never half there."""
+        draft = path.with_name(f"{path.name}.{os.getpid()}.draft")
+        draft.write_text(json.dumps(self._asdict()) + "\n")
+        draft.replace(path)
+
+    @classmethod
+    def read(cls, path: Path, name: str) -> VerifiedPlace | None:
+        """The place in the file; None without a file."""
+        if not path.exists():
+            return None
+        try:
+            place = cls(**json.loads(path.read_text()))
+        except (ValueError, TypeError) as error:
+            remedy = (
+                f"must be a file that an audit wrote ({error}); remove it to audit from the beginning"
+            )
+            raise InvalidInput("resume", str(path), remedy) from error
+        if place.name != name or not isinstance(place.seq, int):
+            remedy = f"must be of an audit of {name!r}, not of {place.name!r}"
+            raise InvalidInput("resume", str(path), remedy)
+        return place

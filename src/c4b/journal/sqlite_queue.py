@@ -1,0 +1,74 @@
+"""Writers of one SQLite file wait in a queue, so that none of them is overtaken for long.
+
+SQLite has no queue: a writer that finds the file locked sleeps and tries again, and whoever tries in the
+right moment goes first, which is mostly the one that has just released the lock. So there is a second
+lock in front of SQLite's, of a file beside the database, and a writer holds it only while it waits for
+SQLite's. The one that waits there is next: nobody else can try before it.
+
+The queue only orders writers. Where it cannot be used, they wait as SQLite makes them.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from contextlib import suppress
+
+try:
+    import fcntl
+except ImportError:  # no POSIX system
+    fcntl = None  # type: ignore[assignment]
+
+TRIES = (0.0003, 0.001)
+"""Least and most seconds between two tries to get a lock."""
+
+
+class SQLiteQueue:
+    """The queue of one process; its threads line up in it, too."""
+
+    def __init__(self, database: str) -> None:
+        self._path = f"{database}-queue"
+        self._file: int | None = None
+        self._usable = fcntl is not None
+        self._turn = threading.Lock()
+
+    def enter(self, deadline: float) -> bool:
+        """Wait until this writer is next; False if it is not by the ``deadline``."""
+        if not self._turn.acquire(timeout=max(deadline - time.monotonic(), 0.0)):
+            return False
+        while self._usable and time.monotonic() < deadline:
+            try:
+                if self._file is None:
+                    self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                pause()
+            except OSError:
+                self._usable = False
+        return True
+
+    def leave(self) -> None:
+        """Let the next one wait for SQLite's lock."""
+        if self._file is not None:
+            with suppress(OSError):
+                fcntl.flock(self._file, fcntl.LOCK_UN)
+        self._turn.release()
+
+    def after_fork(self) -> None:
+        """A child must not share the parent's place."""
+        self.close()
+        self._turn = threading.Lock()
+
+    def close(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            with suppress(OSError):
+                os.close(file)
+
+
+def pause() -> None:
+    """Between two tries."""
+    time.sleep(random.uniform(*TRIES))

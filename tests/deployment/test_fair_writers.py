@@ -1,0 +1,70 @@
+"""Eight processes write to one SQLite file: none of them waits much longer than the others."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from c4b import Deployment
+from c4b.journal.sqlite_queue import SQLiteQueue
+from support.shop_world import BASELINE, create, fork, in_agreement, rivals, trade, waited
+
+pytestmark = pytest.mark.slow
+WRITERS, ROUNDS = 8, 150
+
+
+def test_eight_writers_take_turns(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/shop.db"
+
+    def work(number: int) -> None:
+        candidates, times = rivals(np.random.default_rng(number)), []
+        with Deployment.open(url, "shop") as dep:
+            for _ in range(ROUNDS):
+                began = time.perf_counter()
+                made = dep.decide(candidates, BASELINE)
+                decided = time.perf_counter()
+                dep.observe(made.id, 0.5)
+                times += [decided - began, time.perf_counter() - decided]
+        (tmp_path / f"{number}.json").write_text(json.dumps(times))
+
+    with create(url) as dep:
+        trade(dep, 3)
+        writers = [fork(lambda number=n: work(number)) for n in range(WRITERS)]  # type: ignore[misc]
+        assert [waited(pid) for pid in writers] == [0] * WRITERS
+        times = sorted(
+            seconds
+            for n in range(WRITERS)
+            for seconds in json.loads((tmp_path / f"{n}.json").read_text())
+        )
+        assert len(times) == 2 * WRITERS * ROUNDS
+        assert times[int(0.99 * len(times))] < 50 * statistics.median(times)
+        assert times[-1] < 2.0
+        assert dep.state().rounds == WRITERS * ROUNDS + 3
+        assert in_agreement(dep)
+
+
+def test_a_queue_that_cannot_be_used(tmp_path: Path) -> None:
+    """Its file cannot be made: writers wait as SQLite makes them."""
+    (tmp_path / "shop.db-queue").mkdir()
+    url = f"sqlite:///{tmp_path}/shop.db"
+    with create(url) as dep, Deployment.open(url, "shop") as other:
+        trade(dep, 5)
+        trade(other, 5, seed=1)
+        assert dep.state().rounds == 10
+
+
+def test_a_queue_is_left_by_whoever_ends(tmp_path: Path) -> None:
+    """A process that dies as the next one does not keep the others waiting."""
+    queue = SQLiteQueue(str(tmp_path / "shop.db"))
+    waited(fork(lambda: SQLiteQueue(str(tmp_path / "shop.db")).enter(time.monotonic() + 5.0)))
+    assert queue.enter(time.monotonic() + 5.0)
+    assert not queue.enter(time.monotonic() + 0.05)  # another thread has to wait
+    queue.leave()
+    assert queue.enter(time.monotonic() + 5.0)
+    queue.leave()
+    queue.close()

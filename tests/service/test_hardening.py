@@ -1,0 +1,136 @@
+"""What an attacker tried at the edges of the service."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+
+from c4b import Client
+from c4b.errors import StoreUnavailable
+from c4b.service import export_files
+from c4b.service.access import authorization
+from c4b.service.access.tokens import Scope
+from c4b.service.problems import Refused
+from support.service_process import Service, serving
+from support.token_service import BODY, ROUND, TokenService
+
+AT = "/v1/deployments/hardening"
+ODD = "Größe \N{SNOWMAN} \N{GRINNING FACE}"
+
+
+@pytest.fixture(scope="module")
+def http(service: Service) -> httpx.Client:
+    client = service.http()
+    client.put(AT, json=BODY).raise_for_status()
+    return client
+
+
+def test_a_key_in_utf_8_is_the_request_id_of_a_body(service: Service, http: httpx.Client) -> None:
+    headers = [(b"Idempotency-Key", ODD.encode())]
+    by_key = http.post(f"{AT}/decisions", json=ROUND, headers=headers).json()
+    body = {"rounds": [{**ROUND, "request_id": ODD}]}
+    by_body = http.post(f"{AT}/decisions/batch", json=body).json()["decisions"][0]
+    with Client(service.url) as client:
+        by_client = client.decide("hardening", ROUND["candidates"], ROUND["baseline"], ODD)
+    assert by_key["id"] == by_body["id"] == by_client.id
+    assert http.get(f"{AT}/decisions/{by_key['id']}").json()["request_id"] == ODD
+    long = [(b"Idempotency-Key", ("\N{SNOWMAN}" * 201).encode())]
+    assert http.post(f"{AT}/decisions", json=ROUND, headers=long).status_code == 422
+
+
+@pytest.mark.parametrize("header", ["Forwarded", "Via", "X-Forwarded-For", "X-Real-IP"])
+def test_without_tokens_nothing_is_accepted_from_a_proxy(http: httpx.Client, header: str) -> None:
+    for path in ("/v1/deployments", "/metrics", "/healthz"):
+        answer = http.get(path, headers={header: "203.0.113.9"})
+        assert answer.status_code == 403, path
+        assert answer.json()["type"] == "urn:c4b:problem:loopback-only"
+
+
+def test_without_tokens_no_other_site_can_start_an_audit(service: Service, http: httpx.Client) -> None:
+    for headers in (
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Origin": "https://example.org"},
+        {"Origin": "null"},
+        {"Origin": f"http://127.0.0.1:{service.port + 1}"},
+    ):
+        assert http.post(f"{AT}/audit", headers=headers).status_code == 403, headers
+    own = {"Origin": service.url, "Sec-Fetch-Site": "same-origin"}
+    assert http.post(f"{AT}/audit", headers=own).json()["clean"]
+
+
+def test_with_tokens_proxies_are_allowed(token_service: TokenService) -> None:
+    with token_service.service.http(token_service.read) as http:
+        answer = http.get("/v1/deployments", headers={"X-Forwarded-For": "203.0.113.9"})
+        assert answer.status_code == 200
+
+
+def test_a_store_that_is_away_is_not_described_to_strangers(tmp_path: Path) -> None:
+    secret = tmp_path / "secret-place"
+    secret.mkdir()
+    with serving(f"sqlite:///{secret}/shop.db", tmp_path / "log") as running, running.http() as http:
+        (secret / "shop.db").unlink()
+        answer = http.get("/readyz")
+        assert answer.status_code == 503
+        assert "secret-place" not in answer.text
+        assert answer.json()["type"] == "urn:c4b:problem:store-unavailable"
+        assert "secret-place" in next(line for line in running.logged() if '"level": "error"' in line)
+
+
+def test_nor_is_it_when_tokens_cannot_be_read() -> None:
+    class Away:
+        stale = False
+
+        def grant(self, token: str | None) -> None:
+            raise StoreUnavailable("connection to server on socket /secret-place failed")
+
+    request: Any = SimpleNamespace(
+        app=SimpleNamespace(state=SimpleNamespace(token_verifier=Away())), headers={}
+    )
+    with pytest.raises(Refused) as refused:
+        asyncio.run(authorization._authorize(request, Scope.read))
+    assert refused.value.status_code == 503
+    assert "secret-place" not in refused.value.detail
+
+
+def test_workers_end_with_a_killed_supervisor(tmp_path: Path) -> None:
+    running = Service(f"sqlite:///{tmp_path}/shop.db", tmp_path / "log", "--workers", "2")
+    workers = running.workers()
+    assert len(workers) == 2
+    assert running.process.pid not in workers
+    os.kill(running.process.pid, signal.SIGKILL)
+    running.process.wait()
+    gone, alive = psutil.wait_procs(
+        [psutil.Process(pid) for pid in workers if psutil.pid_exists(pid)], 60
+    )
+    for process in alive:
+        process.kill()
+    assert not alive, gone
+
+
+def test_leftovers_of_killed_exports_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    code = "from c4b.service import export_files; print(export_files.new_file())"
+    variables = {**os.environ, "TMPDIR": str(tmp_path)}
+    made = subprocess.run(
+        [sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=True
+    )
+    left, ours, other = (
+        Path(made.stdout.strip()),
+        export_files.new_file(),
+        tmp_path / "c4b-export-x.parquet",
+    )
+    other.touch()
+    assert left.exists()
+    export_files.remove_leftovers()
+    assert [path.exists() for path in (left, ours, other)] == [False, True, True]
