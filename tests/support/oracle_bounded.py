@@ -62,7 +62,7 @@ class OracleBounded:
     def radius(self, W: Array, scale: int) -> float:
         """R of (B)."""
         log_det = float(np.linalg.slogdet(W / self.priors[scale])[1])
-        level = log_det + 2.0 * float(np.log(len(SCALES) / self.delta))
+        level = log_det + 2.0 * float(np.log((len(SCALES) + 2) / self.delta))
 
         def excess(R: float) -> float:
             return 2.0 * log_truncated(R, self.dim, scale) - level

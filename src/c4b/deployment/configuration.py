@@ -12,6 +12,7 @@ from c4b._validate import Array
 from c4b.errors import InvalidInput, SchemaVersion, UnknownName
 from c4b.evidence import alarms
 from c4b.evidence.model import LinearModel
+from c4b.ledger.free_ledger import KEPT_BACK
 from c4b.policies import registry, state_file
 from c4b.policies.compiled_round import CUSHION
 from c4b.policies.composition import Composition
@@ -88,6 +89,8 @@ class Configuration:
         rule = self.spec.rule(self.model.dim)
         first = (rule.propose, rule.boldness, rule.thrift, rule.latches)
         numbers = [*first, self.spec.checkpoints, CUSHION, rule.period, rule.competes, rule.trust]
+        if self.spec.ledger == "nonnegative":
+            numbers.append(KEPT_BACK)
         return {
             "ridges": self.model.ridges,
             "rule": np.array(numbers, dtype=np.float64),

@@ -78,7 +78,7 @@ def add(region: Region, data: Data, x: Array, y: float) -> None:
     Without an eigenbasis ``estimate`` serves as scratch here: ``recentre`` rewrites it.
     """
     if data.code == BOUNDED:
-        take(data, x, y)
+        take(data, region.totals, x, y)
         add_to_sums(data, x, y)
     elif region.spectral:
         turn(region.basis, data.spectrum, x)

@@ -69,6 +69,7 @@ class Region(NamedTuple):
     blur: Array  # (G,) share of its terms that an expanded square may be off, and the centre with it
     slack: Array  # (1,) times ||v||: what rounding adds to any bound of v @ theta in a spectral set
     norm_bound: float  # S
+    totals: Array  # what sums of rewards alone say; see ``c4b.evidence.totals``; empty for most sets
 
 
 class Data(NamedTuple):
@@ -165,6 +166,7 @@ def parts(flat: Array, stack: int, dim: int) -> tuple[Region, Data, Terms]:
     w = dim if spectral else 0
     q = p + 7 * w + 2
     end = q + 2 * w * w if spectral else n
+    totals = 7 + 3 * dim if code == BOUNDED else 0
     region = Region(
         spectral,
         shaped_view(flat, HEADING, (1 if spectral else stack, dim, dim)),
@@ -176,6 +178,7 @@ def parts(flat: Array, stack: int, dim: int) -> tuple[Region, Data, Terms]:
         shaped_view(flat, h, (stack,)),
         shaped_view(flat, n, (1 if spectral else 0,)),
         flat[3],
+        shaped_view(flat, len(flat) - totals, (totals,)),
     )
     spectrum = Spectrum(
         shaped_view(flat, p, (w,)),

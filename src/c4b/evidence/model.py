@@ -152,6 +152,14 @@ class LinearModel:
         low, high = self.rewards or (-math.inf, math.inf)
         return f"must lie in the declared range of rewards, {low:g} to {high:g}"
 
+    @property
+    def sums_rewards(self) -> bool:
+        """Whether the set also bounds sums of rewards by themselves (``c4b.evidence.totals``).
+
+        That needs 0 as the lowest reward; then every action's mean is >= 0, too.
+        """
+        return self.confidence == "bounded" and self.rewards is not None and self.rewards[0] == 0.0
+
     def resolved(self, preferred: str | None = None) -> LinearModel:
         """The same model with its confidence chosen: its own, else ``preferred``, else the paper's."""
         return replace(self, confidence=self.confidence or preferred or DEFAULT_CONFIDENCE)

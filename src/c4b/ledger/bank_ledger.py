@@ -6,13 +6,16 @@ last round, s = t-1, is carry; one checkpoint at s = 0 with B_0 = R0, Z_0 = 0 ma
 checkpoints only raise the maximum.
 """
 
+import numpy as np
+
 from c4b._jit import inlined
 from c4b._validate import Array
 from c4b.certificates.contrast_kernels import Assessment, joint_claim, structural
 from c4b.evidence.bounds import lower, raise_to_lower
 from c4b.evidence.ellipsoids import Region
-from c4b.ledger.books import Account, Ledger, Tally, round_slack
+from c4b.ledger.books import Account, Ledger, LedgerKind, Tally, round_slack
 from c4b.ledger.exact_sums import plus
+from c4b.ledger.free_ledger import free_claims
 
 
 @inlined
@@ -27,9 +30,12 @@ def bank_margins(
     """details[row, k] = the largest claim of every candidate; details[certificate] is bounded already."""
     dim, size = assessed.pool.shape
     details, offset = assessed.details, assessed.scratch
-    bank = ledger.bank[0]
+    bank, free = ledger.bank[0], -np.inf
+    if account.kind == LedgerKind.FREE:
+        now, _, free = free_claims(ledger, account, region, assessed.baseline, offset)
+        bank = max(bank, now)
     for k in range(size):
-        details[row, k] = bank + details[certificate, k]
+        details[row, k] = max(bank + details[certificate, k], free)
     for m in range(int(ledger.tally[Tally.KEPT])):
         base = ledger.kept_bank[m] + joint_claim(assessed.baseline, account.alpha, offset)
         for i in range(dim):
@@ -44,6 +50,9 @@ def bank_baseline_margin(
     """The largest claim of the baseline; scratch (d,)."""
     credit = structural(region, baseline, account.alpha, account.nonnegative, account.tolerance)
     best: float = ledger.bank[0] + credit
+    if account.kind == LedgerKind.FREE:
+        now, after, _ = free_claims(ledger, account, region, baseline, scratch)
+        best = max(best, now + credit, after)
     for m in range(int(ledger.tally[Tally.KEPT])):
         for i in range(len(baseline)):
             scratch[i] = _since(ledger, m, i) + account.alpha * baseline[i]

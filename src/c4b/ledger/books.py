@@ -32,6 +32,8 @@ class LedgerKind(IntEnum):
     """Sums of features, revalued as a whole each round."""
     NONE = 2
     """Nothing: no gate."""
+    FREE = 3
+    """A bank, checkpoints, and claims that need every action's mean to be >= 0."""
 
 
 CODES = {
@@ -39,6 +41,7 @@ CODES = {
     (Certificate.SEPARATE, LedgerKind.BANK): 1,
     (Certificate.SEPARATE, LedgerKind.PREFIX): 2,
     (Certificate.JOINT, LedgerKind.NONE): 3,
+    (Certificate.JOINT, LedgerKind.FREE): 4,
 }
 """Combinations there are, and the number of each in a flat vector. Numbers on disk never change."""
 
@@ -67,6 +70,17 @@ class Tally(IntEnum):
     """What declared misspecification has cost so far."""
 
 
+class PlaysOf(IntEnum):
+    """Entries of ``Ledger.plays``."""
+
+    COUNT = 0
+    """Rounds that executed a candidate."""
+    CHANGED = 1
+    """1 once a baseline had other features than the first one."""
+    FIRST = 2
+    """From here on the features of the first baseline (d,)."""
+
+
 class Account(NamedTuple):
     """The ledger's fixed terms."""
 
@@ -90,6 +104,7 @@ class Ledger(NamedTuple):
     kept_round: Array  # (M,) s
     low: Array  # (4, d) what rounding took from the prefix and the three sums
     kept_low: Array  # (M, d) the same for Z_s
+    plays: Array  # (2 + d,) see PlaysOf; empty but for LedgerKind.FREE
 
 
 HEADING = 7
@@ -100,7 +115,8 @@ BANK = HEADING
 
 def opening(account: Account, dim: int, checkpoints: int) -> Array:
     """Before the first round, as one flat vector: B = R0, Z = 0, kept as the first checkpoint."""
-    flat = np.zeros(HEADING + 5 + 8 * dim + checkpoints * (2 + 2 * dim))
+    plays = PlaysOf.FIRST + dim if account.kind == LedgerKind.FREE else 0
+    flat = np.zeros(HEADING + 5 + 8 * dim + checkpoints * (2 + 2 * dim) + plays)
     code = CODES[Certificate(account.certificate), LedgerKind(account.kind)]
     terms = (account.alpha, account.reserve, account.nonnegative, code, account.tolerance)
     flat[:HEADING] = (checkpoints, dim, *terms)
@@ -126,6 +142,7 @@ def parts(flat: Array, room: int, dim: int) -> tuple[Ledger, Account]:
     f = e + room * dim
     g = f + room
     h = g + 4 * dim
+    k = h + room * dim
     ledger = Ledger(
         shaped_view(flat, HEADING, (1,)),
         shaped_view(flat, a, (dim,)),
@@ -136,6 +153,7 @@ def parts(flat: Array, room: int, dim: int) -> tuple[Ledger, Account]:
         shaped_view(flat, f, (room,)),
         shaped_view(flat, g, (4, dim)),
         shaped_view(flat, h, (room, dim)),
+        shaped_view(flat, k, (len(flat) - k,)),
     )
     code = int(flat[5])
     certificate = 1 if code in (1, 2) else 0  # see CODES
@@ -149,6 +167,12 @@ opened_as = inlined(parts)
 @inlined
 def opened(flat: Array) -> tuple[Ledger, Account]:
     return opened_as(flat, int(flat[0]), int(flat[1]))
+
+
+@inlined
+def has_bank(account: Account) -> bool:
+    """Whether a bank is carried from round to round."""
+    return account.kind == LedgerKind.BANK or account.kind == LedgerKind.FREE  # noqa: PLR1714 (compiled)
 
 
 @inlined

@@ -20,9 +20,11 @@ from c4b.ledger.books import (
     LedgerKind,
     Tally,
     enter_prefix,
+    has_bank,
     opened,
     round_slack,
 )
+from c4b.ledger.free_ledger import enter_play
 from c4b.ledger.prefix_ledger import enter_sums, prefix_baseline_margin, prefix_margins
 
 
@@ -48,7 +50,7 @@ def pool_margins(
     details[certificate] holds the certificates that a ledger with a bank needs.
     """
     details = assessed.details
-    if account.kind == LedgerKind.BANK:
+    if has_bank(account):
         bank_margins(ledger, account, region, assessed, certificate, row)
     elif account.kind == LedgerKind.PREFIX:
         prefix_margins(ledger, account, region, assessed, row)
@@ -65,7 +67,7 @@ def baseline_margin(
     ledger: Ledger, account: Account, region: Region, baseline: Array, scratch: Array
 ) -> float:
     """Margin of playing the baseline; scratch (d,). NaN when there is no gate."""
-    if account.kind == LedgerKind.BANK:
+    if has_bank(account):
         return bank_baseline_margin(ledger, account, region, baseline, scratch)
     if account.kind == LedgerKind.PREFIX:
         return prefix_baseline_margin(ledger, account, region, baseline, scratch)
@@ -94,6 +96,8 @@ def _enter(ledger: Ledger, account: Account, played: Execution, sign: float) -> 
     enter_prefix(ledger, account, played.features, played.baseline, sign)
     if account.kind == LedgerKind.PREFIX:  # nobody else reads the sums
         enter_sums(ledger, played.features, played.baseline, played.is_baseline, sign)
+    if account.kind == LedgerKind.FREE:
+        enter_play(ledger, played.baseline, played.is_baseline, sign)
 
 
 @kernel
@@ -119,7 +123,7 @@ def amend(
     """Another action than the decided one was executed at ``round_``, the first being 0."""
     ledger, account = opened(ledger_flat)
     region, _, _ = opened_evidence(evidence_flat)
-    if account.kind == LedgerKind.BANK:
+    if has_bank(account):
         amend_bank(ledger, account, region, decided, executed, round_)
     if account.tolerance > 0.0:  # what that round cost every claim that spans it
         more = round_slack(account, executed_is_baseline) - round_slack(account, decided_is_baseline)

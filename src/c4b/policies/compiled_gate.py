@@ -34,7 +34,11 @@ class CompiledGate(Gate):
         self.evidence = Evidence(terms.model.resolved(composition.confidence))
         self.terms = terms._replace(model=self.evidence.model)
         account = composition.account(
-            terms.alpha, terms.reserve, terms.baseline_nonnegative, terms.model.misspecification
+            terms.alpha,
+            terms.reserve,
+            terms.baseline_nonnegative,
+            terms.model.misspecification,
+            self.evidence.model.sums_rewards,
         )
         self.ledger = books.opening(account, terms.model.dim, composition.checkpoints)
         """The ledger's flat vector; writing to it writes the gate's books."""

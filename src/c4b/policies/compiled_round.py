@@ -25,8 +25,9 @@ from c4b.evidence.bounds import (
 )
 from c4b.evidence.ellipsoids import ALARM, Region
 from c4b.evidence.ellipsoids import opened as opened_evidence
-from c4b.ledger.books import Account, Certificate, Ledger, LedgerKind, Tally
+from c4b.ledger.books import Account, Certificate, Ledger, LedgerKind, Tally, has_bank
 from c4b.ledger.books import opened as opened_ledger
+from c4b.ledger.free_ledger import free_claims
 from c4b.ledger.ledger_kernels import Execution, baseline_margin, charge, pool_margins
 from c4b.policies.candidate_fields import CandidateField
 
@@ -112,10 +113,10 @@ def certify(
     region: Region, ledger: Ledger, account: Account, assessed: Assessment, explain: bool
 ) -> None:
     """Margins of scored candidates and the certificates they need, or both kinds to ``explain``."""
-    has_bank = account.kind == LedgerKind.BANK
-    if explain or (has_bank and account.certificate == Certificate.JOINT):
+    banked = has_bank(account)
+    if explain or (banked and account.certificate == Certificate.JOINT):
         pool_joint(region, assessed, account.alpha, JOINT)
-    if explain or (has_bank and account.certificate == Certificate.SEPARATE):
+    if explain or (banked and account.certificate == Certificate.SEPARATE):
         pool_separate(region, assessed, account.alpha, SEPARATE)
     pool_margins(ledger, account, region, assessed, certificate_row(account), MARGIN)
 
@@ -123,8 +124,8 @@ def certify(
 @inlined
 def certificate_row(account: Account) -> int:
     """The row of ``details`` that a bank is charged by."""
-    has_bank = account.kind == LedgerKind.BANK
-    return SEPARATE if has_bank and account.certificate == Certificate.SEPARATE else JOINT
+    banked = has_bank(account)
+    return SEPARATE if banked and account.certificate == Certificate.SEPARATE else JOINT
 
 
 @kernel
@@ -195,6 +196,9 @@ def settle(
     if rule.thrift > 0.0 and not optimistic:
         credit = structural(region, baseline, account.alpha, True, account.tolerance)
         least = min(rule.thrift * ledger.bank[0], CUSHION * credit)
+    if account.kind == LedgerKind.FREE:  # first those that leave more than a free play does
+        free = free_claims(ledger, account, region, baseline, executed)[2]
+        least = max(least, np.nextafter(free, np.inf))
     action, passed_over = BASELINE, 0
     while not alarmed:
         action = choose(details, rule.propose, least, rank)
@@ -295,12 +299,12 @@ def executed_bounds(
     if action == BASELINE:
         bound = structural(region, baseline, account.alpha, account.nonnegative, account.tolerance)
         return bound, bound
-    has_bank = account.kind == LedgerKind.BANK
-    if has_bank and account.certificate == Certificate.SEPARATE:
+    banked = has_bank(account)
+    if banked and account.certificate == Certificate.SEPARATE:
         separate = details[SEPARATE, action]
     else:
         separate = lower(region, executed) - (1.0 - account.alpha) * upper(region, baseline)
-    if has_bank and account.certificate == Certificate.JOINT:
+    if banked and account.certificate == Certificate.JOINT:
         return details[JOINT, action], separate
     base = joint_claim(baseline, account.alpha, scratch)
     for i in range(len(scratch)):

@@ -189,7 +189,7 @@ def _bounded(m: Moment) -> Iterator[Ellipsoid]:
     scale = checked_scale(m.choice)
     shape, prior = mpmath.matrix(m.variance.shapes[scale].tolist()), mpmath.mpf(m.variance.scales[scale])
     inverse = mpmath.inverse(shape)
-    level = m.log_term + 2 * mpmath.log(5) - mpmath.log(mpmath.det(inverse)) - m.dim * mpmath.log(prior)
+    level = m.log_term + 2 * mpmath.log(7) - mpmath.log(mpmath.det(inverse)) - m.dim * mpmath.log(prior)
     radius = _bounded_radius(level, m.dim, scale)
     if m.drift > 0:
         share = inverse * m.gram * inverse * m.gram

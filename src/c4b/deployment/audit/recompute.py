@@ -76,6 +76,49 @@ class VarianceSums:
             )
 
 
+class Totals:
+    """What ``bounded`` knows from sums of rewards alone, where the lowest reward is 0: (K)."""
+
+    def __init__(self, model: dict[str, Any]) -> None:
+        self.width = float(model["rewards"][1])
+        self.level = math.log(7.0 / model["delta"])
+        self.first: Array | None = None
+        self.rows, self.clicks, self.other_clicks = 0, 0.0, 0.0
+        self.others = np.zeros(model["dim"])
+
+    def add(self, features: Array, rewards: Array) -> None:
+        """Rows (n, d) with rewards (n,)."""
+        if self.first is None and len(features):
+            self.first = features[0].copy()
+        same = np.all(features == self.first, axis=1)
+        self.rows += int(same.sum())
+        self.clicks += float(rewards[same].sum()) / self.width
+        self.other_clicks += float(rewards[~same].sum()) / self.width
+        self.others = self.others + features[~same].sum(axis=0)
+
+    def covers(self, features: Array) -> bool:
+        """Whether the rewards of these features (d,) have a sum of their own."""
+        return self.first is not None and np.array_equal(self.first, features)
+
+    def _root(self, clicks: float, inside: float, outside: float) -> float:
+        """Where e(K, .) crosses the level between two totals."""
+        for _ in range(200):
+            middle = 0.5 * (inside + outside)
+            value = middle + math.lgamma(1.0 + clicks) - (1.0 + clicks) * math.log1p(middle)
+            inside, outside = (middle, outside) if value <= self.level else (inside, middle)
+        return outside
+
+    def mean(self) -> tuple[float, float]:
+        """Bounds of the mean of the first row's features."""
+        low = self._root(self.clicks, self.clicks, 0.0)
+        high = self._root(self.clicks, self.clicks, 3.0 * self.clicks + 4.0 * self.level + 20.0)
+        return self.width * low / self.rows, min(self.width, self.width * high / self.rows)
+
+    def others_low(self) -> float:
+        """A lower bound of the total mean of all other rows."""
+        return self.width * self._root(self.other_clicks, self.other_clicks, 0.0)
+
+
 class RecomputedSet:
     """(4) to (7): the sums of all observations, and the confidence set that follows from them."""
 
@@ -93,6 +136,7 @@ class RecomputedSet:
         """What the replayed set has chosen at this moment: a ``Choice`` of ``several-ridges``, the prior
         scale of ``bounded``; other sets choose nothing."""
         self.variance = VarianceSums(model) if model["confidence"] == "bounded" else None
+        self.totals = Totals(model) if self.variance is not None and model["rewards"][0] == 0.0 else None
         self.gram = np.zeros((model["dim"], model["dim"]))
         self.moment = np.zeros(model["dim"])
         self.count = 0
@@ -106,6 +150,8 @@ class RecomputedSet:
         self.count += len(rewards)
         if self.variance is not None:
             self.variance.add(features, rewards)
+        if self.totals is not None:
+            self.totals.add(features, rewards)
         self._stack = None
         self._watch()
 
@@ -303,7 +349,7 @@ def _bounded(s: RecomputedSet) -> Stack:
     shape = s.variance.shapes[scale]
     log_det = np.linalg.slogdet(shape / s.variance.scales[scale])[1]
     radius = bounded_radius(
-        log_det - 2.0 * np.log(s.model["delta"] / 5.0), dim, s.variance.reaches[scale]
+        log_det - 2.0 * np.log(s.model["delta"] / 7.0), dim, s.variance.reaches[scale]
     )
     root = np.linalg.cholesky(shape)
     half = np.linalg.solve(root, np.c_[s.gram, s.moment])
@@ -390,9 +436,15 @@ class Books:
         self.prefix = np.zeros(dim)
         self.played, self.displaced, self.fallback = np.zeros(dim), np.zeros(dim), np.zeros(dim)
         self.room, self.cushion = int(rule[4]), float(rule[5])
+        self.kept_back = float(rule[9]) if self.ledger == "nonnegative" else 0.0
         self.tolerance = fields["model"]["misspecification"]
         self.slack = 0.0  # what declared misspecification has cost so far
         self.rounds, self.stride = 0, 1
+        self.plays, self.changed = 0, False
+        self.first_baseline: Array | None = None
+        totals = getattr(region, "totals", None)
+        claims = self.ledger == "nonnegative" and self.nonnegative and self.tolerance == 0.0
+        self.totals: Totals | None = totals if claims else None
         self.kept: list[tuple[int, float, Array]] = [(0, self.reserve, np.zeros(dim))] * min(self.room, 1)
 
     def _lower(self, vector: Array) -> float:
@@ -445,7 +497,9 @@ class Books:
             gained = self.region.bounds(self.played + candidates)[0]
             out[MARGIN] = self.reserve + gained + self.credit(self.fallback) - owed - self.slack
         else:
-            out[MARGIN] = self.bank + (out[SEPARATE] if self.certificate == "separate" else out[JOINT])
+            now, _, free = self.free_claims(baseline)
+            certified = out[SEPARATE] if self.certificate == "separate" else out[JOINT]
+            out[MARGIN] = np.maximum(max(self.bank, now) + certified, free)
             for _, bank, prefix in self.kept:  # (12), from any round that is remembered
                 low = self.region.bounds(self.prefix - prefix + contrasts)[0]
                 out[MARGIN] = np.maximum(out[MARGIN], bank + low)
@@ -457,11 +511,40 @@ class Books:
             return float("nan")
         if self.ledger == "revalue":
             return self.revalued(self.fallback + baseline) - self.price(True)
-        best = self.bank + self.credit(baseline, self.tolerance)
+        now, after, _ = self.free_claims(baseline)
+        best = max(max(self.bank, now) + self.credit(baseline, self.tolerance), after)
         for _, bank, prefix in self.kept:
             low = self._lower(self.prefix - prefix + self.alpha * baseline)
             best = max(best, bank + low - self.price(True))
         return best
+
+    def free_claims(self, baseline: Array) -> tuple[float, float, float]:
+        """(N1) to (N3): the worth of all rounds now, after the baseline, and after any candidate."""
+        if self.totals is None:
+            return -np.inf, -np.inf, -np.inf
+        low, high = (float(bound[0]) for bound in self.region.bounds(baseline[None, :]))
+        low, earned, summed = max(low, 0.0), 0.0, self.totals.covers(baseline)
+        weight = self.alpha * self.rounds - self.plays
+        if summed:
+            sums = self.totals.mean()
+            low, high = max(low, sums[0]), min(high, sums[1])
+            rest = self.prefix - weight * baseline - self.totals.others
+            earned = max(self.totals.others_low() + self._lower(rest), 0.0)
+
+        def worth(rounds: int, plays: int) -> float:
+            credit = self.alpha * rounds
+            weight = credit - plays - 8.0 * 2.0**-53 * credit
+            return float(self.reserve + earned + weight * (low if weight >= 0.0 else high))
+
+        now = after = free = -np.inf
+        if not self.changed and (
+            self.first_baseline is None or np.array_equal(self.first_baseline, baseline)
+        ):
+            now, after = worth(self.rounds, self.plays), worth(self.rounds + 1, self.plays)
+            free = worth(self.rounds + 1, self.plays + 1)
+        free = max(free, max(self.bank, now) - (1.0 - self.alpha) * high)
+        keeps = self.kept_back * self.alpha * (self.rounds + 1) * low
+        return now, after, free if free >= keeps else -np.inf
 
     def revalued(self, fallback: Array) -> float:
         owed = (1.0 - self.alpha) * self._upper(self.displaced) + self.slack
@@ -504,6 +587,10 @@ class Books:
 
     def _enter(self, executed: Array, baseline: Array, is_baseline: bool, sign: float) -> None:
         self.prefix = self.prefix + sign * (executed - (1.0 - self.alpha) * baseline)
+        self.plays += 0 if is_baseline else int(sign)
+        if self.first_baseline is None:
+            self.first_baseline = baseline.copy()
+        self.changed = self.changed or not np.array_equal(self.first_baseline, baseline)
         if is_baseline:
             self.fallback = self.fallback + sign * baseline
         else:

@@ -31,14 +31,16 @@ from c4b.evidence.ellipsoids import BOUNDED, COUNT, LOG_DET, Data, Region, Terms
 from c4b.evidence.rounding import UNIT
 from c4b.evidence.sets.confidence_set import ConfidenceSet
 from c4b.evidence.spectral import lose, write_radius, write_slack
+from c4b.evidence.totals import SUMS, bound_totals, enter_totals, totals_size
 
 if TYPE_CHECKING:
     from c4b.evidence.model import LinearModel
 
 POWERS = (3.0, 30.0, 300.0, 1500.0, 15000.0)
-"""Prior scales l in units of lambda w^2; each has the same share of delta. Small ones suit few rows."""
+"""Prior scales l in units of lambda w^2; each has the same share of delta, as has each of
+the sums in ``c4b.evidence.totals``. Small ones suit few rows."""
 SCALES = len(POWERS)
-LOG_SCALES = math.log(float(SCALES))
+LOG_SHARES = math.log(float(SCALES + SUMS))
 ELLIPSOIDS = 16
 """G: multipliers of the norm constraint."""
 REACHES = (5.0, 5.0, 5.0, 10.0, 21.0)
@@ -99,8 +101,9 @@ def terms_of_series(dim: int) -> int:
 
 
 def learned_size(dim: int) -> int:
-    """Numbers in ``Learned``."""
-    return (2 * SCALES + 3) * dim * dim + SCALES * (2 + terms_of_series(dim)) + 6 + 2 * dim
+    """Numbers in ``Learned``, and in ``Region.totals``, which are the last ones."""
+    own = (2 * SCALES + 3) * dim * dim + SCALES * (2 + terms_of_series(dim)) + 6 + 2 * dim
+    return own + totals_size(dim)
 
 
 def learned_of(extra: Array, dim: int) -> Learned:
@@ -132,7 +135,7 @@ opened_learned = inlined(learned_of)
 
 
 @kernel
-def take(data: Data, x: Array, y: float) -> None:
+def take(data: Data, totals: Array, x: Array, y: float) -> None:
     """One observation into every sum s_t x x^T, before the other sums take it.
 
     ``data.mixing`` is the range w. The weight of a row is w^2 / 4 or g(b) (y - mean)^2, where b is at
@@ -170,6 +173,7 @@ def take(data: Data, x: Array, y: float) -> None:
         for i in range(dim):
             for k in range(dim):
                 learned.shapes[j, i, k] += weight * x[i] * x[k]
+    enter_totals(totals, x, y, width)
     sums[SPREAD] += gap * gap
     sums[REWARDS] += y
 
@@ -308,7 +312,7 @@ def solved_radius(learned: Learned, j: int, level: float) -> float:
 @inlined
 def level_of(log_det: float, terms: Terms) -> float:
     """log det(W / l) + 2 log(1 / (delta p))."""
-    return terms.log_term + log_det + 2.0 * LOG_SCALES
+    return terms.log_term + log_det + 2.0 * LOG_SHARES
 
 
 # -- the set -----------------------------------------------------------------------------------
@@ -324,6 +328,7 @@ def recentre_bounded(region: Region, data: Data, terms: Terms) -> float:
     if not learned.sums[CHOSEN_AT] <= count < (1.0 + RENEW) * learned.sums[CHOSEN_AT]:
         _choose(data, learned, terms)
         learned.sums[CHOSEN_AT] = count
+    bound_totals(region.totals, data.mixing, 0.5 * terms.log_term + LOG_SHARES)
     j = int(learned.sums[SCALE])
     far, least, log_det = _write_factor(data, learned, j)
     radius = solved_radius(learned, j, level_of(log_det, terms)) if far < np.inf else np.inf

@@ -77,7 +77,10 @@ def _compiled_methods(
             starts[confidence] = evidence_end
             evidence_end += len(evidences[confidence])
         account = composition.account(
-            setting.alpha, setting.reserve, misspecification=setting.misspecification
+            setting.alpha,
+            setting.reserve,
+            misspecification=setting.misspecification,
+            sums_rewards=setting.model(confidence).sums_rewards,
         )
         ledger = opening(account, setting.dim, composition.checkpoints)
         rules.append(

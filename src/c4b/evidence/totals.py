@@ -1,0 +1,109 @@
+"""What sums of rewards say by themselves, without features: bounds of a total mean.
+
+For rewards Y in [0, w], K = sum Y / w of any rows that are picked before their rewards, with a total mean
+w Lambda, docs/theory.md (section "Totals") gives with probability 1 - delta for all numbers of rows at
+once
+
+    e(K, Lambda) = Lambda + log Gamma(1 + K) - (1 + K) log(1 + Lambda) <= log(1 / delta).          (K)
+
+Two sums are kept: of the rows whose features are those of the first row of all, usually the incumbent's,
+and of all other rows. They have one dimension where an ellipsoid has d.
+"""
+
+import math
+
+from c4b._jit import called, inlined
+from c4b._validate import Array
+from c4b.evidence.rounding import UNIT
+
+ROWS, CLICKS, OTHER_ROWS, OTHER_CLICKS, OTHERS_LOW, LOW, HIGH, FEATURES = 0, 1, 2, 3, 4, 5, 6, 7
+"""Entries of ``Region.totals``: rows like the first one and their sum Y / w; the same of all other rows;
+a lower bound of the other rows' total mean; bounds of the first row's mean; then its features (d,), the
+sum of the other rows' features (d,) and what rounding took from that sum (d,)."""
+SUMS = 2
+"""Sums that have a share of delta."""
+
+
+def totals_size(dim: int) -> int:
+    """Numbers in ``Region.totals`` of a set that has them."""
+    return FEATURES + 3 * dim
+
+
+@inlined
+def excess(total: float, clicks: float) -> float:
+    """e(K, Lambda) of (K): convex in Lambda, least at Lambda = K."""
+    return total + math.lgamma(1.0 + clicks) - (1.0 + clicks) * math.log1p(total)
+
+
+@called
+def least_total(clicks: float, level: float) -> float:
+    """A lower bound of Lambda: no more than the smallest root of e = level, at least 0."""
+    if not excess(0.0, clicks) > level:
+        return 0.0
+    low, high = 0.0, clicks
+    for _ in range(48):
+        middle = 0.5 * (low + high)
+        if excess(middle, clicks) > level:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@called
+def largest_total(clicks: float, level: float) -> float:
+    """An upper bound of Lambda: no less than the largest root of e = level."""
+    low, high = clicks, clicks + 1.0
+    while not excess(high, clicks) > level and high < 1e300:
+        high += high
+    for _ in range(48):
+        middle = 0.5 * (low + high)
+        if excess(middle, clicks) > level:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+@called
+def enter_totals(totals: Array, x: Array, y: float, width: float) -> None:
+    """One row into the sum that it belongs to; decided by its features alone."""
+    dim = len(x)
+    first = totals[ROWS] == 0.0
+    same = True
+    for i in range(dim):
+        if first:
+            totals[FEATURES + i] = x[i]
+        same &= totals[FEATURES + i] == x[i]
+    if same:
+        totals[ROWS] += 1.0
+        totals[CLICKS] += y / width
+    else:
+        totals[OTHER_ROWS] += 1.0
+        totals[OTHER_CLICKS] += y / width
+        for i in range(dim):
+            held = totals[FEATURES + dim + i]
+            total = held + x[i]
+            part = total - held
+            totals[FEATURES + dim + i] = total
+            totals[FEATURES + 2 * dim + i] += (held - (total - part)) + (x[i] - part)
+
+
+@called
+def bound_totals(totals: Array, width: float, level: float) -> None:
+    """Write the three bounds; ``level`` is log(1 / delta) of one sum."""
+    clicks = totals[OTHER_CLICKS]
+    least = least_total(clicks, _rounded(level, totals[OTHER_ROWS], clicks))
+    totals[OTHERS_LOW] = width * least * (1.0 - 1e-12)
+    totals[LOW], totals[HIGH] = 0.0, width
+    if totals[ROWS] > 0.0:
+        share, clicks = width / totals[ROWS], totals[CLICKS]
+        level = _rounded(level, totals[ROWS], clicks)
+        totals[LOW] = share * least_total(clicks, level) * (1.0 - 1e-12)
+        totals[HIGH] = min(width, share * largest_total(clicks, level) * (1.0 + 1e-12))
+
+
+@inlined
+def _rounded(level: float, rows: float, clicks: float) -> float:
+    """``level`` and more than the rounding of K and of the terms of e amounts to."""
+    return level + 1e-7 + 4.0 * (rows + 64.0) * UNIT * (1.0 + clicks)

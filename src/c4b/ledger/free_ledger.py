@@ -1,0 +1,90 @@
+"""Claims that need every action's mean to be >= 0, as for clicks: (N1) to (N3) of docs/theory.md.
+
+While the baseline is the same in every round, t rounds of which q played candidates are worth at least
+``R0 + (alpha t - q) mu``, mu the baseline's mean: whatever was played, it earned at least nothing. So no
+more than the share alpha of all rounds can play any candidates for free, before anything is known about
+them. Sums of rewards (``c4b.evidence.totals``) say how much those plays have earned in fact.
+"""
+
+import numpy as np
+
+from c4b._jit import called, inlined
+from c4b._validate import Array
+from c4b.evidence.bounds import interval
+from c4b.evidence.ellipsoids import Region
+from c4b.evidence.rounding import UNIT
+from c4b.evidence.totals import FEATURES, HIGH, LOW, OTHERS_LOW, ROWS
+from c4b.ledger.books import Account, Ledger, PlaysOf, Tally
+
+KEPT_BACK = 0.5
+"""Share of all credit of the baseline that a free play leaves; the rest is for plays whose own worth is
+certified, to which free plays are a way."""
+
+
+@inlined
+def enter_play(ledger: Ledger, baseline: Array, is_baseline: bool, sign: float) -> None:
+    """Count a round, or take it out again."""
+    plays = ledger.plays
+    if not is_baseline:
+        plays[PlaysOf.COUNT] += sign
+    for i in range(len(baseline)):
+        if ledger.tally[Tally.ROUNDS] == 0.0:
+            plays[PlaysOf.FIRST + i] = baseline[i]
+        elif plays[PlaysOf.FIRST + i] != baseline[i]:
+            plays[PlaysOf.CHANGED] = 1.0
+
+
+@called
+def free_claims(
+    ledger: Ledger, account: Account, region: Region, baseline: Array, scratch: Array
+) -> tuple[float, float, float]:
+    """(N1) to (N3): lower bounds of D as it is, after a round of the baseline, and after a round of any
+    candidate if the spending rule allows that; -inf where there is none. scratch (d,)."""
+    if account.tolerance > 0.0:
+        return -np.inf, -np.inf, -np.inf
+    rounds, count, dim = ledger.tally[Tally.ROUNDS], ledger.plays[PlaysOf.COUNT], len(baseline)
+    alpha, totals = account.alpha, region.totals
+    constant = ledger.plays[PlaysOf.CHANGED] == 0.0
+    summed = totals[ROWS] > 0.0
+    for i in range(dim):
+        constant &= rounds == 0.0 or ledger.plays[PlaysOf.FIRST + i] == baseline[i]
+        summed &= totals[FEATURES + i] == baseline[i]
+    low, high = interval(region, baseline)
+    low = max(low, 0.0)
+    if summed:
+        low, high = max(low, totals[LOW]), min(high, totals[HIGH])
+    now, after, free = -np.inf, -np.inf, -np.inf
+    if constant:
+        base = account.reserve
+        if summed:
+            base += max(_earned(ledger, region, alpha * rounds - count, baseline, scratch), 0.0)
+        now = _valued(base, alpha * rounds, count, low, high)
+        after = _valued(base, alpha * (rounds + 1.0), count, low, high)
+        free = _valued(base, alpha * (rounds + 1.0), count + 1.0, low, high)
+    free = max(free, max(ledger.bank[0], now) - (1.0 - alpha) * high * (1.0 + 8.0 * UNIT))
+    if not free >= KEPT_BACK * alpha * (rounds + 1.0) * low:
+        free = -np.inf
+    return now, after, free
+
+
+@inlined
+def _earned(ledger: Ledger, region: Region, past: float, baseline: Array, scratch: Array) -> float:
+    """A lower bound of what all plays have earned: the total of the rows that are not the baseline's, and
+    L of the features by which those rows and the plays differ (plays without an outcome yet)."""
+    totals, dim, size = region.totals, len(baseline), 0.0
+    for i in range(dim):
+        others = totals[FEATURES + dim + i]
+        played = ledger.prefix[i] - past * baseline[i]
+        scratch[i] = (played - others) + (ledger.low[0, i] - totals[FEATURES + 2 * dim + i])
+        size += abs(ledger.prefix[i]) + abs(past * baseline[i]) + abs(others)
+    rest = interval(region, scratch)[0]
+    return float(totals[OTHERS_LOW] + rest - 16.0 * UNIT * region.norm_bound * size)
+
+
+@inlined
+def _valued(base: float, credit: float, count: float, low: float, high: float) -> float:
+    """base + (credit - count) mu for low <= mu <= high, less its rounding."""
+    weight = credit - count - 8.0 * UNIT * credit
+    if weight >= 0.0:
+        return (base + weight * low) * (1.0 - 8.0 * UNIT)
+    return base + weight * high - 8.0 * UNIT * (base - weight * high)
