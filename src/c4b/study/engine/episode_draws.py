@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from c4b._validate import Array
+from c4b.errors import InvalidInput
 from c4b.evidence.absorption import absorb_many
 from c4b.study.engine.compiled_episode import Scene
 from c4b.study.engine.prepared_setting import (
@@ -69,18 +70,24 @@ class EpisodeDraws:
         best = np.maximum(means.max(axis=1), setting.baseline_mean if fixed else baseline_means)
         reward = setting.rounds * baseline_means[0] if fixed else baseline_means.sum()
         noise = self._noise(setting, draws.NOISE, (setting.rounds, setting.count + 1))
+        if setting.noise == "clicks":
+            every = np.concatenate([means, baseline_means[:, None]], axis=1)
+            noise = draws.clicks_minus_means(noise, _rates(every))
         return Scene(pools, means, best, noise, baselines, theta, baseline_means, float(reward))
 
     def _history(self, prepared: PreparedSetting) -> tuple[Array, Array]:
         setting, scene = prepared.setting, self.scene(prepared)
-        rho = setting.rho if setting.history == "candidates" else None
+        rho = setting.rho if setting.history in ("candidates", "logged") else None
         kind = (setting.history, setting.history_size, *baseline_key(setting), rho, *pool_shape(setting))
         features = self._once(
             ("features", *kind),
             lambda: candidates.history(setting, self.seed, self.episode, scene.pools),
         )
         noise = self._noise(setting, draws.HISTORY_NOISE, (setting.history_size,))
-        return features, features @ scene.theta + noise
+        means = features @ scene.theta
+        if setting.noise == "clicks":
+            noise = draws.clicks_minus_means(noise, _rates(means))
+        return features, means + noise
 
     def _learned(self, prepared: PreparedSetting, compiled: CompiledMethods) -> Array:
         features, rewards = self.history(prepared)
@@ -95,6 +102,8 @@ class EpisodeDraws:
             return draws.unit_noise(setting.noise, rng, shape)
 
         base = self._once(("unit", setting.noise, role, shape), unit)
+        if setting.noise == "clicks":
+            return base
         return self._once(
             ("noise", setting.noise, role, shape, setting.sigma), lambda: base * setting.sigma
         )
@@ -110,3 +119,14 @@ class EpisodeDraws:
             self._made[key] = make()
         made: T = self._made[key]
         return made
+
+
+def _rates(means: Array) -> Array:
+    """``means`` if all of them are probabilities; else no click could have them."""
+    lowest, highest = float(means.min()), float(means.max())
+    if not (lowest >= 0.0 and highest <= 1.0):
+        remedy = (
+            f"means of clicks must lie between 0 and 1; these reach from {lowest:.6g} to {highest:.6g}"
+        )
+        raise InvalidInput("theta", None, remedy)
+    return means

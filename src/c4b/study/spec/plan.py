@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,21 +20,42 @@ from c4b.study.spec.setting import Setting
 
 @dataclass(frozen=True, slots=True)
 class PythonGate:
-    """A gate in plain Python, by the name under which it is registered; see ``c4b.register_gate``.
+    """A gate in plain Python: ``source`` says where it is, else its name is registered.
 
-    Every process that runs the study must know the name; reading its results needs no gate.
+    Every process that runs the study must be able to import the source, or know the name (see
+    ``c4b.register_gate``); reading its results needs no gate.
     """
 
     gate: str
     gated: bool = True
     """Whether it certifies what it plays."""
+    source: str | None = None
+    """``module:function``, a function of ``GateTerms`` or a class derived from ``Gate``."""
 
     def factory(self) -> GateFactory:
-        """What makes the gate; ``InvalidInput`` if no such gate is registered or installed."""
+        """What makes the gate; ``InvalidInput`` if there is none of that source or name."""
+        if self.source is not None:
+            return GateFactory(self.gate, imported("factory", self.source), "", self.gated)
         spec = registry.get(self.gate)
         if not isinstance(spec, GateFactory):
             raise InvalidInput("policy", self.gate, "was a gate in Python and is a composition here")
         return spec
+
+
+def imported(argument: str, source: str) -> Callable[..., Any]:
+    """What ``module:function`` names."""
+    module, _, name = source.partition(":")
+    try:
+        found: Any = getattr(importlib.import_module(module), name)
+    except Exception as error:  # somebody else's module may fail in any way
+        first = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InvalidInput(
+            argument, source, f"cannot be imported as module:function ({first})"
+        ) from error
+    if not callable(found):
+        raise InvalidInput(argument, source, "is not a function")
+    made: Callable[..., Any] = found
+    return made
 
 
 @dataclass(frozen=True, slots=True)

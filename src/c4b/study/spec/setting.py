@@ -14,12 +14,13 @@ from c4b.evidence.model import DEFAULT_CONFIDENCE, LinearModel
 from c4b.evidence.sets.table import checked_name
 from c4b.study.world.draws import NOISES
 
-HISTORIES = ("diverse", "baseline", "candidates")
+HISTORIES = ("diverse", "baseline", "candidates", "logged")
 """``diverse``: features (1, u), u uniform on the sphere; ``baseline``: the incumbent's only;
-``candidates``: drawn like the first candidate of a round."""
-GENERATORS = ("sphere", "gaussian", "one-hot", "file", "python")
+``candidates``: drawn like the first candidate of a round; ``logged``: like a random one."""
+GENERATORS = ("sphere", "gaussian", "one-hot", "items", "file", "python")
 """``sphere``: (1, rho u); ``gaussian``: (1, rho g / sqrt(d-1)); ``one-hot``: arms, unit vectors of other
-coordinates than the first, as many of them as ``count`` says; ``file``: rows of a table; ``python``: a
+coordinates than the first, as many of them as ``count`` says; ``items``: the same arms with an intercept,
+(1, e_k); ``file``: rows of a table; ``python``: a
 function named ``module:function``."""
 
 
@@ -77,7 +78,7 @@ class Setting:
             raise InvalidInput("correlation", self.correlation, "must be at least 0 and below 1")
         if self.correlation > 0.0 and self.generator != "sphere":
             raise InvalidInput("correlation", self.correlation, "needs the generator 'sphere'")
-        if self.generator == "one-hot" and self.count >= len(self.theta):
+        if self.generator in ("one-hot", "items") and self.count >= len(self.theta):
             remedy = f"{len(self.theta)} coordinates give {len(self.theta) - 1} arms beside the first"
             raise InvalidInput("count", self.count, remedy)
         if self.baselines is not None and self.baseline_spread > 0.0:
@@ -130,17 +131,19 @@ class Setting:
         """Rounds that any gate certified over the whole set must give to the baseline.
 
         Baseline-only data say nothing about directions orthogonal to x(b) = (s, 0, ..., 0). A candidate
-        is (f, r u) with u of length 1: f = 1 and r = rho, or f = 0 and r = 1 for arms. Until reserve and
-        baseline credit cover a theta opposite to u it cannot be certified, even with the baseline's mean
-        m known: R0 + n alpha m + (f/s - c) m >= r sqrt(S^2 - (m/s)^2). 0 where history, generator or
-        baseline say more than that.
+        is (f, r u) with u of length 1: f = 1 and r = rho, or f = 0 and r = 1 for arms, both 1 for items.
+        Until reserve and baseline credit cover a theta opposite to u it cannot be certified, even with
+        the baseline's mean m known: R0 + n alpha m + (f/s - c) m >= r sqrt(S^2 - (m/s)^2). 0 where
+        history, generator or baseline say more than that, and for clicks: no mean is below 0.
         """
         rest = self.baseline[1:]
         uninformed = self.history == "baseline" or self.history_size == 0
-        unit = self.generator in ("sphere", "one-hot")
-        if not self.fixed_baseline or not uninformed or not unit or any(rest):
+        unit = self.generator in ("sphere", "one-hot", "items")
+        unknowing = self.fixed_baseline and uninformed and unit and self.noise != "clicks"
+        if not unknowing or any(rest):
             return 0
-        known, unknown = (0.0, 1.0) if self.generator == "one-hot" else (1.0, self.rho)
+        known = 0.0 if self.generator == "one-hot" else 1.0
+        unknown = self.rho if self.generator == "sphere" else 1.0
         mean, first = self.baseline_mean, self.theta[0]
         worst = unknown * math.sqrt(max(self.norm_bound**2 - first**2, 0.0))
         gain = (
@@ -150,14 +153,17 @@ class Setting:
 
     def model(self, confidence: str | None) -> LinearModel:
         """What the learner assumes."""
+        clicks = self.noise == "clicks"
+        scale = 0.5 if clicks else self.sigma
         return LinearModel(
             dim=self.dim,
-            noise=self.sigma if self.assumed_sigma is None else self.assumed_sigma,
+            noise=scale if self.assumed_sigma is None else self.assumed_sigma,
             norm_bound=self.norm_bound,
             ridge=self.ridge,
             delta=self.delta,
             confidence=confidence,
             misspecification=self.misspecification,
+            rewards=(0.0, 1.0) if clicks else None,
         )
 
     def vectors(self) -> tuple[Array, Array]:

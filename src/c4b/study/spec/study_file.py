@@ -13,7 +13,7 @@ from c4b import _validate
 from c4b.errors import InvalidInput
 from c4b.policies.composition import Composition
 from c4b.study.spec.drawn_worlds import drawn_world
-from c4b.study.spec.plan import Method, Study
+from c4b.study.spec.plan import Method, PythonGate, Study, imported
 from c4b.study.spec.setting import Setting
 from c4b.study.world import candidate_sources
 
@@ -52,7 +52,17 @@ TOP_LEVEL = ("name", "title", "episodes", "seed", "methods", "worlds", "drawn_wo
 WHOLE_NUMBERS = ("count", "rounds", "history_size")
 VECTORS = ("theta", "baseline")
 COMPOSITION_KEYS = ("certificate", "ledger", "selection", "score", "latches")
-METHOD_KEYS = ("label", "policy", "confidence", "after_forced_phase", *COMPOSITION_KEYS)
+METHOD_KEYS = (
+    "label",
+    "policy",
+    "factory",
+    "gated",
+    "confidence",
+    "after_forced_phase",
+    *COMPOSITION_KEYS,
+)
+ONE_OF = ("policy", "ledger", "factory")
+"""A method is a policy's name, its parts, or a function that makes a gate in Python."""
 
 
 class StudyFileError(InvalidInput):
@@ -114,7 +124,7 @@ def parse(text: str, where: str, folder: Path, seed: int | None = None) -> Study
         return Study(
             name,
             _text(where, "title", document.get("title", name)),
-            tuple(_methods(where, document.get("methods"))),
+            tuple(_methods(where, document.get("methods"), folder)),
             tuple(settings),
             tuple(swept),
             document.get("episodes", 256),
@@ -229,29 +239,50 @@ def _vector(where: str, key: str, value: Any) -> tuple[float, ...]:
     return tuple(float(v) for v in value)
 
 
-def _methods(where: str, value: Any) -> list[Method]:
+def _methods(where: str, value: Any, folder: Path) -> list[Method]:
     if not isinstance(value, list) or not value:
         raise StudyFileError(f"{where}: methods", value, 'list at least one, e.g. ["refresh"]')
     methods = []
     for entry in value:
         if isinstance(entry, str):
             entry = {"policy": entry}  # noqa: PLW2901 (the short form of the same thing)
-        if not isinstance(entry, dict) or ("policy" in entry) == ("ledger" in entry):
-            remedy = 'must be a name, {policy = "…", label = "…"}, or {label = "…", ledger = "…", …}'
+        if not isinstance(entry, dict) or sum(key in entry for key in ONE_OF) != 1:
+            remedy = (
+                'must be a name, {policy = "…", label = "…"}, {label = "…", ledger = "…", …} '
+                'or {label = "…", factory = "module:function"}'
+            )
             raise StudyFileError(f"{where}: methods", entry, remedy)
         _check_keys(where, "methods", entry, METHOD_KEYS)
         label = _text(where, "methods.label", entry.get("label", entry.get("policy")))
         try:
             late = _validate.boolean("after_forced_phase", entry.get("after_forced_phase", False))
-            own = _composition(label, entry)
+            own = _gate(label, entry, folder) if "factory" in entry else _composition(label, entry)
             methods.append(Method(label, entry.get("policy", label), entry.get("confidence"), late, own))
         except InvalidInput as error:
             raise _with_file(where, error, {key: f"methods.{key}" for key in METHOD_KEYS}) from error
     return methods
 
 
+def _gate(label: str, entry: dict[str, Any], folder: Path) -> PythonGate:
+    """A gate in Python that a function makes, of a module that may lie beside the study file."""
+    for key in COMPOSITION_KEYS:
+        if key in entry:
+            raise InvalidInput(key, entry[key], "a gate in Python is not made of parts")
+    source = entry["factory"]
+    if not isinstance(source, str) or ":" not in source:
+        raise InvalidInput("factory", source, "must be 'module:function'")
+    if str(folder.resolve()) not in sys.path:
+        sys.path.append(str(folder.resolve()))
+    imported("factory", source)
+    return PythonGate(label, _validate.boolean("gated", entry.get("gated", True)), source)
+
+
 def _composition(label: str, entry: dict[str, Any]) -> Composition | None:
     """A policy given by its parts instead of a name."""
+    if "gated" in entry:
+        raise InvalidInput(
+            "gated", entry["gated"], "goes with factory; other policies know it themselves"
+        )
     parts = {key: entry[key] for key in COMPOSITION_KEYS if key in entry}
     if "policy" in entry:
         if parts:

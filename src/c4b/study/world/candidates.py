@@ -17,9 +17,10 @@ def raw_pools(setting: Setting, seed: int, episode: int) -> Array:
         features = draws.directions(rng, (rounds, count, dim - 1))
         if setting.correlation > 0.0:
             features = _towards_a_common_direction(features, setting.correlation, seed, episode)
-    elif setting.generator == "one-hot":
+    elif setting.generator in ("one-hot", "items"):
         arms = np.sort(rng.random((rounds, dim - 1)).argsort(axis=1)[:, :count], axis=1)
         features = np.eye(dim)[1 + arms]
+        features[:, :, 0] = setting.generator == "items"
     elif setting.generator == "gaussian":
         features = rng.standard_normal((rounds, count, dim - 1)) / np.sqrt(max(dim - 1, 1))
     elif setting.generator == "file":
@@ -34,7 +35,7 @@ def raw_pools(setting: Setting, seed: int, episode: int) -> Array:
 
 def pools(setting: Setting, raw: Array) -> Array:
     """Candidates of every round, (T, d, K), from ``raw_pools``."""
-    if setting.generator in ("one-hot", "file", "python"):
+    if setting.generator in ("one-hot", "items", "file", "python"):
         return raw
     full = np.empty((setting.rounds, setting.dim, setting.count))
     full[:, 0] = 1.0
@@ -77,6 +78,9 @@ def history(setting: Setting, seed: int, episode: int, pools: Array) -> Array:
     if setting.history == "candidates":
         return np.ascontiguousarray(np.resize(pools[:, :, 0], (size, dim)))
     rng = draws.stream(seed, episode, draws.HISTORY_FEATURES)
+    if setting.history == "logged":
+        chosen = rng.integers(pools.shape[2], size=size)
+        return np.ascontiguousarray(pools[np.arange(size) % len(pools), :, chosen])
     features = np.ones((size, dim))
     features[:, 1:] = draws.directions(rng, (size, dim - 1))
     return features

@@ -16,11 +16,12 @@ from c4b._validate import Array
 HISTORY_FEATURES, HISTORY_NOISE, CANDIDATES, NOISE, BASELINES, COMMON_DIRECTIONS = range(6)
 """Roles of streams."""
 
-NOISES = ("gaussian", "uniform", "rademacher", "student-t", "heteroscedastic", "skewed")
+NOISES = ("gaussian", "uniform", "rademacher", "student-t", "heteroscedastic", "skewed", "clicks")
 """Unit noise, multiplied by sigma. ``heteroscedastic``: normal with a scale of its own in each round and
 action, between 0.1 and 1. ``skewed``: 1.8 with probability 0.1, else -0.2. All but student-t are
 1-sub-Gaussian, so sigma is a valid scale for the learner; student-t (3 degrees of freedom, unit
-variance) has no sub-Gaussian scale and breaks the learner's assumption."""
+variance) has no sub-Gaussian scale and breaks the learner's assumption. ``clicks``: rewards are 1 with
+the action's mean as probability, else 0; sigma has no meaning."""
 
 
 def stream(seed: int, episode: int, role: int) -> np.random.Generator:
@@ -30,9 +31,11 @@ def stream(seed: int, episode: int, role: int) -> np.random.Generator:
 
 
 def unit_noise(kind: str, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
-    """Noise of one of ``NOISES``, before it is multiplied by sigma."""
+    """Noise of one of ``NOISES``, before it is multiplied by sigma; of clicks: uniform in [0, 1)."""
     if kind == "gaussian":
         return rng.standard_normal(shape)
+    if kind == "clicks":
+        return rng.random(shape)
     if kind == "uniform":
         return rng.uniform(-1.0, 1.0, shape)
     if kind == "rademacher":
@@ -47,6 +50,16 @@ def unit_noise(kind: str, rng: np.random.Generator, shape: tuple[int, ...]) -> A
         return two_points
     scaled: Array = rng.standard_t(3.0, shape) / np.sqrt(3.0)  # variance of t_3 is 3
     return scaled
+
+
+def clicks_minus_means(uniform: Array, means: Array) -> Array:
+    """What makes ``means`` (...), between 0 and 1, rewards of exactly 0 or 1 when it is added to them.
+
+    The sum has no rounding error: 1 - m is within 2^-54 of the truth, and what then lies within 2^-54 of
+    1 is rounded to 1.
+    """
+    noise: Array = np.where(uniform < means, 1.0 - means, -means)
+    return noise
 
 
 def directions(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
