@@ -123,7 +123,7 @@ class EpisodeDraws:
 
 def _rates(means: Array) -> Array:
     """``means`` if all of them are probabilities; else no click could have them."""
-    lowest, highest = float(means.min()), float(means.max())
+    lowest, highest = float(means.min(initial=0.5)), float(means.max(initial=0.5))
     if not (lowest >= 0.0 and highest <= 1.0):
         remedy = (
             f"means of clicks must lie between 0 and 1; these reach from {lowest:.6g} to {highest:.6g}"
