@@ -196,8 +196,8 @@ def test_the_known_mean_reaches_a_gate_that_needs_it() -> None:
 def test_a_gate_is_written_down_by_its_name() -> None:
     study = mixed()
     document = json.loads(json.dumps(study.to_dict()))
-    assert document["methods"][2]["parts"] == {"gate": "silent", "gated": True}
-    assert document["methods"][4]["parts"] == {"gate": "first", "gated": False}
+    assert document["methods"][2]["parts"] == {"gate": "silent", "gated": True, "source": None}
+    assert document["methods"][4]["parts"] == {"gate": "first", "gated": False, "source": None}
     assert Study.from_dict(document) == study
     assert pickle.loads(pickle.dumps(study)) == study
 

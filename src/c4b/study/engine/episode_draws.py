@@ -70,7 +70,7 @@ class EpisodeDraws:
         best = np.maximum(means.max(axis=1), setting.baseline_mean if fixed else baseline_means)
         reward = setting.rounds * baseline_means[0] if fixed else baseline_means.sum()
         noise = self._noise(setting, draws.NOISE, (setting.rounds, setting.count + 1))
-        if setting.noise == "clicks":
+        if setting.noise == draws.CLICKS:
             every = np.concatenate([means, baseline_means[:, None]], axis=1)
             noise = draws.clicks_minus_means(noise, _rates(every))
         return Scene(pools, means, best, noise, baselines, theta, baseline_means, float(reward))
@@ -85,7 +85,7 @@ class EpisodeDraws:
         )
         noise = self._noise(setting, draws.HISTORY_NOISE, (setting.history_size,))
         means = features @ scene.theta
-        if setting.noise == "clicks":
+        if setting.noise == draws.CLICKS:
             noise = draws.clicks_minus_means(noise, _rates(means))
         return features, means + noise
 
@@ -99,10 +99,12 @@ class EpisodeDraws:
     def _noise(self, setting: Setting, role: int, shape: tuple[int, ...]) -> Array:
         def unit() -> Array:
             rng = draws.stream(self.seed, self.episode, role)
+            if setting.noise == draws.CLICKS:
+                return rng.random(shape)
             return draws.unit_noise(setting.noise, rng, shape)
 
         base = self._once(("unit", setting.noise, role, shape), unit)
-        if setting.noise == "clicks":
+        if setting.noise == draws.CLICKS:
             return base
         return self._once(
             ("noise", setting.noise, role, shape, setting.sigma), lambda: base * setting.sigma

@@ -12,7 +12,7 @@ from c4b._validate import Array
 from c4b.errors import InvalidInput
 from c4b.evidence.model import DEFAULT_CONFIDENCE, LinearModel
 from c4b.evidence.sets.table import checked_name
-from c4b.study.world.draws import NOISES
+from c4b.study.world.draws import CLICKS, NOISES
 
 HISTORIES = ("diverse", "baseline", "candidates", "logged")
 """``diverse``: features (1, u), u uniform on the sphere; ``baseline``: the incumbent's only;
@@ -59,7 +59,7 @@ class Setting:
 
     def __post_init__(self) -> None:
         _validate.name("history", self.history, HISTORIES)
-        _validate.name("noise", self.noise, NOISES)
+        _validate.name("noise", self.noise, (*NOISES, CLICKS))
         _validate.name("generator", self.generator, GENERATORS)
         if self.confidence is not None:
             checked_name("confidence", self.confidence)
@@ -139,7 +139,7 @@ class Setting:
         rest = self.baseline[1:]
         uninformed = self.history == "baseline" or self.history_size == 0
         unit = self.generator in ("sphere", "one-hot", "items")
-        unknowing = self.fixed_baseline and uninformed and unit and self.noise != "clicks"
+        unknowing = self.fixed_baseline and uninformed and unit and self.noise != CLICKS
         if not unknowing or any(rest):
             return 0
         known = 0.0 if self.generator == "one-hot" else 1.0
@@ -153,7 +153,7 @@ class Setting:
 
     def model(self, confidence: str | None) -> LinearModel:
         """What the learner assumes."""
-        clicks = self.noise == "clicks"
+        clicks = self.noise == CLICKS
         scale = 0.5 if clicks else self.sigma
         return LinearModel(
             dim=self.dim,

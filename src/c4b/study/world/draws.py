@@ -16,12 +16,13 @@ from c4b._validate import Array
 HISTORY_FEATURES, HISTORY_NOISE, CANDIDATES, NOISE, BASELINES, COMMON_DIRECTIONS = range(6)
 """Roles of streams."""
 
-NOISES = ("gaussian", "uniform", "rademacher", "student-t", "heteroscedastic", "skewed", "clicks")
+NOISES = ("gaussian", "uniform", "rademacher", "student-t", "heteroscedastic", "skewed")
 """Unit noise, multiplied by sigma. ``heteroscedastic``: normal with a scale of its own in each round and
 action, between 0.1 and 1. ``skewed``: 1.8 with probability 0.1, else -0.2. All but student-t are
 1-sub-Gaussian, so sigma is a valid scale for the learner; student-t (3 degrees of freedom, unit
-variance) has no sub-Gaussian scale and breaks the learner's assumption. ``clicks``: rewards are 1 with
-the action's mean as probability, else 0; sigma has no meaning."""
+variance) has no sub-Gaussian scale and breaks the learner's assumption."""
+CLICKS = "clicks"
+"""Instead of noise: rewards are 1 with the action's mean as probability, else 0; sigma has no meaning."""
 
 
 def stream(seed: int, episode: int, role: int) -> np.random.Generator:
@@ -31,11 +32,9 @@ def stream(seed: int, episode: int, role: int) -> np.random.Generator:
 
 
 def unit_noise(kind: str, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
-    """Noise of one of ``NOISES``, before it is multiplied by sigma; of clicks: uniform in [0, 1)."""
+    """Noise of one of ``NOISES``, before it is multiplied by sigma."""
     if kind == "gaussian":
         return rng.standard_normal(shape)
-    if kind == "clicks":
-        return rng.random(shape)
     if kind == "uniform":
         return rng.uniform(-1.0, 1.0, shape)
     if kind == "rademacher":
