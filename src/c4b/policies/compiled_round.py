@@ -196,7 +196,9 @@ def settle(
     if rule.thrift > 0.0 and not optimistic:
         credit = structural(region, baseline, account.alpha, True, account.tolerance)
         least = min(rule.thrift * ledger.bank[0], CUSHION * credit)
-    if account.kind == LedgerKind.FREE:  # first those that leave more than a free play does
+    if (
+        account.kind == LedgerKind.FREE and not optimistic
+    ):  # first those that leave more than a free play does
         free = free_claims(ledger, account, region, baseline, executed)[2]
         least = max(least, np.nextafter(free, np.inf))
     action, passed_over = BASELINE, 0

@@ -194,8 +194,10 @@ class RecomputedChecks:
             return None
         scores = np.where(details[SCORE] < np.inf, details[SCORE], -np.inf)
         scores = np.where(np.isnan(scores), -np.inf, scores)
-        least = 0.0 if self.optimistic else self.books.least(self.rule.thrift, baseline)
-        least = max(least, self._above_free(details[MARGIN], baseline))
+        least = 0.0
+        if not self.optimistic:
+            least = self.books.least(self.rule.thrift, baseline)
+            least = max(least, self._above_free(details[MARGIN], baseline))
         levels = [least, 0.0] if least > 0.0 else [0.0]
         for least in levels:
             fit = np.ones(len(scores), bool) if self.rule.propose else details[MARGIN] >= least
