@@ -29,21 +29,16 @@ def totals_size(dim: int) -> int:
     return FEATURES + 3 * dim
 
 
-@inlined
-def excess(total: float, clicks: float) -> float:
-    """e(K, Lambda) of (K): convex in Lambda, least at Lambda = K."""
-    return total + math.lgamma(1.0 + clicks) - (1.0 + clicks) * math.log1p(total)
-
-
 @called
 def least_total(clicks: float, level: float) -> float:
     """A lower bound of Lambda: no more than the smallest root of e = level, at least 0."""
-    if not excess(0.0, clicks) > level:
+    rest, power = level - math.lgamma(1.0 + clicks), 1.0 + clicks
+    if not rest < 0.0:
         return 0.0
     low, high = 0.0, clicks
-    for _ in range(48):
+    for _ in range(44):
         middle = 0.5 * (low + high)
-        if excess(middle, clicks) > level:
+        if middle - power * math.log1p(middle) > rest:
             low = middle
         else:
             high = middle
@@ -53,12 +48,13 @@ def least_total(clicks: float, level: float) -> float:
 @called
 def largest_total(clicks: float, level: float) -> float:
     """An upper bound of Lambda: no less than the largest root of e = level."""
+    rest, power = level - math.lgamma(1.0 + clicks), 1.0 + clicks
     low, high = clicks, clicks + 1.0
-    while not excess(high, clicks) > level and high < 1e300:
+    while not high - power * math.log1p(high) > rest and high < 1e300:
         high += high
-    for _ in range(48):
+    for _ in range(44):
         middle = 0.5 * (low + high)
-        if excess(middle, clicks) > level:
+        if middle - power * math.log1p(middle) > rest:
             high = middle
         else:
             low = middle

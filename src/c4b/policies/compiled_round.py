@@ -27,7 +27,6 @@ from c4b.evidence.ellipsoids import ALARM, Region
 from c4b.evidence.ellipsoids import opened as opened_evidence
 from c4b.ledger.books import Account, Certificate, Ledger, LedgerKind, Tally, has_bank
 from c4b.ledger.books import opened as opened_ledger
-from c4b.ledger.free_ledger import free_claims
 from c4b.ledger.ledger_kernels import Execution, baseline_margin, charge, pool_margins
 from c4b.policies.candidate_fields import CandidateField
 
@@ -196,9 +195,6 @@ def settle(
     if rule.thrift > 0.0 and not optimistic:
         credit = structural(region, baseline, account.alpha, True, account.tolerance)
         least = min(rule.thrift * ledger.bank[0], CUSHION * credit)
-    if account.kind == LedgerKind.FREE:  # first those that leave more than a free play does
-        free = free_claims(ledger, account, region, baseline, executed)[2]
-        least = max(least, np.nextafter(free, np.inf))
     action, passed_over = BASELINE, 0
     while not alarmed:
         action = choose(details, rule.propose, least, rank)

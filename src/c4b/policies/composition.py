@@ -28,13 +28,13 @@ where there are such, among those that leave 0.9 of the bank or six rounds of ba
 not spent on one bold play keeps the gate open for the next. ``propose``: only the best-scored
 candidate is tested. ``competitive``: thrifty, and a candidate is not played if its contrast with the
 baseline itself, x(a) - x(b), has a score of 0 or less, so that the baseline promises as much, and if
-playing it leaves no more in the bank than playing the baseline. ``promising``: the same without thrift,
-and with more trust."""
-SCORES = {"ucb": 1.0, "blend": 0.5, "mean": 0.0, "patient": 0.4, "keen": 0.15}
+playing it leaves no more in the bank than playing the baseline. ``promising``: the same without thrift;
+a candidate is left to the baseline only where it is known to be no better."""
+SCORES = {"ucb": 1.0, "blend": 0.5, "mean": 0.0, "patient": 0.4, "keen": 0.1}
 """Score name -> boldness b: the score is the middle of the reward's interval plus b half-widths. That of
 ``patient`` is for 5 features; for d it is b sqrt(5/d), at most 1: a half-width has about sqrt(d) standard
 errors."""
-TRUST = {"competitive": 0.02, "promising": 0.2}
+TRUST = {"competitive": 0.02, "promising": 1.0}
 """Selection name -> half-widths added to the middle of x(a) - x(b) where the baseline competes. Not 0:
 after a baseline-only history the middle of an unknown candidate is 0, and it should be tried."""
 OPTIMISTIC_PERIOD = {"ucb": 0, "blend": 0, "mean": 0, "patient": 32, "keen": 0}

@@ -195,7 +195,6 @@ class RecomputedChecks:
         scores = np.where(details[SCORE] < np.inf, details[SCORE], -np.inf)
         scores = np.where(np.isnan(scores), -np.inf, scores)
         least = 0.0 if self.optimistic else self.books.least(self.rule.thrift, baseline)
-        least = max(least, self._above_free(details[MARGIN], baseline))
         levels = [least, 0.0] if least > 0.0 else [0.0]
         for least in levels:
             fit = np.ones(len(scores), bool) if self.rule.propose else details[MARGIN] >= least
@@ -204,14 +203,6 @@ class RecomputedChecks:
                 best = int(np.argmax(np.where(fit, scores, -np.inf)))
                 return best if details[MARGIN, best] >= 0.0 else None
         return None
-
-    def _above_free(self, margins: Array, baseline: Array) -> float:
-        """The least margin that is more than a free play leaves, which all candidates leave at least."""
-        free, known = self.books.free_claims(baseline)[2], margins[np.isfinite(margins)]
-        lowest = float(known.min(initial=np.inf))
-        if not abs(lowest - free) <= self._tolerance * (1.0 + abs(self.books.bank)):
-            return 0.0
-        return float(np.nextafter(lowest, np.inf))
 
     @property
     def _tolerance(self) -> float:

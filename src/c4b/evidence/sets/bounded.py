@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from c4b._jit import inlined, kernel
+from c4b._jit import inlined
 from c4b._shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.evidence.eigenbasis import distance, misturn, polish
@@ -134,7 +134,7 @@ opened_learned = inlined(learned_of)
 # -- one observation ---------------------------------------------------------------------------
 
 
-@kernel
+@inlined
 def take(data: Data, totals: Array, x: Array, y: float) -> None:
     """One observation into every sum s_t x x^T, before the other sums take it.
 
@@ -318,7 +318,7 @@ def level_of(log_det: float, terms: Terms) -> float:
 # -- the set -----------------------------------------------------------------------------------
 
 
-@kernel
+@inlined
 def recentre_bounded(region: Region, data: Data, terms: Terms) -> float:
     """Centres and radii of all ellipsoids; returns inf, because residuals raise no alarm here."""
     dim, count = len(data.moment), data.tally[COUNT]
