@@ -53,10 +53,12 @@ def test_no_allowed_stake_is_better(top: float, sign: float) -> None:
         moments, prior = rows(seed, 0.9, top)
         first, second = best_bets(moments, prior, VALUES, sign, sides)
         for i, v in enumerate(VALUES):
-            g = np.array([moments.u, sign * (moments.y - moments.rows * v)])
             q_12 = sign * (moments.uy - v * moments.u + prior.uy)
             q_22 = moments.yy - 2 * v * moments.y + moments.rows * v * v + prior.yy
-            q = np.array([[moments.uu + prior.uu, q_12], [q_12, q_22]])
+            q_11 = moments.uu + prior.uu
+            q = np.array([[q_11, q_12], [q_12, q_22]])
+            adjusted = sign * (moments.y - moments.rows * v) - q_12 / q_11 * moments.u
+            g = np.array([0.0, adjusted])
 
             def loss(x: np.ndarray, g: np.ndarray = g, q: np.ndarray = q) -> float:
                 return float(QUADRATIC * x @ q @ x - g @ x)

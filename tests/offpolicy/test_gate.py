@@ -11,6 +11,7 @@ from c4b.errors import InvalidInput
 from c4b.offpolicy import OffPolicyGate, effective_sample_size, evaluate
 from c4b.offpolicy.gate import tested_values as values_of
 from c4b.offpolicy.one_sided_sequence import OneSidedSequence, Range
+from c4b.offpolicy.weight_alarm import WeightAlarm
 from support.log_world import MAX_WEIGHT, greedy_value, log_world
 
 
@@ -115,8 +116,22 @@ def test_weights_that_contradict_themselves_raise_the_alarm() -> None:
     weights = 4.0 * (draw.random(4000) < 0.5)
     report = evaluate(weights, draw.random(4000), max_weight=4.0)
     assert report.alarm is not None
+    assert "mean 1" in report.alarm
     assert not report.deploy
     assert report.deployed_at_row is None
+
+
+@pytest.mark.parametrize("top", [2.0, 26.0, math.inf])
+def test_a_false_alarm_is_rare(top: float) -> None:
+    """Weights with mean 1: at most one log in a thousand, whatever its length."""
+    draw = np.random.default_rng(4)
+    high = min(top, 26.0)
+    raised = 0
+    for _ in range(300):
+        alarm = WeightAlarm(top)
+        alarm.extend(high * (draw.random(2000) < 1.0 / high))
+        raised += alarm.raised
+    assert raised <= 3
 
 
 def test_a_good_prediction_narrows_the_bounds() -> None:

@@ -40,18 +40,19 @@ class Sides(NamedTuple):
 def best_bets(
     moments: Moments, prior: Moments, values: Array, sign: float, sides: Sides
 ) -> tuple[Array, Array]:
-    """The stakes (first, second) that would have earned most on the rows so far, by the quadratic lower
-    bound.
+    """The stakes (first, second) that would have earned most on the rows so far, had their weights had
+    mean 1, by the quadratic lower bound.
 
     values: shape (V,), the tested values v. sign: +1 bets that y is larger than v on average, -1 smaller.
     The programme is a concave quadratic over a polygon with three edges, so its maximum lies at the
     unconstrained maximum, at the maximum along an edge or at a corner; all are tried.
     """
-    gain_1 = np.full_like(values, moments.u)
-    gain_2 = sign * (moments.y - moments.rows * values)
     q_11 = np.full_like(values, moments.uu + prior.uu)
     q_12 = sign * (moments.uy - values * moments.u + prior.uy)
     q_22 = moments.yy - 2.0 * values * moments.y + moments.rows * values**2 + prior.yy
+    gain_1 = np.zeros_like(values)  # weights have mean 1: the first bet is a hedge, not a gamble
+    hedge = np.divide(q_12, q_11, out=np.zeros_like(values), where=q_11 > 0.0)
+    gain_2 = sign * (moments.y - moments.rows * values) - hedge * moments.u
     zero, one = np.zeros_like(values), np.ones_like(values)
     edges = (
         (-one, sides.low_at_zero, 0.5),

@@ -13,6 +13,7 @@ from c4b import _validate
 from c4b._validate import Array
 from c4b.errors import InvalidInput
 from c4b.offpolicy.one_sided_sequence import OneSidedSequence, Range
+from c4b.offpolicy.weight_alarm import WeightAlarm
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,7 @@ class OffPolicyGate:
         row_range = Range(self.fraction, self.max_weight, predictions)
         self._lower = OneSidedSequence(values, 1.0, self.delta, row_range)
         self._upper = OneSidedSequence(values, -1.0, self.delta, row_range)
+        self._weight_alarm = WeightAlarm(self.max_weight)
         self._values = values
         self._rows = 0
         self._sums = np.zeros(4)  # weight, weight², reward, weight·reward
@@ -129,6 +131,7 @@ class OffPolicyGate:
             q = self._predicted("predicted", predicted, len(w))
             value = self._predicted("predicted_value", predicted_value, len(w))
             y = w * (r - q) + value - self.fraction * r
+        self._weight_alarm.extend(w)
         self._lower.extend(w, y)
         self._upper.extend(w, y)
         self._rows += len(w)
@@ -157,11 +160,13 @@ class OffPolicyGate:
         lower = self._values[lower_at > 0][-1] if lower_at[0] else -self.fraction
         upper = self._values[upper_at > 0][0] if upper_at[-1] else 1.0
         alarm = None
-        if lower_at[-1] or upper_at[0] or lower > upper:
+        if self._weight_alarm.raised:
             alarm = (
-                "the rows refute every possible value: weights do not have mean 1 (wrong propensities, "
-                "or actions of the policy that were never logged), or rows change over time"
+                "the weights do not have mean 1: propensities are wrong, or the policy takes actions "
+                "that were never logged"
             )
+        elif lower_at[-1] or upper_at[0] or lower > upper:
+            alarm = "the rows refute every possible value: what is declared is wrong, or rows change"
         deployed_at = self._row_of(lower_at) if self._goal > -self.fraction else 0
         refused_at = self._row_of(upper_at) if self._goal < 1.0 else 0
         weight, squares, reward, weighted = self._sums.tolist()
