@@ -49,3 +49,23 @@ def test_mistakes_are_one_line(c4b: Call, log: Path) -> None:
     assert "did you mean 'reward'" in c4b.err
     assert c4b("offpolicy", log, "--weight", "w", "--max-weight", 3).code == 2
     assert "weights[" in c4b.err
+
+
+def test_replay(c4b: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "log.csv"
+    rows = 600
+    pl.DataFrame(
+        {"action": ["a", "b"] * (rows // 2), "reward": [0, 1] * (rows // 2), "p": [0.5] * rows}
+    ).write_csv(path)
+    arguments = ("replay", path, "--baseline", "a", "--propensity", "p", "--max-weight", 2)
+    answer = json.loads(c4b(*arguments).out)
+    assert answer["method"] == "queues"
+    assert answer["results"][0]["policy"] == "reserve-c4b+"
+    assert answer["judgement"]["weighted"]["deploy"] is True
+    monkeypatch.setattr("c4b.cli.log_commands.wants_json", lambda asked: asked)
+    shown = c4b(*arguments)
+    assert "opened at" in shown.out
+    assert "doubly robust" in shown.out
+    refused = c4b("replay", path, "--baseline", "a")
+    assert refused.code == 2
+    assert "does not say how actions were drawn" in refused.err

@@ -1,4 +1,4 @@
-"""``c4b offpolicy``: what a log of past decisions proves about another policy."""
+"""``c4b offpolicy`` and ``c4b replay``: what a log of past decisions says about another policy."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from typing import Annotated, Any
 import typer
 
 from c4b.cli.output import print_paragraph, print_table
+from c4b.features import FeatureBuilder
 from c4b.logs import Columns, read_log
 from c4b.offpolicy import OffPolicyGate, OffPolicyReport
+from c4b.replay import LogReplay, Terms, replay_log
 
 LogFile = Annotated[
     Path, typer.Argument(metavar="LOG", help="One decision a row: .parquet, .csv, .arrow or .jsonl.")
@@ -80,6 +82,115 @@ def offpolicy(
         raise typer.Exit(1)
 
 
+def replay(
+    log: LogFile,
+    baseline: Annotated[str, typer.Option(help="The incumbent's action: a label of the log.")],
+    reward: RewardColumn = "reward",
+    action: Annotated[str, typer.Option(help="Column: the executed action's label.")] = "action",
+    propensity: Annotated[
+        str | None, typer.Option(help="Column: the probability with which it was executed.")
+    ] = None,
+    uniform: Annotated[
+        bool, typer.Option("--uniform", help="All actions were equally likely; needs no propensities.")
+    ] = False,
+    context: Annotated[
+        list[str] | None, typer.Option(help="Column that the policy may use; repeat it for several.")
+    ] = None,
+    full: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Column: what one action earned or would have earned; repeat it for each action."
+        ),
+    ] = None,
+    features: Annotated[
+        Path | None,
+        typer.Option(help="A saved FeatureBuilder (default: action, and action times context)."),
+    ] = None,
+    past: Annotated[float, typer.Option(help="Share of rows to learn from before the replay.")] = 0.2,
+    policy: Annotated[str, typer.Option(help="See c4b policies.")] = "reserve-c4b+",
+    alpha: Annotated[float, typer.Option(help="Fraction of the incumbent's reward to risk.")] = 0.05,
+    reserve: Annotated[float, typer.Option(help="Deficit allowed on top, in units of reward.")] = 0.0,
+    delta: Delta = 0.05,
+    lowest: LowestReward = 0.0,
+    highest: HighestReward = 1.0,
+    norm_bound: Annotated[
+        float | None, typer.Option(help="Bound on the norm of theta (default: the largest reward).")
+    ] = None,
+    max_weight: Annotated[
+        float | None, typer.Option(help="One divided by the smallest possible propensity.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Replay a log: what would the gate have decided on this traffic, and what would it have earned?
+
+    With the reward of every action (--full, once for each), nothing is estimated. With actions that
+    were drawn uniformly (--uniform, or equal propensities), rows in which the policy agrees with the
+    log count as its rounds. With any known propensities, the best policy that the past rows suggest is
+    also judged on the others, with bounds that hold at every row. A log that always did the same cannot
+    answer; the command says so.
+
+    Example: [bold]c4b replay log.parquet --baseline home --action page --reward click --uniform[/bold]
+    """
+    if full:
+        columns = Columns(rewards=tuple(full), context=tuple(context or ()))
+    else:
+        columns = Columns(
+            reward=reward, action=action, propensity=propensity, context=tuple(context or ())
+        )
+    terms = Terms(
+        baseline=baseline,
+        past=past,
+        policy=policy,
+        alpha=alpha,
+        reserve=reserve,
+        delta=delta,
+        reward_range=(lowest, highest),
+        norm_bound=norm_bound,
+        uniform=uniform,
+        max_weight=math.inf if max_weight is None else max_weight,
+    )
+    builder = None if features is None else FeatureBuilder.load(features)
+    found = replay_log(read_log(log, columns, reward_range=(lowest, highest)), terms, builder)
+    if wants_json(as_json):
+        print_json({"log": str(log), **found.as_dict()})
+    else:
+        _show_replay(found)
+
+
+def _show_replay(found: LogReplay) -> None:
+    print_paragraph(f"{found.method}; the first {found.past_rows} rows are the past", style="bold")
+    if found.results:
+        heading = ["policy", "rounds", "reward a round", "incumbent", "fallback %", "opened at", "bank"]
+        rows = []
+        for each in found.results:
+            own = found.baseline_reward
+            rows.append(
+                [
+                    each.policy,
+                    f"{each.rounds}",
+                    f"{each.reward:.4f}",
+                    "-" if own is None else f"{own:.4f}",
+                    f"{100 * each.fallback:.1f}",
+                    "never" if each.opened_at is None else f"{each.opened_at}",
+                    "-" if not math.isfinite(each.banks[-1]) else f"{each.banks[-1]:.2f}",
+                ]
+            )
+        print_table("", heading, rows)
+    if found.judgement is not None:
+        reports = {"weighted": found.judgement.weighted, "doubly robust": found.judgement.doubly_robust}
+        rows = [
+            [name, f"{r.effective_rows:.0f}", f"{r.estimate:+.4f}", f"{r.lower:+.4f}", f"{r.upper:+.4f}"]
+            for name, r in reports.items()
+            if r is not None
+        ]
+        share = found.judgement.weighted.fraction
+        print_table(
+            f"The greedy policy of the past rows, less {share:g} of the logging policy",
+            ["", "effective rows", "estimate", "at least", "at most"],
+            rows,
+        )
+
+
 def wants_json(asked: bool) -> bool:
     """Programs read pipes and files; people read terminals."""
     return asked or not sys.stdout.isatty()
@@ -87,8 +198,15 @@ def wants_json(asked: bool) -> bool:
 
 def print_json(value: dict[str, Any]) -> None:
     """Print one JSON object; a number that is none is null."""
-    finite = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in value.items()}
-    typer.echo(json.dumps(finite, allow_nan=False))
+    typer.echo(json.dumps(_finite(value), allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _show(report: OffPolicyReport) -> None:

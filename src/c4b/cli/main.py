@@ -25,6 +25,7 @@ app = typer.Typer(
 app.command("reproduce")(study_commands.reproduce)
 app.add_typer(study_commands.app, name="study")
 app.command("offpolicy")(log_commands.offpolicy)
+app.command("replay")(log_commands.replay)
 if find_spec("sqlalchemy") is not None:  # the extra ``deploy`` is installed
     from c4b.cli import deploy_commands
 
