@@ -138,3 +138,14 @@ def test_a_column_has_one_meaning() -> None:
         Columns(reward="x", weight="x")
     with pytest.raises(InvalidInput, match="sequence of column names"):
         Columns(context="age")  # type: ignore[arg-type]
+
+
+def test_a_real_pandas_frame() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({name: GOOD[name] for name in ("click", "item", "p", "q", "age")})
+    log = read_log(frame, Columns(reward="click", action="item", propensity="p", policy_probability="q"))
+    assert log.weights().tolist() == [0.0, 4.0, 0.5, 1.0]
+    assert log.frame["item"].to_list() == GOOD["item"]
+    frame.loc[2, "click"] = float("nan")
+    with pytest.raises(InvalidLog, match="column 'click', row 3"):
+        read_log(frame, Columns(reward="click"))
