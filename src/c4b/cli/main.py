@@ -10,7 +10,7 @@ import typer
 
 import c4b
 from c4b import policies
-from c4b.cli import log_commands, study_commands
+from c4b.cli import diagnose_command, log_commands, study_commands
 from c4b.cli.output import console, print_table
 from c4b.errors import C4BError
 
@@ -26,6 +26,7 @@ app.command("reproduce")(study_commands.reproduce)
 app.add_typer(study_commands.app, name="study")
 app.command("offpolicy")(log_commands.offpolicy)
 app.command("replay")(log_commands.replay)
+app.command("diagnose")(diagnose_command.diagnose)
 if find_spec("sqlalchemy") is not None:  # the extra ``deploy`` is installed
     from c4b.cli import deploy_commands
 

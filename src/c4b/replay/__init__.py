@@ -6,7 +6,7 @@
 
 from c4b.replay.full_feedback import FullRound, replay_full
 from c4b.replay.judge import Judgement, judge
-from c4b.replay.log_replay import LogReplay, Terms, replay_log
+from c4b.replay.log_replay import LogReplay, Terms, executed_features, replay_log
 from c4b.replay.matching import LoggedRound, replay_matching
 from c4b.replay.queues import replay_queues
 from c4b.replay.result import ReplayResult
@@ -18,6 +18,7 @@ __all__ = [
     "LoggedRound",
     "ReplayResult",
     "Terms",
+    "executed_features",
     "judge",
     "replay_full",
     "replay_log",

@@ -161,6 +161,18 @@ def default_features(
     return FeatureBuilder(parts).fit(past)
 
 
+def executed_features(log: Log, builder: FeatureBuilder | None = None) -> tuple[Array, list[str]]:
+    """The features of what was executed in each row, shape (rows, d), and their names."""
+    if log.columns.action is None:
+        raise InvalidInput("action", None, "name the column of the executed action")
+    if builder is None:
+        labels = sorted(set(map(str, log.frame[log.columns.action].unique().to_list())))
+        builder = default_features(log.frame, log.columns.action, log.columns.context, labels)
+    elif not builder.fitted:
+        builder = builder.fit(log.frame)
+    return builder.transform(log.frame), builder.names
+
+
 def _policy(name: str, dim: int, terms: Terms) -> Policy:
     low, high = terms.reward_range
     norm = terms.norm_bound if terms.norm_bound is not None else max(abs(low), abs(high))
