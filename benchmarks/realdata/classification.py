@@ -7,6 +7,8 @@ rule, fitted on all rows with all labels, which no bandit sees.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -61,17 +63,29 @@ def reduced(contexts: Array, most: int = 8) -> Array:
     return np.column_stack([np.ones(len(parts)), parts])
 
 
-def run(world: str, seed: int, rounds: int = MOST_ROUNDS) -> list[Outcome]:
+class Prepared(NamedTuple):
+    pools: Array
+    """Shape (PAST + rounds, classes, d)."""
+    right: Array
+    """1 where the class is right, shape (PAST + rounds, classes)."""
+    usual: int
+    model: LinearModel
+    contexts: Array
+
+
+def prepare(world: str, seed: int, rounds: int) -> Prepared:
     contexts, labels = WORLDS[world]()
     order = np.random.default_rng([seed, 4]).permutation(len(labels))[: PAST + rounds]
     labels = labels[order]
     x = reduced(contexts[order])
     kinds = int(labels.max()) + 1
-    right = np.eye(kinds)[labels]
-    usual = int(np.bincount(labels[:PAST]).argmax())
+    pools = (np.eye(kinds)[None, :, :, None] * x[:, None, None, :]).reshape(len(x), kinds, -1)
     model = LinearModel(dim=kinds * x.shape[1], noise=NOISE, norm_bound=NORM_BOUND)
-    eye = np.eye(kinds)
-    pools = (eye[None, :, :, None] * x[:, None, None, :]).reshape(len(x), kinds, -1)
+    return Prepared(pools, np.eye(kinds)[labels], int(np.bincount(labels[:PAST]).argmax()), model, x)
+
+
+def run(world: str, seed: int, rounds: int = MOST_ROUNDS) -> list[Outcome]:
+    pools, right, usual, model, x = prepare(world, seed, rounds)
     outcomes = []
     for name in ("reserve-c4b+", "linucb"):
         policy = Policy(name, model, alpha=ALPHA)

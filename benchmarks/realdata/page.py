@@ -96,6 +96,22 @@ def open_bandit_section(found: dict[str, Any]) -> str:
     )
 
 
+def plans_section(plans: list[dict[str, Any]]) -> str:
+    """What c4b.planning foretold, and what happened."""
+    rows = [
+        [
+            f"{each['world']}, seed {each['seed']}",
+            " / ".join(f"{v:.0f}" for v in each["opens_at"]),
+            "never" if each["opened_at"] is None else f"{each['opened_at']}",
+            f"{100 * each['uplift'][0]:+.1f} to {100 * each['uplift'][2]:+.1f}",
+            f"{100 * each['uplift_found']:+.1f}",
+        ]
+        for each in plans
+    ]
+    heading = ("world", "opens at: 5 / 50 / 95 %", "opened at", "uplift foretold, %", "uplift, %")
+    return "<h2>Plans</h2>" + table(heading, rows)
+
+
 def write(results: dict[str, Any], command: str) -> str:
     """The whole page."""
     parts = [
@@ -117,5 +133,7 @@ def write(results: dict[str, Any], command: str) -> str:
         parts.append(f'<img alt="{alt}" src="data:image/png;base64,{figure(world, rows)}">')
     if results.get("open_bandit"):
         parts.append(open_bandit_section(results["open_bandit"]))
+    if results.get("plans"):
+        parts.append(plans_section(results["plans"]))
     parts.extend(f"<p>Skipped: {html.escape(reason)}</p>" for reason in results["skipped"])
     return "\n".join(parts) + "</html>\n"

@@ -28,5 +28,5 @@ def test_the_page(
         called = Call(monkeypatch, capsys)(*arguments[1:])
         assert called.code == 0, called.err
         commands += 1
-    assert commands == 2
+    assert commands == 3
     assert (tmp_path / "calibration.png").exists()

@@ -57,6 +57,14 @@ def test_the_proposal_says_where_numbers_come_from() -> None:
     assert (declared.proposal.norm_bound, declared.proposal.origins["norm_bound"]) == (3.0, "declared")
 
 
+def test_history_of_the_incumbent_alone() -> None:
+    given = {"rounds_a_day": 10, "simulations": 2, "rounds": 20}
+    plan = plan_log(trial(600, 4), Terms("0"), history=50, **given)  # type: ignore[arg-type]
+    assert plan.proposal.history == 50
+    with pytest.raises(InvalidInput, match="rows of the incumbent"):
+        plan_log(trial(600, 4), Terms("0"), history=500, **given)  # type: ignore[arg-type]
+
+
 def test_the_same_plan_again() -> None:
     log = trial(400, 5)
     one, other = (
@@ -74,8 +82,8 @@ def test_rates_alone() -> None:
 
 def test_gains_beyond_the_simulated_rounds() -> None:
     gains = np.array([-1.0, -1.0, -1.0, 0.5])
-    assert _mean_up_to(gains, 2) == -1.0
-    assert _mean_up_to(gains, 8) == pytest.approx((-2.5 + 4 * 0.5) / 8)
+    assert _mean_up_to(gains, 2, 0.5) == -1.0
+    assert _mean_up_to(gains, 8, 0.5) == pytest.approx((-2.5 + 4 * 0.5) / 8)
     assert _pays_from(gains) == 9.0  # 4 rounds, and 2.5/.5 more
     assert _pays_from(np.array([-1.0, 2.0, 1.0])) == 2.0
     assert math.isinf(_pays_from(np.array([-1.0, -1.0])))

@@ -72,10 +72,13 @@ def test_an_unreachable_registry_says_so(
 def test_the_page() -> None:
     draw = page.np.random.default_rng(0)
     outcomes = [of_rewards("shop", seed, "incumbent", draw.random(300)).as_dict() for seed in (0, 1)]
-    results = {"outcomes": outcomes, "skipped": ["digits: <no> connection"], "open_bandit": None}
+    plan = {"world": "shop", "seed": 0, "opens_at": [1.0, 2.0, float("inf")], "opened_at": 3,
+            "uplift": [0.01, 0.02, 0.03], "uplift_found": 0.025}  # fmt: skip
+    results = {"outcomes": outcomes, "skipped": ["digits: <no> connection"], "plans": [plan]}
     written = page.write(json.loads(json.dumps(results)), "python run.py")
     assert "<h2>shop</h2><p>2 seeds</p>" in written
     assert "data:image/png;base64," in written
+    assert "<td>1 / 2 / inf</td><td>3</td><td>+1.0 to +3.0</td>" in written
     assert "Skipped: digits: &lt;no&gt; connection" in written
 
 

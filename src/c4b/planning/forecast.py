@@ -40,7 +40,11 @@ class Range3(NamedTuple):
 
 @dataclass(frozen=True)
 class Forecast:
-    """Ranges over simulations. Rounds beyond the simulated ones repeat the last quarter's rate."""
+    """Ranges over simulations.
+
+    Rounds beyond the simulated ones earn at least what the last quarter earned, and at most what the best
+    actions do: the range reaches from 5 % of the one to 95 % of the other.
+    """
 
     simulations: int
     rounds: int
@@ -57,6 +61,16 @@ class Forecast:
     """Share of simulations with an alarm."""
 
 
+class Episode(NamedTuple):
+    """True means, round by round."""
+
+    earned: Array
+    incumbent: Array
+    best: Array
+    fell_back: NDArray[np.bool_]
+    alarm: bool
+
+
 class Simulator:
     """Runs a policy on drawn rounds. The truth of each simulation is drawn around the estimate."""
 
@@ -71,31 +85,31 @@ class Simulator:
 
     def run(self, simulations: int, rounds: int, horizons: list[int], seed: int = 0) -> Forecast:
         opened, fallback, pays, alarms = [], [], [], 0
-        uplift: dict[int, list[float]] = {horizon: [] for horizon in horizons}
+        uplift: dict[int, tuple[list[float], list[float]]] = {each: ([], []) for each in horizons}
         for n in range(simulations):
-            earned, incumbent, fell_back, alarm = self._episode(rounds, np.random.default_rng([seed, n]))
-            alarms += alarm
+            episode = self._episode(rounds, np.random.default_rng([seed, n]))
+            alarms += episode.alarm
+            fell_back, gains = episode.fell_back, episode.earned - episode.incumbent
             opened.append(float("inf") if fell_back.all() else float(np.argmin(fell_back)) + 1.0)
             fallback.append(float(fell_back.mean()))
-            gains = earned - incumbent
-            for horizon in horizons:
-                base = float(incumbent.mean())
-                uplift[horizon].append(_mean_up_to(gains, horizon) / base if base > 0.0 else np.nan)
             pays.append(_pays_from(gains))
+            base = float(episode.incumbent.mean())
+            rates = _late(gains), float((episode.best - episode.incumbent).mean())
+            for horizon, kept in uplift.items():
+                for values, rate in zip(kept, rates, strict=True):
+                    mean = _mean_up_to(gains, horizon, rate)
+                    values.append(mean / base if base > 0.0 else np.nan)
         return Forecast(
             simulations=simulations,
             rounds=rounds,
             opens_at=_range(opened),
             fallback=_range(fallback),
-            uplift={horizon: _range(values) for horizon, values in uplift.items()},
+            uplift={horizon: _joined(*values) for horizon, values in uplift.items()},
             pays_from=_range(pays),
             alarms=alarms / simulations,
         )
 
-    def _episode(
-        self, rounds: int, draw: np.random.Generator
-    ) -> tuple[Array, Array, NDArray[np.bool_], bool]:
-        """True means earned, the incumbent's, which rounds fell back, whether there was an alarm."""
+    def _episode(self, rounds: int, draw: np.random.Generator) -> Episode:
         given = self.traffic
         truth = given.estimate + self._spread @ draw.normal(size=self._spread.shape[1])
         policy = Policy(
@@ -105,16 +119,17 @@ class Simulator:
         if len(given.history):
             policy.learn(given.history, self._rewards(self._means(given.history @ truth), draw))
         rows = draw.integers(0, len(given.pools), rounds)
-        earned, incumbent = np.empty(rounds), np.empty(rounds)
+        earned, incumbent, best = np.empty(rounds), np.empty(rounds), np.empty(rounds)
         fell_back = np.empty(rounds, dtype=bool)
         for n, row in enumerate(rows):
             pool, base = given.pools[row], int(given.baselines[row])
             means = self._means(pool @ truth)
             decision = policy.decide(pool, pool[base])
             played = base if decision.action is None else decision.action
-            earned[n], incumbent[n], fell_back[n] = means[played], means[base], played == base
+            earned[n], incumbent[n], best[n] = means[played], means[base], means.max()
+            fell_back[n] = played == base
             policy.observe(decision.id, float(self._rewards(means[played : played + 1], draw)[0]))
-        return earned, incumbent, fell_back, policy.alarm is not None
+        return Episode(earned, incumbent, best, fell_back, policy.alarm is not None)
 
     def _means(self, means: Array) -> Array:
         low, high = self.range
@@ -128,19 +143,21 @@ class Simulator:
         return self._means(means + draw.choice(self.traffic.residuals, len(means)))
 
 
-def _mean_up_to(gains: Array, horizon: int) -> float:
-    """Mean gain of the first ``horizon`` rounds, the last quarter's rate repeated beyond the simulated
-    ones."""
+def _late(gains: Array) -> float:
+    return float(gains[-max(1, len(gains) // 4) :].mean())
+
+
+def _mean_up_to(gains: Array, horizon: int, beyond: float) -> float:
+    """Mean gain of the first ``horizon`` rounds, with the rate ``beyond`` after the simulated ones."""
     if horizon <= len(gains):
         return float(gains[:horizon].mean())
-    late = float(gains[-max(1, len(gains) // 4) :].mean())
-    return (float(gains.sum()) + (horizon - len(gains)) * late) / horizon
+    return (float(gains.sum()) + (horizon - len(gains)) * beyond) / horizon
 
 
 def _pays_from(gains: Array) -> float:
     """The round after which the sum of gains stays positive, if the last quarter's rate goes on."""
     total = np.cumsum(gains)
-    late = float(gains[-max(1, len(gains) // 4) :].mean())
+    late = _late(gains)
     if total[-1] > 0.0:
         losing = np.flatnonzero(total <= 0.0)
         return float(losing[-1] + 2 if len(losing) else 1)
@@ -149,3 +166,8 @@ def _pays_from(gains: Array) -> float:
 
 def _range(values: list[float]) -> Range3:
     return Range3(*(float(v) for v in np.percentile(values, LEVELS, method="inverted_cdf")))
+
+
+def _joined(cautious: list[float], hopeful: list[float]) -> Range3:
+    low, high = _range(cautious), _range(hopeful)
+    return Range3(low.low, (low.middle + high.middle) / 2.0, high.high)

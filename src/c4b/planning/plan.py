@@ -7,8 +7,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from c4b import _validate
+from c4b._validate import Array
 from c4b.diagnostics.ridge_fit import fit
 from c4b.errors import InvalidInput, LogCannotAnswer
 from c4b.evidence import LinearModel
@@ -50,6 +52,7 @@ def plan_log(
     *,
     rounds_a_day: float,
     builder: FeatureBuilder | None = None,
+    history: int | None = None,
     simulations: int = 20,
     rounds: int = 2000,
     seed: int = 0,
@@ -60,6 +63,7 @@ def plan_log(
     Neither is evidence of the deployment, except as history that is given before its first decision.
 
     terms: as for a replay; ``past`` is not used. rounds_a_day: the traffic to expect.
+    history: give the policy so many rows of the incumbent alone; without it, every row of the first half.
     """
     rounds_a_day = _validate.positive("rounds_a_day", rounds_a_day, "must be a positive number")
     first, second = log.split(len(log) // 2)
@@ -92,7 +96,7 @@ def plan_log(
     traffic = Traffic(
         pools=pools,
         baselines=np.full(len(pools), pool.baseline),
-        history=chosen_on[:MOST_ROWS],
+        history=_history(chosen_on, pool.taken(first) == pool.baseline, history),
         estimate=found.estimate,
         covariance=(covariance + covariance.T) / 2.0,
         residuals=np.empty(0) if two_values else rewards - judged_on @ found.estimate,
@@ -138,6 +142,16 @@ def plan_rates(
     norm = max(1.0, NORM_MARGIN * float(np.linalg.norm(truth)))
     said = f"{NORM_MARGIN:g} times the norm of the guessed rates, at least 1"
     return _plan(traffic, terms, norm, said, float(rates[0]), rounds_a_day, simulations, rounds, seed)
+
+
+def _history(features: Array, incumbent: NDArray[np.bool_], rows: int | None) -> Array:
+    if rows is None:
+        return features[:MOST_ROWS]
+    own = features[incumbent]
+    rows = _validate.count("history", rows, 0, "must be a number of rows")
+    if rows > len(own):
+        raise InvalidInput("history", rows, f"the first half holds {len(own)} rows of the incumbent")
+    return own[:rows]
 
 
 def _require_all_actions(pool: Pool, log: Log) -> None:
