@@ -12,9 +12,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
-from realdata.outcome import of_rewards
-
 from realdata import datasets, movielens, page
+from realdata.outcome import of_rewards
 
 
 @pytest.fixture
