@@ -60,7 +60,7 @@ SET ?= unbiased
 widths: $(READY)  ## widths of the confidence set SET against the exact dual, over six decades of lambda, sigma and S; prints JSON
 	$(BIN)/python benchmarks/widths.py --set $(SET)
 
-realdata: $(READY)  ## real data from packages of the registry, about ten minutes: results/realdata/index.html
+realdata: $(READY)  ## real data from packages of the registry, about a quarter of an hour: results/realdata/index.html
 	$(BIN)/python benchmarks/realdata/run.py
 
 clean:

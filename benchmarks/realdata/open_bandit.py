@@ -42,6 +42,6 @@ def _best_of(past: pl.DataFrame) -> Array:
 
 
 def _judged(weights: Array, clicks: Array, fraction: float, top: float) -> dict[str, Any]:
-    gate = OffPolicyGate(fraction=fraction, max_weight=top * (1 + 1e-9))
+    gate = OffPolicyGate(fraction=fraction, max_weight=top)
     gate.extend(weights, clicks)
     return gate.report().as_dict()

@@ -119,7 +119,8 @@ class OffPolicyGate:
         """
         w = _validate.series("weights", weights)
         raw = _validate.series("rewards", rewards, len(w))
-        self._check_rows("weights", w, 0.0, self.max_weight, "must lie between 0 and max_weight")
+        most = self.max_weight * (1.0 + 1e-9)  # a quotient of probabilities is rounded
+        self._check_rows("weights", w, 0.0, most, "must lie between 0 and max_weight")
         self._check_rows("rewards", raw, self.low, self.high, "must lie in reward_range")
         r = self._scaled(raw)
         y = w * r - self.fraction * r

@@ -70,7 +70,7 @@ class OneSidedSequence:
         self.moments = np.zeros(len(Moments._fields))
         self._prior = row_range.prior()
         self._sides = row_range.sides(values, sign)
-        self._first = self._second = np.zeros(len(values))
+        self._first, self._second = np.zeros(len(values)), np.zeros(len(values))
         self._rows = 0
         self._next_stakes = 0
 
@@ -85,8 +85,13 @@ class OneSidedSequence:
             start = stop
 
     def _set_stakes(self) -> None:
-        self._first, self._second = best_bets(
-            Moments(*self.moments.tolist()), self._prior, self.values, self.sign, self._sides
+        """New stakes for the values that are not refuted; the others are played no more."""
+        open_ = np.flatnonzero(self.refuted_at == 0)
+        sides = self._sides._replace(
+            low_at_zero=self._sides.low_at_zero[open_], low_at_top=self._sides.low_at_top[open_]
+        )
+        self._first[open_], self._second[open_] = best_bets(
+            Moments(*self.moments.tolist()), self._prior, self.values[open_], self.sign, sides
         )
         self._next_stakes = max(self._rows + 1, int(self._rows * GROWTH))
 
