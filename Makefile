@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PYTHONS ?= python3.11 python3.12 python3.13
 
-.PHONY: reproduce worlds test quick pythons demo check browser bench hostile widths clean
+.PHONY: reproduce worlds test quick pythons demo check browser bench hostile widths realdata clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed; try make PYTHON=python3.12")'
@@ -59,6 +59,9 @@ hostile: $(READY)  ## 2000 configurations that are hard on float64, every bound 
 SET ?= unbiased
 widths: $(READY)  ## widths of the confidence set SET against the exact dual, over six decades of lambda, sigma and S; prints JSON
 	$(BIN)/python benchmarks/widths.py --set $(SET)
+
+realdata: $(READY)  ## real data from packages of the registry, about a quarter of an hour: results/realdata/index.html
+	$(BIN)/python benchmarks/realdata/run.py
 
 clean:
 	rm -rf $(VENV) .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -107,6 +107,15 @@ class SchemaVersion(DeploymentError):
     """The store was written by another version of this package."""
 
 
+class InvalidLog(InvalidInput):
+    """A log that cannot be read as declared; the message names file or frame, column, row and value."""
+
+
+class LogCannotAnswer(C4BError):
+    """A log that is valid but holds no answer to this question, e.g. because one action was always
+    taken."""
+
+
 class AddressUnavailable(C4BError):
     """The service cannot listen at the host and port it was given."""
 

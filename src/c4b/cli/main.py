@@ -11,7 +11,7 @@ import typer
 
 import c4b
 from c4b import _compile_cache, _compile_notice, policies
-from c4b.cli import study_commands
+from c4b.cli import diagnose_command, log_commands, plan_command, study_commands
 from c4b.cli.output import console, print_table
 from c4b.errors import C4BError
 from c4b.study.engine import run as study_engine
@@ -26,6 +26,10 @@ app = typer.Typer(
 )
 app.command("reproduce")(study_commands.reproduce)
 app.add_typer(study_commands.app, name="study")
+app.command("offpolicy")(log_commands.offpolicy)
+app.command("replay")(log_commands.replay)
+app.command("diagnose")(diagnose_command.diagnose)
+app.command("plan")(plan_command.plan)
 if find_spec("sqlalchemy") is not None:  # the extra ``deploy`` is installed
     from c4b.cli import deploy_commands
 

@@ -131,6 +131,14 @@ class Policy:
             self._run.undo(mark)
             raise
 
+    def preview(self, candidates: object, baseline: object = None) -> Decision:
+        """What ``decide`` would answer now. Nothing is charged, and no outcome is awaited."""
+        mark = self._run.mark()
+        try:
+            return self.decide(candidates, baseline)
+        finally:
+            self._run.undo(mark)
+
     def _decide(self, round_: Round) -> Decision:
         """One round. Whatever interrupts it, even a signal, leaves no charge without a round."""
         run = self._run

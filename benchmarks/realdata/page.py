@@ -1,0 +1,139 @@
+"""One page: a table and a figure for each world."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+
+STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0
+1rem;color:#222} table{border-collapse:collapse;margin:1rem 0}td,th{padding:.25rem
+.7rem;border-bottom:1px solid #ddd;text-align:right}
+td:first-child,th:first-child{text-align:left}img{max-width:100%}small{color:#555}"""
+HEADING = (
+    "policy", "reward a round", "second half", "fallback %", "opened at", "smallest credit",
+    "noise allows", "alarms",
+)  # fmt: skip
+
+
+def figure(world: str, rows: list[dict[str, Any]]) -> str:
+    """Mean reward up to each round, one line a policy (mean over seeds), as an inline image."""
+    drawn, axes = plt.subplots(figsize=(7.5, 3.6), layout="constrained")
+    for n, policy in enumerate(dict.fromkeys(row["policy"] for row in rows)):
+        runs = [row for row in rows if row["policy"] == policy]
+        least = min(len(row["rate"]) for row in runs)
+        rate = np.mean([row["rate"][:least] for row in runs], axis=0)
+        places = np.linspace(1, np.mean([row["rounds"] for row in runs]), least)
+        axes.plot(places, rate, color=f"C{n}", lw=2.2 if policy == "reserve-c4b+" else 1.2, label=policy)
+    axes.set(xlabel="round", ylabel="mean reward so far", title=world)
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False, fontsize=9)
+    held = io.BytesIO()
+    drawn.savefig(held, format="png", dpi=130)
+    plt.close(drawn)
+    return base64.b64encode(held.getvalue()).decode()
+
+
+def lines(rows: list[dict[str, Any]]) -> list[list[str]]:
+    """One line for each policy, averaged over its seeds."""
+
+    def mean(runs: list[dict[str, Any]], name: str, form: str, scale: float = 1.0) -> str:
+        values = [row[name] for row in runs if row[name] is not None]
+        return form.format(scale * np.mean(values)) if values else "-"
+
+    made = []
+    for policy in dict.fromkeys(row["policy"] for row in rows):
+        runs = [row for row in rows if row["policy"] == policy]
+        worst = [row["smallest_credit"] for row in runs if row["smallest_credit"] is not None]
+        allowed = [row["noise_allowance"] for row in runs if row["noise_allowance"] is not None]
+        gated = policy == "reserve-c4b+"
+        made.append(
+            [
+                policy,
+                mean(runs, "reward", "{:.4f}"),
+                mean(runs, "reward_second_half", "{:.4f}"),
+                mean(runs, "fallback", "{:.1f}", 100.0),
+                mean(runs, "opened_at", "{:.0f}") if gated else "-",
+                f"{min(worst):.1f}" if worst else "-",
+                f"{-max(allowed):.1f}" if allowed else "-",
+                f"{sum(row['alarm'] is not None for row in runs)} of {len(runs)}" if gated else "-",
+            ]
+        )
+    return made
+
+
+def table(heading: tuple[str, ...], rows: list[list[str]]) -> str:
+    head = "".join(f"<th>{html.escape(cell)}</th>" for cell in heading)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def open_bandit_section(found: dict[str, Any]) -> str:
+    rows = [
+        [name, *(f"{found[key][field]:+.5f}" for field in ("estimate", "lower", "upper"))]
+        for name, key in (
+            ("click rate of chance", "rate_of_chance"),
+            ("click rate of the policy", "rate"),
+            ("policy less the log's own rate", "lift"),
+        )
+    ]
+    said = "The rows certify intervals of a rate. They certify no lift: its interval contains 0."
+    if found["lift"]["deploy"]:
+        said = "The rows certify a lift."
+    return (
+        f"<h2>Open Bandit Data</h2><p>{found['rows']} rows; the policy shows {found['policy']}.</p>"
+        + table(("", "estimate", "at least", "at most"), rows)
+        + f"<p>{said}</p>"
+    )
+
+
+def plans_section(plans: list[dict[str, Any]]) -> str:
+    """What c4b.planning foretold, and what happened."""
+    rows = [
+        [
+            f"{each['world']}, seed {each['seed']}",
+            " / ".join(f"{v:.0f}" for v in each["opens_at"]),
+            "never" if each["opened_at"] is None else f"{each['opened_at']}",
+            f"{100 * each['uplift'][0]:+.1f} to {100 * each['uplift'][2]:+.1f}",
+            f"{100 * each['uplift_found']:+.1f}",
+        ]
+        for each in plans
+    ]
+    heading = ("world", "opens at: 5 / 50 / 95 %", "opened at", "uplift foretold, %", "uplift, %")
+    return "<h2>Plans</h2>" + table(heading, rows)
+
+
+def write(results: dict[str, Any], command: str) -> str:
+    """The whole page."""
+    parts = [
+        "<!doctype html><html lang=en><meta charset=utf-8><title>Real data</title>",
+        f"<style>{STYLE}</style><h1>Reserve-C4B on real data</h1>",
+        "<p>Rewards are averages over seeds. <i>Smallest credit</i> is the lowest point, over all",
+        "rounds and seeds, of the sum of reward less 95 % of what the incumbent earned in the same",
+        "rounds, noise included; <i>noise allows</i> is how far noise alone takes it in one run of",
+        "a thousand.</p>",
+        f"<p><small>Made by <code>{html.escape(command)}</code>.</small></p>",
+    ]
+    worlds = dict.fromkeys(row["world"] for row in results["outcomes"])
+    for world in worlds:
+        rows = [row for row in results["outcomes"] if row["world"] == world]
+        seeds = len({row["seed"] for row in rows})
+        parts.append(f"<h2>{html.escape(world)}</h2><p>{seeds} seeds</p>")
+        parts.append(table(HEADING, lines(rows)))
+        alt = html.escape(f"{world}: mean reward so far, by round")
+        parts.append(f'<img alt="{alt}" src="data:image/png;base64,{figure(world, rows)}">')
+    if results.get("open_bandit"):
+        parts.append(open_bandit_section(results["open_bandit"]))
+    if results.get("plans"):
+        parts.append(plans_section(results["plans"]))
+    parts.extend(f"<p>Skipped: {html.escape(reason)}</p>" for reason in results["skipped"])
+    return "\n".join(parts) + "</html>\n"

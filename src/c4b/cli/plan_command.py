@@ -1,0 +1,132 @@
+"""``c4b plan``: which numbers to put in, and what to expect."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from c4b.cli.log_commands import (
+    AsJson,
+    Delta,
+    HighestReward,
+    LowestReward,
+    RewardColumn,
+    print_json,
+    wants_json,
+)
+from c4b.cli.output import print_line, print_paragraph, print_table
+from c4b.errors import InvalidInput
+from c4b.features import FeatureBuilder
+from c4b.logs import Columns, read_log
+from c4b.planning import Plan, plan_log, plan_rates
+from c4b.planning.page import write_page
+from c4b.planning.plan import WEEKS
+from c4b.replay import Terms
+
+
+def plan(
+    log: Annotated[
+        Path | None,
+        typer.Argument(metavar="LOG", help="A randomised log; without it, give --rate at least twice."),
+    ] = None,
+    rounds_a_day: Annotated[float, typer.Option(help="Decisions to expect in a day.")] = 1000.0,
+    baseline: Annotated[str, typer.Option(help="The incumbent's action: a label of the log.")] = "",
+    reward: RewardColumn = "reward",
+    action: Annotated[str, typer.Option(help="Column: the executed action's label.")] = "action",
+    context: Annotated[
+        list[str] | None, typer.Option(help="Column that the policy may use; repeat it for several.")
+    ] = None,
+    features: Annotated[Path | None, typer.Option(help="A saved FeatureBuilder.")] = None,
+    rate: Annotated[
+        list[float] | None,
+        typer.Option(help="Without a log: success rates, the incumbent's first; repeat it."),
+    ] = None,
+    history: Annotated[
+        int | None,
+        typer.Option(help="Past rows of the incumbent alone (default: every row of the first half)."),
+    ] = None,
+    alpha: Annotated[float, typer.Option(help="Fraction of the incumbent's reward to risk.")] = 0.05,
+    reserve: Annotated[float, typer.Option(help="Deficit allowed on top, in units of reward.")] = 0.0,
+    policy: Annotated[str, typer.Option(help="See c4b policies.")] = "reserve-c4b+",
+    delta: Delta = 0.05,
+    lowest: LowestReward = 0.0,
+    highest: HighestReward = 1.0,
+    norm_bound: Annotated[
+        float | None, typer.Option(help="Bound on the norm of theta (default: chosen on the first half).")
+    ] = None,
+    simulations: Annotated[int, typer.Option(help="Simulated deployments.")] = 20,
+    rounds: Annotated[int, typer.Option(help="Rounds of each.")] = 2000,
+    page: Annotated[Path | None, typer.Option(help="Write a page with pictures, e.g. plan.html.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Propose the numbers of a deployment and say what to expect of them, before going live.
+
+    The first half of the log chooses the norm bound and the scales of features. The second half, with its
+    uncertainty, is simulated: when does the gate open, what does it earn, and from how many rounds a
+    day on is it worth it? The log must have taken every action at random.
+
+    Examples: [bold]c4b plan log.parquet --action page --reward click --baseline home[/bold] and
+    [bold]c4b plan --rate 0.30 --rate 0.36 --history 500 --rounds-a-day 2000[/bold]
+    """
+    if (log is None) == (rate is None):
+        raise InvalidInput("log", str(log), "give either a log or --rate, at least twice")
+    if rate is not None:
+        made = plan_rates(
+            rate[0], rate[1:], rounds_a_day=rounds_a_day, alpha=alpha, reserve=reserve,
+            history=history or 0, policy=policy, delta=delta, simulations=simulations, rounds=rounds,
+        )  # fmt: skip
+    else:
+        terms = Terms(
+            baseline, policy=policy, alpha=alpha, reserve=reserve, delta=delta,
+            reward_range=(lowest, highest), norm_bound=norm_bound,
+        )  # fmt: skip
+        columns = Columns(reward=reward, action=action, context=tuple(context or ()))
+        rows = read_log(log, columns, reward_range=(lowest, highest))
+        builder = None if features is None else FeatureBuilder.load(features)
+        made = plan_log(
+            rows,
+            terms,
+            rounds_a_day=rounds_a_day,
+            builder=builder,
+            simulations=simulations,
+            rounds=rounds,
+        )
+    if page is not None:
+        write_page(made, page)
+    if wants_json(as_json):
+        print_json(made.as_dict())
+    else:
+        _show(made)
+
+
+def _show(made: Plan) -> None:
+    proposal, forecast = made.proposal, made.forecast
+    numbers = [
+        ["noise", f"{proposal.noise:.3g}", proposal.origins["noise"]],
+        ["norm_bound", f"{proposal.norm_bound:.3g}", proposal.origins["norm_bound"]],
+        ["confidence", proposal.confidence, proposal.origins["confidence"]],
+        ["alpha", f"{proposal.alpha:g}", proposal.risk],
+        ["reserve", f"{proposal.reserve:g}", proposal.origins["reserve"]],
+        ["history", f"{proposal.history} rows", "learned before the first decision"],
+    ]
+    print_table("Numbers to declare", ["number", "value", "where it comes from"], numbers, left=3)
+    rows = [
+        ["first other action in round", *(_count(v) for v in forecast.opens_at)],
+        ["incumbent's action, % of rounds", *(f"{100 * v:.1f}" for v in forecast.fallback)],
+        ["pays from round", *(_count(v) for v in forecast.pays_from)],
+    ]
+    for weeks, (horizon, found) in zip(WEEKS, forecast.uplift.items(), strict=True):
+        label = f"uplift after {weeks} weeks ({horizon:,} rounds), %"
+        rows.append([label, *(f"{100 * v:+.1f}" for v in found)])
+    print_table(
+        f"What to expect ({forecast.simulations} simulations)", ["", "5 %", "median", "95 %"], rows
+    )
+    print_line(f"Alarms in {100 * forecast.alarms:.0f} % of simulations.")
+    print_paragraph(made.verdict, style="bold")
+
+
+def _count(value: float) -> str:
+    return "never" if math.isinf(value) else f"{value:,.0f}"

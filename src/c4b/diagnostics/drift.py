@@ -1,0 +1,62 @@
+"""Is one theta true for the whole log? Each period against all others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import chi2
+
+from c4b._validate import Array
+from c4b.diagnostics.finding import Finding
+from c4b.diagnostics.ridge_fit import fit
+
+
+@dataclass(frozen=True)
+class Period:
+    """One period of the log."""
+
+    name: str
+    rows: int
+    reward: float
+    p_value: float
+    """Of the same theta as in all other periods; asymptotic, whatever the noise."""
+
+
+def periods(x: Array, y: Array, labels: list[str]) -> list[Period]:
+    """Wald's statistic of the difference of two estimates, in the directions that the period has seen."""
+    names = np.array(labels)
+    made = []
+    for name in dict.fromkeys(labels):
+        rows = names == name
+        rest = fit(x[~rows], y[~rows])
+        own = x[rows]
+        residuals = y[rows] - own @ rest.estimate
+        score = own.T @ residuals
+        gram = own.T @ own
+        spread = (own * np.square(residuals)[:, None]).T @ own
+        spread += gram @ rest.inverse @ rest.meat @ rest.inverse @ gram
+        values, vectors = np.linalg.eigh(spread)
+        seen = values > 1e-8 * max(float(values.max()), 1e-300)
+        statistic = float(np.sum(np.square(vectors[:, seen].T @ score) / values[seen]))
+        p_value = float(chi2.sf(statistic, max(int(seen.sum()), 1)))
+        made.append(Period(name, int(rows.sum()), float(y[rows].mean()), p_value))
+    return made
+
+
+def drift(found: list[Period], delta: float) -> Finding:
+    question = "Is one theta true for the whole log?"
+    if len(found) < 2:
+        return Finding(question, True, "one period only", "Give more than one period.")
+    worst = min(found, key=lambda period: period.p_value)
+    adjusted = min(1.0, worst.p_value * len(found))
+    said = (
+        f"most unlike the others is period {worst.name}: p = {adjusted:.2g}, for all {len(found)} at once"
+    )
+    if adjusted >= delta:
+        return Finding(question, True, said, "")
+    remedy = (
+        "Add features that explain the change (season, version), learn from recent rows only, or begin a "
+        "new deployment regularly."
+    )
+    return Finding(question, False, said, remedy)

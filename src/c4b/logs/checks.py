@@ -1,0 +1,125 @@
+"""Checks of every row: the first wrong one is named with its column and value."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+import polars as pl
+
+from c4b.errors import InvalidLog
+from c4b.logs.columns import Columns
+
+
+class Checker:
+    """Checks one frame. Rows are counted from 1, as people count them; a header is not a row."""
+
+    def __init__(self, frame: pl.DataFrame, name: str) -> None:
+        self.frame, self.name = frame, name
+
+    def refuse(self, column: str, row: int, remedy: str) -> None:
+        """Raise for the row with this index."""
+        raise InvalidLog(
+            f"{self.name}, column {column!r}, row {row + 1}", self.frame[column][row], remedy
+        )
+
+    def refuse_first(self, column: str, wrong: pl.Series, remedy: str) -> None:
+        """Raise for the first row that is wrong; a comparison with a missing value is wrong, too."""
+        row = wrong.fill_null(True).arg_max()
+        if row is not None and bool(wrong.fill_null(True)[row]):
+            self.refuse(column, row, remedy)
+
+    def present(self, column: str) -> pl.Series:
+        values = self.frame[column]
+        self.refuse_first(column, values.is_null(), "is missing; drop the row or fill it before")
+        return values
+
+    def numbers(self, column: str, remedy: str) -> pl.Series:
+        """A column of finite numbers; Booleans count as 0 and 1."""
+        values = self.present(column)
+        if values.dtype == pl.Boolean:
+            return values.cast(pl.Float64)
+        if not values.dtype.is_numeric():
+            self.refuse_first(column, values.cast(pl.Float64, strict=False).is_null(), remedy)
+            raise InvalidLog(
+                f"{self.name}, column {column!r}", str(values.dtype), "must be numbers, not text"
+            )
+        values = values.cast(pl.Float64)
+        self.refuse_first(column, ~values.is_finite(), "must be a finite number")
+        return values
+
+    def within(self, column: str, low: float, high: float, remedy: str) -> None:
+        values = self.numbers(column, remedy)
+        self.refuse_first(column, (values < low) | (values > high), remedy)
+
+
+def require(name: str, known: Sequence[str], wanted: Sequence[str]) -> None:
+    """Every declared column exists."""
+    for column in wanted:
+        if column not in known:
+            near = difflib.get_close_matches(column, known, n=1)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise InvalidLog(f"{name}, column", column, f"does not exist; {hint}there are {list(known)}")
+
+
+def check_rows(
+    frame: pl.DataFrame, columns: Columns, reward_range: tuple[float, float] | None, name: str
+) -> None:
+    """Raise ``InvalidLog`` for the first thing that contradicts the declaration."""
+    check = Checker(frame, name)
+    for column in (*((columns.reward,) if columns.reward else ()), *columns.rewards):
+        if reward_range is None:
+            check.numbers(column, "must be a number")
+        else:
+            low, high = reward_range
+            check.within(column, low, high, f"must be a number in the declared range [{low:g}, {high:g}]")
+    if columns.propensity is not None:
+        remedy = "must be a probability in (0, 1]: what was done had a positive probability"
+        check.within(columns.propensity, 5e-324, 1.0, remedy)
+    if columns.policy_probability is not None:
+        check.within(columns.policy_probability, 0.0, 1.0, "must be a probability in [0, 1]")
+    if columns.weight is not None:
+        check.within(columns.weight, 0.0, float("inf"), "must be a number of at least 0")
+    if columns.time is not None:
+        _check_order(check, columns.time)
+    if columns.id is not None:
+        _check_different(check, columns.id)
+    if columns.action is not None:
+        check.present(columns.action)
+    for column in columns.context:
+        if check.present(column).dtype.is_numeric():
+            check.numbers(column, "must be a number")
+    if columns.candidates is not None:
+        _check_candidates(check, columns.candidates, columns.action)
+
+
+def _check_order(check: Checker, column: str) -> None:
+    times = check.present(column)
+    if times.dtype == pl.String:
+        check.refuse(column, 0, "must be a number, a date or a time such as 2026-01-31T12:00:00")
+    earlier = (times < times.shift(1)).fill_null(False)
+    row = earlier.arg_max()
+    if row is not None and bool(earlier[row]):
+        check.refuse(
+            column, row, f"is earlier than the row before, {times[row - 1]}; sort the log by time"
+        )
+
+
+def _check_different(check: Checker, column: str) -> None:
+    ids = check.present(column)
+    again = ~ids.is_first_distinct()
+    row = again.arg_max()
+    if row is not None and bool(again[row]):
+        first = (ids == ids[row]).arg_max()
+        check.refuse(column, row, f"is the id of row {(first or 0) + 1} already; each row needs its own")
+
+
+def _check_candidates(check: Checker, column: str, action: str | None) -> None:
+    sets = check.present(column)
+    if not isinstance(sets.dtype, pl.List):
+        remedy = "must be a list of labels in each row; use Parquet, Arrow or JSON lines"
+        raise InvalidLog(f"{check.name}, column {column!r}", str(sets.dtype), remedy)
+    check.refuse_first(column, sets.list.len() == 0, "must hold at least one label")
+    if action is not None:
+        held = check.frame.select(pl.col(column).list.contains(pl.col(action))).to_series()
+        check.refuse_first(column, ~held, f"must hold the executed action of column {action!r}")

@@ -1,0 +1,63 @@
+"""What the columns of a log mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from c4b.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The names of a log's columns. Only what is declared is read and checked; the rest is ignored.
+
+    >>> Columns(reward="click", action="item", propensity="probability").names()
+    ['click', 'item', 'probability']
+    """
+
+    reward: str | None = None
+    """What the executed action earned: a number in the declared range."""
+    action: str | None = None
+    """The executed action: a label of any type."""
+    propensity: str | None = None
+    """The probability with which the logging policy took it, in (0, 1]."""
+    policy_probability: str | None = None
+    """The probability with which the evaluated policy would take it, in [0, 1]."""
+    weight: str | None = None
+    """The second divided by the first, where the log holds that instead."""
+    time: str | None = None
+    """Never decreasing: a number, a date or a date and time."""
+    id: str | None = None
+    """Different in every row."""
+    candidates: str | None = None
+    """A list of the labels that could be chosen, the executed one among them."""
+    context: tuple[str, ...] = ()
+    """Features of the user or the moment: numbers or labels."""
+    rewards: tuple[str, ...] = ()
+    """With full feedback, one column for each action: what it earned or would have earned."""
+
+    def __post_init__(self) -> None:
+        used: dict[str, str] = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name in ("context", "rewards"):
+                if isinstance(value, str) or not all(isinstance(name, str) for name in value):
+                    raise InvalidInput(field.name, value, "must be a sequence of column names")
+                object.__setattr__(self, field.name, tuple(value))
+            elif value is not None and not isinstance(value, str):
+                raise InvalidInput(field.name, value, "must be the name of a column")
+            for name in self._of(field.name):
+                if name in used and field.name != "rewards":
+                    also = used[name]
+                    raise InvalidInput(field.name, name, f"is declared as {also} already; name each once")
+                used[name] = field.name
+
+    def _of(self, role: str) -> tuple[str, ...]:
+        value = getattr(self, role)
+        if value is None:
+            return ()
+        return (value,) if isinstance(value, str) else value
+
+    def names(self) -> list[str]:
+        """Every declared column once, in the order of the fields."""
+        return list(dict.fromkeys(name for field in fields(self) for name in self._of(field.name)))

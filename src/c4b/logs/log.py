@@ -1,0 +1,80 @@
+"""A log whose rows were checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from c4b import _validate
+from c4b._validate import Array
+from c4b.errors import InvalidInput, InvalidLog
+from c4b.logs.checks import check_rows, require
+from c4b.logs.columns import Columns
+from c4b.logs.sources import collect, scan
+
+
+@dataclass(frozen=True)
+class Log:
+    """Rows that fulfil what was declared about them."""
+
+    frame: pl.DataFrame
+    columns: Columns
+    name: str = "log"
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def numbers(self, role: str) -> Array:
+        """A declared column of numbers: "reward", "propensity", "policy_probability" or "weight"."""
+        column = getattr(self.columns, role)
+        if column is None:
+            raise InvalidInput(role, None, "name its column in Columns")
+        return np.asarray(self.frame[column].cast(pl.Float64).to_numpy(), dtype=np.float64)
+
+    def full_rewards(self) -> Array:
+        """With full feedback, the rewards of all actions: shape (rows, actions)."""
+        if not self.columns.rewards:
+            raise InvalidInput("rewards", (), "name one column for each action in Columns")
+        frame = self.frame.select(pl.col(name).cast(pl.Float64) for name in self.columns.rewards)
+        return np.ascontiguousarray(frame.to_numpy(), dtype=np.float64)
+
+    def weights(self) -> Array:
+        """π's probability of the logged action divided by the logging policy's, row by row."""
+        if self.columns.weight is not None:
+            return self.numbers("weight")
+        return self.numbers("policy_probability") / self.numbers("propensity")
+
+    def split(self, past: int) -> tuple[Log, Log]:
+        """The first ``past`` rows and the rest: what numbers are chosen on, and what is evidence."""
+        past = _validate.count("past", past, 0, "must be a number of rows")
+        head, tail = self.frame.head(past), self.frame.slice(past)
+        return Log(head, self.columns, self.name), Log(tail, self.columns, self.name)
+
+
+def read_log(source: object, columns: Columns, *, reward_range: tuple[float, float] | None = None) -> Log:
+    """Read the declared columns of a file or a frame and check every row of them.
+
+    source: a Parquet, CSV, Arrow or JSON-lines file, or a Polars, pandas or Arrow table.
+    reward_range: the smallest and largest possible reward; a reward outside is an error of the log.
+
+    >>> frame = pl.DataFrame({"item": ["a", "b"], "click": [0.0, 1.0], "p": [0.5, 1.2]})
+    >>> len(read_log(frame, Columns(reward="click", action="item")))
+    2
+    >>> try:
+    ...     read_log(frame, Columns(reward="click", action="item", propensity="p"))
+    ... except InvalidLog as error:
+    ...     print(error.argument, "is", error.shown)
+    log, column 'p', row 2 is 1.2
+    """
+    frame, name = scan(source)
+    wanted = columns.names()
+    if not wanted:
+        raise InvalidInput("columns", columns, "must name at least one column")
+    require(name, frame.collect_schema().names(), wanted)
+    rows = collect(frame.select(wanted), name)
+    if rows.is_empty():
+        raise InvalidLog(name, "0 rows", "must hold at least one row")
+    check_rows(rows, columns, reward_range, name)
+    return Log(rows, columns, name)

@@ -1,0 +1,76 @@
+"""Where a log can come from: files, Polars, Arrow, pandas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from c4b.errors import InvalidInput, InvalidLog
+
+READERS: dict[str, Callable[..., pl.LazyFrame]] = {
+    ".parquet": pl.scan_parquet,
+    ".csv": partial(pl.scan_csv, try_parse_dates=True, infer_schema_length=10_000),
+    ".arrow": pl.scan_ipc,
+    ".feather": pl.scan_ipc,
+    ".ipc": pl.scan_ipc,
+    ".jsonl": pl.scan_ndjson,
+    ".ndjson": pl.scan_ndjson,
+}
+WHAT = "a file ending in " + ", ".join(READERS) + ", or a Polars, pandas or Arrow table"
+
+
+def scan(source: object) -> tuple[pl.LazyFrame, str]:
+    """The log as a lazy frame, and what to call it in errors. Nothing is read yet but a file's schema."""
+    if isinstance(source, str | Path):
+        return _scan_file(Path(source)), str(source)
+    if isinstance(source, pl.LazyFrame):
+        return source, "log"
+    if isinstance(source, pl.DataFrame):
+        return source.lazy(), "log"
+    if hasattr(source, "__arrow_c_stream__"):
+        try:
+            return pl.DataFrame(source).lazy(), "log"
+        except ImportError:  # pandas offers Arrow but needs pyarrow for it
+            pass
+    if hasattr(source, "columns") and hasattr(source, "__getitem__"):  # pandas without pyarrow
+        return _from_columns(source).lazy(), "log"
+    raise InvalidInput("log", source, f"must be {WHAT}")
+
+
+def _scan_file(path: Path) -> pl.LazyFrame:
+    reader = READERS.get(path.suffix.lower())
+    if reader is None:
+        raise InvalidInput("log", str(path), f"must be {WHAT}")
+    if not path.is_file():
+        raise InvalidInput("log", str(path), "is no file; check the path")
+    try:
+        frame = reader(path)
+        frame.collect_schema()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise InvalidLog(str(path), path.suffix, f"cannot be read: {_first_line(error)}") from error
+    return frame
+
+
+def _from_columns(source: Any) -> pl.DataFrame:
+    try:
+        return pl.DataFrame({str(name): pl.Series(source[name].to_numpy()) for name in source.columns})
+    except (pl.exceptions.PolarsError, AttributeError, TypeError, ValueError) as error:
+        remedy = f"must be {WHAT}: {_first_line(error)}"
+        raise InvalidInput("log", type(source).__name__, remedy) from error
+
+
+def collect(frame: pl.LazyFrame, name: str) -> pl.DataFrame:
+    """The rows. A file that breaks off, or a cell that does not fit its column, is an error of the
+    log."""
+    try:
+        return frame.collect()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise InvalidLog(name, "rows", f"cannot be read: {_first_line(error)}") from error
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

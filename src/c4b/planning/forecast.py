@@ -1,0 +1,173 @@
+"""What a policy would do: simulated rounds whose truth is drawn from what a log leaves uncertain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from c4b._validate import Array
+from c4b.evidence import LinearModel
+from c4b.policies import Policy
+
+LEVELS = (5.0, 50.0, 95.0)
+
+
+class Traffic(NamedTuple):
+    """Rounds to draw from, and what is known of the truth."""
+
+    pools: Array
+    """Features, shape (rows, K, d)."""
+    baselines: NDArray[np.int64]
+    """Index of the incumbent's action in each row."""
+    history: Array
+    """Features of past rows that the policy learns from before it starts, shape (h, d)."""
+    estimate: Array
+    covariance: Array
+    residuals: Array
+    """Of the log's rewards, drawn as noise; empty if rewards are one of two values."""
+
+
+class Range3(NamedTuple):
+    """5, 50 and 95 % of the simulations."""
+
+    low: float
+    middle: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Ranges over simulations.
+
+    Rounds beyond the simulated ones earn at least what the last quarter earned, and at most what the best
+    actions do: the range reaches from 5 % of the one to 95 % of the other.
+    """
+
+    simulations: int
+    rounds: int
+    """Simulated rounds of each."""
+    opens_at: Range3
+    """The first round with another action than the incumbent's; infinite if there is none."""
+    fallback: Range3
+    """Share of rounds with the incumbent's action."""
+    uplift: dict[int, Range3]
+    """By number of rounds: mean reward above the incumbent's, as a share of it."""
+    pays_from: Range3
+    """From this round on more was earned than by the incumbent alone; infinite if never."""
+    alarms: float
+    """Share of simulations with an alarm."""
+
+
+class Episode(NamedTuple):
+    """True means, round by round."""
+
+    earned: Array
+    incumbent: Array
+    best: Array
+    fell_back: NDArray[np.bool_]
+    alarm: bool
+
+
+class Simulator:
+    """Runs a policy on drawn rounds. The truth of each simulation is drawn around the estimate."""
+
+    def __init__(
+        self, traffic: Traffic, model: LinearModel, policy: str, alpha: float, reserve: float,
+        reward_range: tuple[float, float],
+    ) -> None:  # fmt: skip
+        self.traffic, self.model, self.policy = traffic, model, policy
+        self.alpha, self.reserve, self.range = alpha, reserve, reward_range
+        values, vectors = np.linalg.eigh(traffic.covariance)
+        self._spread = vectors * np.sqrt(np.maximum(values, 0.0))  # rounding may leave some below 0
+
+    def run(self, simulations: int, rounds: int, horizons: list[int], seed: int = 0) -> Forecast:
+        opened, fallback, pays, alarms = [], [], [], 0
+        uplift: dict[int, tuple[list[float], list[float]]] = {each: ([], []) for each in horizons}
+        for n in range(simulations):
+            episode = self._episode(rounds, np.random.default_rng([seed, n]))
+            alarms += episode.alarm
+            fell_back, gains = episode.fell_back, episode.earned - episode.incumbent
+            opened.append(float("inf") if fell_back.all() else float(np.argmin(fell_back)) + 1.0)
+            fallback.append(float(fell_back.mean()))
+            pays.append(_pays_from(gains))
+            base = float(episode.incumbent.mean())
+            rates = _late(gains), float((episode.best - episode.incumbent).mean())
+            for horizon, kept in uplift.items():
+                for values, rate in zip(kept, rates, strict=True):
+                    mean = _mean_up_to(gains, horizon, rate)
+                    values.append(mean / base if base > 0.0 else np.nan)
+        return Forecast(
+            simulations=simulations,
+            rounds=rounds,
+            opens_at=_range(opened),
+            fallback=_range(fallback),
+            uplift={horizon: _joined(*values) for horizon, values in uplift.items()},
+            pays_from=_range(pays),
+            alarms=alarms / simulations,
+        )
+
+    def _episode(self, rounds: int, draw: np.random.Generator) -> Episode:
+        given = self.traffic
+        truth = given.estimate + self._spread @ draw.normal(size=self._spread.shape[1])
+        policy = Policy(
+            self.policy, self.model, alpha=self.alpha, reserve=self.reserve,
+            baseline_nonnegative=self.range[0] >= 0.0,
+        )  # fmt: skip
+        if len(given.history):
+            policy.learn(given.history, self._rewards(self._means(given.history @ truth), draw))
+        rows = draw.integers(0, len(given.pools), rounds)
+        earned, incumbent, best = np.empty(rounds), np.empty(rounds), np.empty(rounds)
+        fell_back = np.empty(rounds, dtype=bool)
+        for n, row in enumerate(rows):
+            pool, base = given.pools[row], int(given.baselines[row])
+            means = self._means(pool @ truth)
+            decision = policy.decide(pool, pool[base])
+            played = base if decision.action is None else decision.action
+            earned[n], incumbent[n], best[n] = means[played], means[base], means.max()
+            fell_back[n] = played == base
+            policy.observe(decision.id, float(self._rewards(means[played : played + 1], draw)[0]))
+        return Episode(earned, incumbent, best, fell_back, policy.alarm is not None)
+
+    def _means(self, means: Array) -> Array:
+        low, high = self.range
+        clipped: Array = np.clip(means, low, high)
+        return clipped
+
+    def _rewards(self, means: Array, draw: np.random.Generator) -> Array:
+        low, high = self.range
+        if not len(self.traffic.residuals):
+            return np.where(draw.random(len(means)) < (means - low) / (high - low), high, low)
+        return self._means(means + draw.choice(self.traffic.residuals, len(means)))
+
+
+def _late(gains: Array) -> float:
+    return float(gains[-max(1, len(gains) // 4) :].mean())
+
+
+def _mean_up_to(gains: Array, horizon: int, beyond: float) -> float:
+    """Mean gain of the first ``horizon`` rounds, with the rate ``beyond`` after the simulated ones."""
+    if horizon <= len(gains):
+        return float(gains[:horizon].mean())
+    return (float(gains.sum()) + (horizon - len(gains)) * beyond) / horizon
+
+
+def _pays_from(gains: Array) -> float:
+    """The round after which the sum of gains stays positive, if the last quarter's rate goes on."""
+    total = np.cumsum(gains)
+    late = _late(gains)
+    if total[-1] > 0.0:
+        losing = np.flatnonzero(total <= 0.0)
+        return float(losing[-1] + 2 if len(losing) else 1)
+    return len(gains) - total[-1] / late if late > 0.0 else float("inf")
+
+
+def _range(values: list[float]) -> Range3:
+    return Range3(*(float(v) for v in np.percentile(values, LEVELS, method="inverted_cdf")))
+
+
+def _joined(cautious: list[float], hopeful: list[float]) -> Range3:
+    low, high = _range(cautious), _range(hopeful)
+    return Range3(low.low, (low.middle + high.middle) / 2.0, high.high)

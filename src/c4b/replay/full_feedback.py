@@ -1,0 +1,39 @@
+"""Replay where the log knows what every action would have earned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from c4b import _validate
+from c4b._validate import Array
+from c4b.errors import InvalidInput
+from c4b.policies import Policy
+from c4b.replay.result import Recorder, ReplayResult
+
+
+class FullRound(NamedTuple):
+    """One round whose rewards are all known. The policy sees the reward of what it plays, no other."""
+
+    candidates: Array
+    """Features, shape (K, d)."""
+    baseline: int
+    """Index of the incumbent's action."""
+    rewards: Array
+    """Shape (K,)."""
+
+
+def replay_full(policy: Policy, rounds: Iterable[FullRound]) -> ReplayResult:
+    """Let the policy decide round after round. Nothing is estimated: the log holds every outcome."""
+    kept = Recorder(policy)
+    for n, given in enumerate(rounds):
+        rewards = _validate.series(f"rounds[{n}].rewards", given.rewards, len(given.candidates))
+        if not 0 <= given.baseline < len(rewards):
+            raise InvalidInput(
+                f"rounds[{n}].baseline", given.baseline, "must be the index of a candidate"
+            )
+        decision = policy.decide(given.candidates, given.candidates[given.baseline])
+        played = given.baseline if decision.action is None else decision.action
+        kept.add(decision, float(rewards[played]), played == given.baseline)
+        kept.baseline_rewards.append(float(rewards[given.baseline]))
+    return kept.result(len(kept.rewards))

@@ -1,0 +1,40 @@
+"""``c4b plan``: numbers, expectations, a verdict; from a log or from rates."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from support.small_studies import Call
+
+SHORT = ("--simulations", 2, "--rounds", 60)
+
+
+def test_from_a_log(c4b: Call, tmp_path: Path) -> None:
+    draw = np.random.default_rng(0)
+    page = draw.choice(["home", "new"], 500)
+    clicks = (draw.random(500) < np.where(page == "home", 0.3, 0.6)).astype(float)
+    path = tmp_path / "log.csv"
+    pl.DataFrame({"action": page, "reward": clicks}).write_csv(path)
+    made = c4b("plan", path, "--baseline", "home", *SHORT, "--page", tmp_path / "plan.html")
+    assert made.code == 0, made.err
+    answer = json.loads(made.out)
+    assert answer["proposal"]["noise"] == 0.5
+    assert "first half" in answer["proposal"]["origins"]["norm_bound"]
+    assert len(answer["forecast"]["uplift"]["12 weeks"]) == 3
+    assert "data:image/png;base64" in (tmp_path / "plan.html").read_text()
+
+
+def test_from_rates(c4b: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("c4b.cli.plan_command.wants_json", lambda asked: asked)
+    shown = c4b("plan", "--rate", 0.3, "--rate", 0.6, "--history", 200, *SHORT)
+    assert "Numbers to declare" in shown.out
+    assert "uplift after 12 weeks" in shown.out
+    assert "at risk" in shown.out
+
+
+def test_neither_or_both(c4b: Call) -> None:
+    assert c4b("plan").code == 2
+    assert "give either a log or --rate" in c4b.err

@@ -1,0 +1,101 @@
+"""A plan's numbers come from where it says, and its forecast is what then happens."""
+
+import json
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+
+from c4b import LinearModel, Policy
+from c4b.errors import InvalidInput, LogCannotAnswer
+from c4b.logs import Columns, Log, read_log
+from c4b.planning import plan_log, plan_rates
+from c4b.planning.forecast import _mean_up_to, _pays_from
+from c4b.replay import Terms, replay_queues
+
+
+def trial(rows: int, seed: int, means: tuple[float, ...] = (0.35, 0.7)) -> Log:
+    draw = np.random.default_rng(seed)
+    action = draw.integers(0, len(means), rows)
+    frame = pl.DataFrame({"a": action, "y": draw.random(rows) < np.array(means)[action]})
+    return read_log(frame, Columns(reward="y", action="a"))
+
+
+def test_a_forecast_contains_what_happens() -> None:
+    terms = Terms("0", alpha=0.1)
+    plan = plan_log(trial(1200, 1), terms, rounds_a_day=100, simulations=8, rounds=400)
+    assert not math.isinf(plan.forecast.opens_at.high)
+    live = trial(3000, 2)
+    features = np.array([[1.0, 1.0, 0.0], [1.0, 0.0, 1.0]])
+    policy = Policy(
+        "reserve-c4b+", LinearModel(dim=3, noise=0.5, norm_bound=plan.proposal.norm_bound), alpha=0.1
+    )
+    past = trial(600, 3)
+    policy.learn(features[past.frame["a"].to_numpy()], past.numbers("reward"))
+    found = replay_queues(policy, features, 0, live.frame["a"].to_numpy(), live.numbers("reward"))
+    assert found.opened_at is not None
+    assert plan.forecast.opens_at.low / 2 <= found.opened_at <= 2 * plan.forecast.opens_at.high
+    uplift = found.rewards[:400].mean() / 0.35 - 1
+    low, _, high = plan.forecast.uplift[700]
+    assert low - 0.2 <= uplift <= high + 0.2
+    assert plan.verdict.startswith("Worth it")
+
+
+def test_the_proposal_says_where_numbers_come_from() -> None:
+    plan = plan_log(trial(600, 4), Terms("0"), rounds_a_day=1000, simulations=2, rounds=20)
+    proposal = plan.proposal
+    assert proposal.noise == 0.5
+    assert set(proposal.origins) == {"noise", "norm_bound", "confidence", "alpha", "reserve"}
+    assert proposal.at_risk_a_week == pytest.approx(0.05 * proposal.baseline_reward * 7000)
+    assert proposal.history == 300
+    shown = json.loads(json.dumps(plan.as_dict()))
+    assert set(shown["forecast"]["uplift"]) == {"1 weeks", "4 weeks", "12 weeks"}
+    declared = plan_log(
+        trial(600, 4), Terms("0", norm_bound=3.0), rounds_a_day=1, simulations=2, rounds=20
+    )
+    assert (declared.proposal.norm_bound, declared.proposal.origins["norm_bound"]) == (3.0, "declared")
+
+
+def test_history_of_the_incumbent_alone() -> None:
+    given = {"rounds_a_day": 10, "simulations": 2, "rounds": 20}
+    plan = plan_log(trial(600, 4), Terms("0"), history=50, **given)  # type: ignore[arg-type]
+    assert plan.proposal.history == 50
+    with pytest.raises(InvalidInput, match="rows of the incumbent"):
+        plan_log(trial(600, 4), Terms("0"), history=500, **given)  # type: ignore[arg-type]
+
+
+def test_the_same_plan_again() -> None:
+    log = trial(400, 5)
+    one, other = (
+        plan_log(log, Terms("0"), rounds_a_day=10, simulations=2, rounds=50, seed=3) for _ in range(2)
+    )
+    assert one == other
+
+
+def test_rates_alone() -> None:
+    better = plan_rates(0.3, [0.6], rounds_a_day=500, history=200, simulations=3, rounds=600)
+    assert better.verdict.startswith("Worth it")
+    worse = plan_rates(0.6, [0.3], rounds_a_day=500, history=200, simulations=3, rounds=300)
+    assert worse.verdict.startswith(("Not worth it", "Uncertain"))
+
+
+def test_gains_beyond_the_simulated_rounds() -> None:
+    gains = np.array([-1.0, -1.0, -1.0, 0.5])
+    assert _mean_up_to(gains, 2, 0.5) == -1.0
+    assert _mean_up_to(gains, 8, 0.5) == pytest.approx((-2.5 + 4 * 0.5) / 8)
+    assert _pays_from(gains) == 9.0  # 4 rounds, and 2.5/.5 more
+    assert _pays_from(np.array([-1.0, 2.0, 1.0])) == 2.0
+    assert math.isinf(_pays_from(np.array([-1.0, -1.0])))
+
+
+def test_what_cannot_be_planned() -> None:
+    with pytest.raises(InvalidInput, match="rounds_a_day"):
+        plan_log(trial(100, 1), Terms("0"), rounds_a_day=0)
+    with pytest.raises(InvalidInput, match="rates"):
+        plan_rates(0.5, [1.5], rounds_a_day=10)
+    with pytest.raises(LogCannotAnswer, match="too few"):
+        plan_log(trial(10, 1), Terms("0"), rounds_a_day=10)
+    rows = pl.DataFrame({"a": ["x", "y"] * 50 + ["x"] * 100, "y": [0.0, 1.0] * 100})
+    with pytest.raises(LogCannotAnswer, match="never took 'y'"):
+        plan_log(read_log(rows, Columns(reward="y", action="a")), Terms("x"), rounds_a_day=10)
