@@ -236,7 +236,7 @@ def test_a_service_that_comes_back(tmp_path: Path) -> None:
         again = Service(store, tmp_path / "log2", port=service.port)
         try:
             asking.join(60.0)
-            assert [each.id for each in answers] == ["shop-2"]
+            assert [each.receipt.seq for each in answers] == [2]
             assert client.explain("shop", before.id).bank == before.bank
         finally:
             again.stop()

@@ -43,6 +43,8 @@ class Configuration:
     of the first versions do not."""
     attests_snapshots: bool = False
     """Whether the entry after a snapshot holds its digest; see ``snapshot.newest``."""
+    ids_hold_hashes: bool = False
+    """Whether a decision's id holds part of its entry's hash; see ``decision_entry.decision_id``."""
 
     @classmethod
     def of(
@@ -73,6 +75,7 @@ class Configuration:
             reward,
             asserts_independence=True,
             attests_snapshots=True,
+            ids_hold_hashes=True,
         )
 
     def run(self) -> GateRun:

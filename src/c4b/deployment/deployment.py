@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 from c4b import _validate
 from c4b.deployment import limits as checks
 from c4b.deployment import queries
+from c4b.deployment import witness as witnesses
 from c4b.deployment.audit import audit as audits
 from c4b.deployment.audit import parallel_audit
 from c4b.deployment.audit.audit_report import Report
@@ -20,6 +21,7 @@ from c4b.deployment.configuration import SNAPSHOT_EVERY, Configuration
 from c4b.deployment.limits import Limits
 from c4b.deployment.transactor import Transactor
 from c4b.deployment.views import PendingDecision, Point, Record, Status
+from c4b.deployment.witness import Attested, Witness
 from c4b.errors import C4BError, DeploymentError, InvalidInput, JournalCorrupt, NoSafeAction
 from c4b.evidence.model import LinearModel
 from c4b.journal.backend import JournalBackend, KnownRequest
@@ -50,8 +52,9 @@ class Deployment:
     ...     decision = dep.decide([[1.0, 0.1]], baseline=[1.0, 0.0], request_id="r-1")
     ...     dep.observe(decision.id, 0.5)
     >>> with Deployment.open(url, "homepage") as dep:
-    ...     dep.state().observations, dep.decide([[1.0, 0.1]], [1.0, 0.0], request_id="r-1").id
-    (1, 'homepage-1')
+    ...     again = dep.decide([[1.0, 0.1]], [1.0, 0.0], request_id="r-1")
+    ...     dep.state().observations, again.id == decision.id, again.receipt == decision.receipt
+    (1, True, True)
     """
 
     def __init__(self, transactor: Transactor, limits: Limits, url: str | JournalBackend) -> None:
@@ -363,6 +366,8 @@ class Deployment:
         progress: Callable[[int, int], None] | None = None,
         jobs: int = 1,
         resume: str | Path | None = None,
+        witness: str | Path | None = None,
+        receipts: str | Path | None = None,
     ) -> Report:
         """Recompute everything with independent code; see :mod:`c4b.deployment.audit.audit`.
 
@@ -371,11 +376,17 @@ class Deployment:
         and stores of one process need one. resume: a file that says how far an audit came. It is
         written as the audit proceeds, and the next audit goes on from there: the whole chain is
         read again, and must still be the one that was verified, but nothing is recomputed twice.
+        witness: a file that ``witness`` wrote, or the address of one. receipts: a file of answers.
+        Every entry that they attest must be there; see :mod:`c4b.deployment.witness`.
         """
         self._transactor.check_usable()
         processes = _validate.count("jobs", jobs, 1, "must be a whole number of at least 1")
         path = None if resume is None else Path(resume)
-        task = audits.Task(sample, verified=None if path is None else VerifiedPlace.read(path, self.name))
+        task = audits.Task(
+            sample,
+            verified=None if path is None else VerifiedPlace.read(path, self.name),
+            attested=self._attested(witness=witness, receipts=receipts),
+        )
         backend = self._transactor.backend  # not in turn: it may take long
         if processes > 1 and self._url is not None and recomputable(self.configuration):
             report = parallel_audit.run(self._url, self.name, task, processes, progress, path)
@@ -386,6 +397,33 @@ class Deployment:
         if report.clean and (problems := self._transactor.backend.problems()):
             report.finding = f"the store's own check says: {'; '.join(problems)}"
         return report
+
+    def witness(self, path: str | Path) -> Witness:
+        """Add the number and the hash of the last entry to a file, and return them.
+
+        Raises ``JournalCorrupt`` and writes nothing if the journal does not continue the file's last
+        witness: then the end of the journal was removed, or an old copy was restored.
+        """
+        earlier = witnesses.last(Path(path), self.name)
+        seq, hash_ = self._transactor.read(lambda journal, state: queries.end(journal, state, earlier))
+        made = Witness(self.name, seq, hash_)
+        if made != earlier:
+            made.append_to(Path(path))
+        return made
+
+    def check_witness(self, path: str | Path) -> None:
+        """Raise ``JournalCorrupt`` unless the journal continues the last witness in a file."""
+        earlier = witnesses.last(Path(path), self.name)
+        self._transactor.read(lambda journal, state: queries.end(journal, state, earlier))
+
+    def _attested(self, **sources: str | Path | None) -> Attested:
+        """What all sources together say."""
+        attested: Attested = {}
+        for argument, source in sources.items():
+            if source is not None:
+                for seq, hashes in witnesses.read(argument, str(source), self.name).items():
+                    attested[seq] = attested.get(seq, frozenset()) | hashes
+        return attested
 
     def __enter__(self) -> Deployment:
         return self

@@ -28,6 +28,7 @@ from c4b.deployment.audit.auditor import Auditor
 from c4b.deployment.audit.decision_checks import EVERYTHING, Share
 from c4b.deployment.audit.entry_format import entry_hash
 from c4b.deployment.audit.verified_place import VerifiedPlace
+from c4b.deployment.witness import Attested
 from c4b.errors import InvalidInput
 from c4b.journal.backend import Head, JournalBackend, StoredSnapshot
 from c4b.journal.entries import GENESIS, Entry
@@ -51,6 +52,8 @@ class Task(NamedTuple):
     share: Share = EVERYTHING
     verified: VerifiedPlace | None = None
     """Where an earlier audit came to. Decisions up to there are not recomputed again."""
+    attested: Attested = {}  # noqa: RUF012 (nobody changes it)
+    """What witnesses and receipts say."""
 
 
 class StoredJournal:
@@ -139,6 +142,9 @@ def _followed(journal: StoredJournal, report: Report, every: int, task: Task) ->
                 raise Finding(f"creates {report.name!r}, not {journal.name!r}")
         if verified is not None and entry.seq == verified.seq and hash_.hex() != verified.hash:
             raise Finding("is not the one that an earlier audit verified")
+        if task.attested.get(entry.seq, frozenset()) - {hash_.hex()}:
+            raise Finding("is not the one that a witness or a receipt attests: the past was rewritten")
+        report.attested += entry.seq in task.attested
         auditor.take(entry, hash_)
         report.hash = hash_.hex()
         yield entry
@@ -148,6 +154,12 @@ def _followed(journal: StoredJournal, report: Report, every: int, task: Task) ->
         raise Finding("does not match the deployment's record of the last hash", journal.head.seq)
     if verified is not None and verified.seq >= expected:
         raise Finding("is missing, but an earlier audit verified it", verified.seq)
+    if lost := [seq for seq in task.attested if not 0 <= seq < expected]:
+        raise Finding(
+            "is missing, but a witness or a receipt attests it: an old copy of the journal was restored, "
+            "or its end was removed",
+            min(lost),
+        )
     if auditor is not None:
         auditor.finish()
     if strays := [*(auditor.snapshots if auditor is not None else ()), *journal.strays]:

@@ -34,6 +34,8 @@ class Report:
     """Fingerprints that the fast path does not reproduce to the last bit on this machine."""
     largest_error: float = 0.0
     """Largest relative difference between the recorded numbers and the independent ones."""
+    attested: int = 0
+    """Entries that witnesses or receipts attest, and that are as they say."""
     hash: str = ""
     finding: str | None = None
     entry: int | None = None
@@ -56,5 +58,6 @@ class Report:
             return f"{self.name}: NOT CLEAN. {where}{self.finding}. Before it: {counts}."
         return (
             f"{self.name}: clean, {self.level}. {counts}; largest difference {self.largest_error:.1e}; "
+            f"{f'{self.attested} entries attested; ' if self.attested else ''}"
             f"last hash {self.hash[:16]}."
         )
