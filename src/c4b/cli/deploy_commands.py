@@ -204,6 +204,9 @@ def audit(
     receipts: Annotated[
         str | None, typer.Option(help="File of answers with receipts, one JSON object in each line.")
     ] = None,
+    sealed: Annotated[
+        bool, typer.Option("--sealed", help="Demand that every entry is sealed with a known key.")
+    ] = False,
 ) -> None:
     """Recompute the whole journal with independent code; exit code 1 if something does not hold.
 
@@ -214,7 +217,7 @@ def audit(
         Deployment.open(url, name) as dep,
         shown_progress(f"audit of {name}", unit="entries") as progress,
     ):
-        report = dep.audit(sample, progress, processes, resume, witness, receipts)
+        report = dep.audit(sample, progress, processes, resume, witness, receipts, sealed)
     if as_json:
         _print_json(report.to_dict())
     else:

@@ -32,13 +32,16 @@ from c4b.errors import (
     ContradictoryRequest,
     HistoryClosed,
     JournalCorrupt,
+    KeyMissing,
     OutcomeClosed,
     UnknownDecision,
 )
 from c4b.journal import entries as kinds
+from c4b.journal import seal
 from c4b.journal.backend import StoredSnapshot
 from c4b.journal.entries import Entry, pack
 from c4b.journal.journal import Journal
+from c4b.journal.seal import Sealer
 from c4b.policies.decision import Decision, Receipt
 from c4b.policies.round import Round
 
@@ -64,6 +67,7 @@ class Commands:
         journal: Journal | None,
         time: JournalTime,
         snapshot: StoredSnapshot | None = None,
+        sealer: Sealer | None = None,
     ) -> None:
         """Without a journal, a command that must look something up raises ``JournalNeeded``.
 
@@ -76,6 +80,7 @@ class Commands:
         self.changed = False
         """Whether the state was changed so that ``take_back`` cannot restore it."""
         self._journal = journal
+        self._sealer = sealer
         self._mark: Mark | None = None
 
     @property
@@ -98,8 +103,18 @@ class Commands:
         if self.ahead != state.ahead:
             fields = {**fields, AHEAD: self.ahead}
             state.ahead = self.ahead
-        payload = pack(fields, arrays)
-        entry = Entry(state.seq + 1, kind, about, request_id, self.at, payload, state.hash)
+        number, sealer = state.seq + 1, self._sealer
+        if state.configuration.key is None:
+            entry = Entry(number, kind, about, request_id, self.at, pack(fields, arrays), state.hash)
+        elif sealer is None:
+            raise KeyMissing(
+                f"{state.configuration.name!r} is sealed with the key {state.configuration.key}, which "
+                f"is not known here; nothing was written. Give it in {seal.KEY} or {seal.KEY_FILE}"
+            )
+        else:
+            payload = pack(fields, {**arrays, seal.SEAL: seal.BLANK})
+            blank = Entry(number, kind, about, request_id, self.at, payload, state.hash)
+            entry = sealer.sealed(blank)
         state.advance(entry)
         self.entries.append(entry)
         return entry

@@ -11,6 +11,7 @@ from c4b._validate import Array
 from c4b.deployment.configuration import Configuration
 from c4b.errors import InvalidInput
 from c4b.journal.entries import Entry
+from c4b.journal.seal import SEAL
 from c4b.policies.decision import Decision, DecisionNumbers, Receipt
 from c4b.policies.gate import Played
 from c4b.policies.round import Round
@@ -87,8 +88,8 @@ def contents(
         "details": made.details,
         "numbers": np.array(numbers),
     }
-    if not arrays.keys().isdisjoint(explanation):
-        remedy = f"must not hold arrays named {', '.join(arrays)}: the decision's own are"
+    if not {*arrays, SEAL}.isdisjoint(explanation):
+        remedy = f"must not hold arrays named {', '.join([*arrays, SEAL])}: the decision's own are"
         raise InvalidInput("explanation", sorted(explanation), remedy)
     arrays.update(explanation)
     return fields, arrays

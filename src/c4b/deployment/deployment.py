@@ -24,6 +24,7 @@ from c4b.deployment.views import PendingDecision, Point, Record, Status
 from c4b.deployment.witness import Attested, Witness
 from c4b.errors import C4BError, DeploymentError, InvalidInput, JournalCorrupt, NoSafeAction
 from c4b.evidence.model import LinearModel
+from c4b.journal import seal
 from c4b.journal.backend import JournalBackend, KnownRequest
 from c4b.journal.backend_registry import open_backend
 from c4b.journal.entries import CREATED, GENESIS, Entry, pack
@@ -99,13 +100,19 @@ class Deployment:
         """
         checks.deployment_name(name)
         chosen = Policy(policy, model, alpha, reserve, baseline_nonnegative, absorb)
-        configuration = Configuration.of(name, chosen, outcome_timeout, timeout_reward)
+        sealer = seal.first()
+        key = None if sealer is None else sealer.key_id
+        configuration = Configuration.of(name, chosen, outcome_timeout, timeout_reward, key)
         allowed, every = _limits(limits), _interval(snapshot_every)
         backend = _backend(url, create=True)
         with _closed_on_error(backend, owned=backend is not url):
             transactor = Transactor(backend, configuration, every, owns_backend=backend is not url)
-            payload = pack(configuration.fields(), configuration.constants())
-            backend.create(name, Entry(0, CREATED, None, None, transactor.now(), payload, GENESIS))
+            arrays = configuration.constants()
+            if sealer is not None:
+                arrays[seal.SEAL] = seal.BLANK
+            payload = pack(configuration.fields(), arrays)
+            first = Entry(0, CREATED, None, None, transactor.now(), payload, GENESIS)
+            backend.create(name, first if sealer is None else sealer.sealed(first))
         return cls(transactor, allowed, url)
 
     @classmethod
@@ -123,7 +130,10 @@ class Deployment:
         with _closed_on_error(backend, owned=backend is not url):
             with backend.reading(name) as transaction:
                 entry = Journal(transaction).at(0)
-                assert entry is not None
+                if entry is None:
+                    raise JournalCorrupt(
+                        f"the journal of {name!r} ends before its first entry; restore it from a backup"
+                    )
                 configuration = Configuration.recorded(*entry.unpack())
             if configuration.name != name:
                 raise JournalCorrupt(
@@ -368,6 +378,7 @@ class Deployment:
         resume: str | Path | None = None,
         witness: str | Path | None = None,
         receipts: str | Path | None = None,
+        sealed: bool = False,
     ) -> Report:
         """Recompute everything with independent code; see :mod:`c4b.deployment.audit.audit`.
 
@@ -377,7 +388,8 @@ class Deployment:
         written as the audit proceeds, and the next audit goes on from there: the whole chain is
         read again, and must still be the one that was verified, but nothing is recomputed twice.
         witness: a file that ``witness`` wrote, or the address of one. receipts: a file of answers.
-        Every entry that they attest must be there; see :mod:`c4b.deployment.witness`.
+        Every entry that they attest must be there; see :mod:`c4b.deployment.witness`. sealed: every
+        entry must be sealed with a key that this process knows; see :mod:`c4b.journal.seal`.
         """
         self._transactor.check_usable()
         processes = _validate.count("jobs", jobs, 1, "must be a whole number of at least 1")
@@ -394,6 +406,8 @@ class Deployment:
             report = audits.run(
                 backend, self.name, task, progress, None if path is None else lambda at: at.write(path)
             )
+        if report.clean and sealed and not report.sealed:
+            report.finding = "the entries are not sealed with a key that is known here"
         if report.clean and (problems := self._transactor.backend.problems()):
             report.finding = f"the store's own check says: {'; '.join(problems)}"
         return report

@@ -350,6 +350,7 @@ class Audited(ResponseBody):
     snapshots: int
     replay_differences: int
     largest_error: float
+    sealed: bool = Field(False, description="Whether the seal of every entry was checked with the key.")
     attested: int = Field(0, description="Entries that the service's witness attests.")
     hash: str
     finding: str | None

@@ -26,7 +26,7 @@ from typing import NamedTuple
 from c4b.deployment.audit.audit_report import Finding, Report
 from c4b.deployment.audit.auditor import Auditor
 from c4b.deployment.audit.decision_checks import EVERYTHING, Share
-from c4b.deployment.audit.entry_format import entry_hash
+from c4b.deployment.audit.entry_format import entry_hash, has_seal, key_of
 from c4b.deployment.audit.verified_place import VerifiedPlace
 from c4b.deployment.witness import Attested
 from c4b.errors import InvalidInput
@@ -129,7 +129,7 @@ def run(
 
 def _followed(journal: StoredJournal, report: Report, every: int, task: Task) -> Iterator[Entry]:
     """Entries that hold, one by one; raises ``Finding`` at the first that does not."""
-    auditor, hash_, expected, verified = None, GENESIS, 0, task.verified
+    auditor, hash_, expected, verified, key = None, GENESIS, 0, task.verified, None
     for entry in journal.entries():
         if entry.seq != expected:
             raise Finding(f"is missing; the next one there is {entry.seq}")
@@ -140,6 +140,9 @@ def _followed(journal: StoredJournal, report: Report, every: int, task: Task) ->
             auditor = _auditor(entry, report, every, task, journal)
             if report.name != journal.name:
                 raise Finding(f"creates {report.name!r}, not {journal.name!r}")
+            key = key_of(auditor.state.configuration.key)
+        if key is not None and not has_seal(entry, key):
+            raise Finding("is not sealed with the deployment's key: somebody without it wrote the entry")
         if verified is not None and entry.seq == verified.seq and hash_.hex() != verified.hash:
             raise Finding("is not the one that an earlier audit verified")
         if task.attested.get(entry.seq, frozenset()) - {hash_.hex()}:
@@ -148,6 +151,7 @@ def _followed(journal: StoredJournal, report: Report, every: int, task: Task) ->
         auditor.take(entry, hash_)
         report.hash = hash_.hex()
         yield entry
+    report.sealed = key is not None
     if expected <= journal.head.seq:
         raise Finding("is missing, and so is everything after it")
     if hash_ != journal.head.hash:
