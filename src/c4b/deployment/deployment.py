@@ -210,12 +210,17 @@ class Deployment:
         was safe then is not now."""
         try:
             return self._transactor.write(lambda commands: commands.decide(rounds, look_up=False))
-        except (KnownRequest, NoSafeAction):
+        except (KnownRequest, NoSafeAction) as first:
             if all(round_.request_id is None for round_ in rounds):
                 raise
+            lost = first.lost if isinstance(first, KnownRequest) else None
         try:
             return self._transactor.write(lambda commands: commands.decide(rounds))
-        except KnownRequest as error:
+        except DeploymentError as error:
+            if lost is not None:
+                raise lost from error
+            if not isinstance(error, KnownRequest):
+                raise
             raise JournalCorrupt(
                 f"the index of request ids contradicts the journal ({error}); nothing was decided, "
                 "run an audit"

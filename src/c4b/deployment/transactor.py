@@ -223,9 +223,10 @@ class Transactor:
         once = all(e.kind in REPEATABLE or e.request_id is not None for e in entries)
         try:
             return self._locked(command, None if once else entries[-1])
-        except KnownRequest:
+        except KnownRequest as known:
+            known.lost = lost
             raise
-        except StoreUnavailable as again:
+        except DeploymentError as again:  # damage, too: it does not tell whether the entries are there
             raise lost from again
 
     def _commands(self, state: State, journal: Journal | None, head: Head) -> Commands:
