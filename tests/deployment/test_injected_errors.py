@@ -21,7 +21,7 @@ from support.simulation import BASELINE, MODEL, registry_of_cheap
 
 POOL = [[1.0, 0.1]] * 2
 MEMORY = "memory://errors"
-STRIDE = {MEMORY: 1, "sqlite": 3}
+STRIDE = {MEMORY: 2, "sqlite": 3}
 """One call site of so many is tried; all of them were, once."""
 
 
