@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PYTHONS ?= python3.11 python3.12 python3.13
 
-.PHONY: reproduce worlds test quick pythons demo check browser bench hostile widths realdata clean
+.PHONY: reproduce worlds test quick pythons demo check browser bench hostile simulate flips kills widths realdata clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed; try make PYTHON=python3.12")'
@@ -55,6 +55,18 @@ bench: $(READY)  ## speed, as ratios measured side by side; kept in benchmarks/r
 
 hostile: $(READY)  ## 2000 configurations that are hard on float64, every bound against ball arithmetic; prints JSON
 	$(BIN)/python benchmarks/hostile.py 2000
+
+SEEDS ?= 10000
+simulate: $(READY)  ## SEEDS simulated histories of deployments with faults, about 0.1 s each; prints JSON
+	$(BIN)/python benchmarks/simulate.py $(SEEDS)
+
+FLIPS ?= 500
+flips: $(READY)  ## FLIPS copies of a store with one flipped bit each: a typed error, a finding, or the right answer
+	C4B_FLIPS=$(FLIPS) $(BIN)/pytest -q tests/deployment/test_bit_flips.py
+
+KILLS ?= 500
+kills: $(READY)  ## KILLS workers on SQLite and as many on PostgreSQL, each ended by SIGKILL at a random moment
+	C4B_KILLS=$(KILLS) $(BIN)/pytest -q tests/deployment/test_faults.py -k sigkill
 
 SET ?= unbiased
 widths: $(READY)  ## widths of the confidence set SET against the exact dual, over six decades of lambda, sigma and S; prints JSON

@@ -103,6 +103,10 @@ class JournalCorrupt(DeploymentError):
     """The journal contradicts itself: nothing is answered from it. Run an audit; restore a backup."""
 
 
+class KeyMissing(DeploymentError):
+    """The deployment's entries are sealed with a key that this process does not have."""
+
+
 class SchemaVersion(DeploymentError):
     """The store was written by another version of this package."""
 

@@ -44,7 +44,8 @@ def test_a_whole_life(run: Any, url: str, tmp_path: Path) -> None:
     question = {"candidates": [[1, 0.1]], "baseline": [1, 0], "request_id": "r", "context": {"u": 1}}
     for _ in range(2):
         code, made, _ = run("decide", url, "shop", "-", stdin=json.dumps(question))
-        assert (code, made["id"]) == (0, "shop-2")
+        assert (code, made["receipt"]["seq"]) == (0, 2)
+        assert made["id"] == f"shop-2-{made['receipt']['hash'][:12]}"
         assert made["candidates"][0]["estimate"] <= made["candidates"][0]["upper"]
     second = run("decide", url, "shop", json.dumps({"candidates": [], "baseline": [1, 0]}))[1]["id"]
     assert (
@@ -57,6 +58,12 @@ def test_a_whole_life(run: Any, url: str, tmp_path: Path) -> None:
     record = run("explain", url, "shop", made["id"])[1]
     assert (record["reward"], record["context"], record["outcome"]) == (0.5, {"u": 1}, "observed")
     assert run("status", url, "shop")[1]["rounds"] == 3
+    kept = str(tmp_path / "kept")
+    assert run("witness", url, "shop", kept)[1]["seq"] == run("status", url, "shop")[1]["seq"]
+    assert run("audit", url, "shop", "--witness", kept, "--json")[1]["attested"] == 1
+    answers = tmp_path / "answers"
+    answers.write_text(json.dumps(made))
+    assert run("audit", url, "shop", "--receipts", str(answers), "--json")[1]["attested"] == 1
     code, out, _ = run("audit", url, "shop")
     assert code == 0
     assert "shop: clean" in out

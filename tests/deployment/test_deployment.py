@@ -358,22 +358,23 @@ def test_requests_of_several_callers_in_one_commit(any_url: str) -> None:
         pools = [rivals(rng) for _ in range(5)]
         asked = [dep.request(pool, BASELINE, f"r-{n}", {"n": n}) for n, pool in enumerate(pools)]
         first = dep.decide_each(asked[:3])
-        assert [made.id for made in first if isinstance(made, Decision)] == [
-            f"shop-{n}" for n in (1, 2, 3)
-        ]
+        made = [each for each in first if isinstance(each, Decision)]
+        assert [each.receipt.seq for each in made if each.receipt] == [1, 2, 3]
+        one, two, three = (each.id for each in made)
         before = dep.state().seq
         mixed = dep.decide_each([asked[0], dep.request(pools[1], BASELINE, "r-0"), asked[3], asked[4]])
         assert mixed[0] == first[0]
         assert isinstance(mixed[1], ContradictoryRequest)
-        assert [getattr(made, "id", None) for made in mixed[2:]] == [f"shop-{before + n}" for n in (1, 2)]
+        later = [each.receipt for each in mixed[2:] if isinstance(each, Decision)]
+        assert [receipt.seq for receipt in later if receipt] == [before + 1, before + 2]
         twins = dep.decide_each([dep.request(pools[0], BASELINE, "twin")] * 2)
         assert twins[0] == twins[1]
         assert dep.decide_each([]) == []
 
-        answers = dep.observe_each([("shop-1", 0.5), ("shop-9999", 0.5), ("shop-2", 0.4)])
+        answers = dep.observe_each([(one, 0.5), ("shop-9999", 0.5), (two, 0.4)])
         assert [type(each) for each in answers] == [type(None), UnknownDecision, type(None)]
-        assert dep.observe_each([("shop-1", 0.5), ("shop-3", 0.3)]) == [None, None]
-        again = dep.observe_each([("shop-1", 0.6)])
+        assert dep.observe_each([(one, 0.5), (three, 0.3)]) == [None, None]
+        again = dep.observe_each([(one, 0.6)])
         assert isinstance(again[0], ContradictoryOutcome)
         assert in_agreement(dep)
         assert dep.audit().clean

@@ -157,7 +157,7 @@ def test_bad_pages(any_url: str) -> None:
 def test_nothing_can_be_hidden_from_a_page(url: str, damage: str) -> None:
     with create(url) as dep:
         trade(dep, 20)
-        number = int(dep.decisions()[10].decision.id.removeprefix("shop-"))
+        number = dep.decisions()[10].decision.receipt.seq  # type: ignore[union-attr]
         sql(url, damage, seq=number)
         assert len(dep.decisions(newest=True, limit=3)) == 3  # it does not go that far back
         with pytest.raises(JournalCorrupt, match=f"entry {number} "):

@@ -209,6 +209,15 @@ def audit(
         Path | None,
         typer.Option(help="File that says how far an audit came: written, and gone on from."),
     ] = None,
+    witness: Annotated[
+        str | None, typer.Option(help="File or http(s) address that `c4b deploy witness` wrote.")
+    ] = None,
+    receipts: Annotated[
+        str | None, typer.Option(help="File of answers with receipts, one JSON object in each line.")
+    ] = None,
+    sealed: Annotated[
+        bool, typer.Option("--sealed", help="Demand that every entry is sealed with a known key.")
+    ] = False,
 ) -> None:
     """Recompute the whole journal with independent code; exit code 1 if something does not hold.
 
@@ -219,13 +228,26 @@ def audit(
         Deployment.open(url, name) as dep,
         shown_progress(f"audit of {name}", unit="entries") as progress,
     ):
-        report = dep.audit(sample, progress, processes, resume)
+        report = dep.audit(sample, progress, processes, resume, witness, receipts, sealed)
     if as_json:
         _print_json(report.to_dict())
     else:
         console.print(str(report), soft_wrap=True, markup=False)
     if not report.clean:
         raise typer.Exit(1)
+
+
+@app.command()
+def witness(
+    url: Url, name: Name, path: Annotated[Path, typer.Argument(help="The file to add a line to.")]
+) -> None:
+    """Write the number and the hash of the last entry to a file, to be kept elsewhere.
+
+    `c4b deploy audit --witness` then finds that the journal was rewritten, or its end removed. Writes
+    nothing, and fails, if that is the case already.
+    """
+    with Deployment.open(url, name) as dep:
+        _print_json(dep.witness(path)._asdict())
 
 
 @app.command("export")

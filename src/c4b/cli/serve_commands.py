@@ -69,6 +69,13 @@ def serve(
     connections: Annotated[int, typer.Option(help="Most connections of a worker to the store.")] = (
         _DEFAULTS.connections
     ),
+    witness: Annotated[
+        Path | None,
+        typer.Option(help="File for the ends of journals, on another machine; see `deploy witness`."),
+    ] = None,
+    witness_seconds: Annotated[
+        float, typer.Option(help="Seconds between two witnesses.")
+    ] = _DEFAULTS.witness_seconds,
     tls_cert: Annotated[Path | None, typer.Option(help="Certificate (PEM): serve https.")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="Its key (PEM).")] = None,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
@@ -76,7 +83,10 @@ def serve(
     """Serve deployments over HTTP. The dashboard is at /, the documentation of the API at /docs."""
     with _errors_name_options():
         limits = Limits(candidates=candidates, batch=_DEFAULTS.limits.batch)
-        settings = Settings(store, body_bytes, dimension, timeout, connections, limits)
+        file = None if witness is None else str(witness.absolute())
+        settings = Settings(
+            store, body_bytes, dimension, timeout, connections, file, witness_seconds, limits
+        )
         server.run(settings, host, port, workers, log_level, tls_cert, tls_key)
 
 

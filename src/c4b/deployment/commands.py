@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 
 from c4b._validate import Array
+from c4b.deployment.configuration import Configuration
 from c4b.deployment.decision_entry import (
     BankNumbers,
     contents,
     decision_id,
-    entry_number,
+    id_parts,
+    id_tag,
     recorded_decision,
     recorded_round,
     same_round,
@@ -30,14 +32,17 @@ from c4b.errors import (
     ContradictoryRequest,
     HistoryClosed,
     JournalCorrupt,
+    KeyMissing,
     OutcomeClosed,
     UnknownDecision,
 )
 from c4b.journal import entries as kinds
+from c4b.journal import seal
 from c4b.journal.backend import StoredSnapshot
 from c4b.journal.entries import Entry, pack
 from c4b.journal.journal import Journal
-from c4b.policies.decision import Decision
+from c4b.journal.seal import Sealer
+from c4b.policies.decision import Decision, Receipt
 from c4b.policies.round import Round
 
 CALLER, TIMEOUT = "caller", "timeout"
@@ -62,6 +67,7 @@ class Commands:
         journal: Journal | None,
         time: JournalTime,
         snapshot: StoredSnapshot | None = None,
+        sealer: Sealer | None = None,
     ) -> None:
         """Without a journal, a command that must look something up raises ``JournalNeeded``.
 
@@ -74,6 +80,7 @@ class Commands:
         self.changed = False
         """Whether the state was changed so that ``take_back`` cannot restore it."""
         self._journal = journal
+        self._sealer = sealer
         self._mark: Mark | None = None
 
     @property
@@ -96,8 +103,18 @@ class Commands:
         if self.ahead != state.ahead:
             fields = {**fields, AHEAD: self.ahead}
             state.ahead = self.ahead
-        payload = pack(fields, arrays)
-        entry = Entry(state.seq + 1, kind, about, request_id, self.at, payload, state.hash)
+        number, sealer = state.seq + 1, self._sealer
+        if state.configuration.key is None:
+            entry = Entry(number, kind, about, request_id, self.at, pack(fields, arrays), state.hash)
+        elif sealer is None:
+            raise KeyMissing(
+                f"{state.configuration.name!r} is sealed with the key {state.configuration.key}, which "
+                f"is not known here; nothing was written. Give it in {seal.KEY} or {seal.KEY_FILE}"
+            )
+        else:
+            payload = pack(fields, {**arrays, seal.SEAL: seal.BLANK})
+            blank = Entry(number, kind, about, request_id, self.at, payload, state.hash)
+            entry = sealer.sealed(blank)
         state.advance(entry)
         self.entries.append(entry)
         return entry
@@ -179,19 +196,19 @@ class Commands:
     def _decide(self, round_: Round, knowledge: dict[str, Any]) -> tuple[Decision, Entry]:
         state, seq = self.state, self.state.seq + 1
         explanation = state.gate.explanation(round_)
-        made = state.run.decide(round_, decision_id(state.configuration.name, seq))
+        made = state.run.decide(round_, f"{state.configuration.name}-{seq}")
         numbers = made.numbers
         state.enter(seq, self.at, made.action is None, numbers)
         fields, arrays = contents(round_, made, numbers, knowledge, explanation)
-        return made, self._append(kinds.DECIDED, fields, arrays, request_id=round_.request_id)
+        entry = self._append(kinds.DECIDED, fields, arrays, request_id=round_.request_id)
+        id_ = decision_id(state.configuration, seq, id_tag(state.hash))
+        return made._replace(id=id_, receipt=Receipt(seq, state.hash.hex())), entry
 
     def _repeated(self, round_: Round, earlier: Entry) -> Decision:
         if earlier.kind == kinds.DECIDED:
             fields, arrays = earlier.unpack()
             if same_round(round_, recorded_round(fields, arrays)):
-                configuration = self.state.configuration
-                id_ = decision_id(configuration.name, earlier.seq)
-                return recorded_decision(id_, configuration.spec.name, fields, arrays)
+                return recorded_decision(self.state.configuration, earlier, fields, arrays)
         raise _other_request(f"{round_.argument}request_id", round_.request_id, earlier)
 
     # -- outcomes ------------------------------------------------------------------------------
@@ -317,14 +334,32 @@ class Commands:
 
     def _number(self, id_: object, argument: str) -> int:
         """The number of a decision's entry."""
-        seq = entry_number(id_, self.state.configuration.name)
-        if seq is not None and seq in self.state.open:
-            return seq
-        if seq is not None and seq <= self.state.seq:
-            entry = self.journal.at(seq)
-            if entry is not None and entry.kind == kinds.DECIDED:
-                return seq
-        raise UnknownDecision(argument, id_, "is no decision of this deployment")
+        parts = id_parts(id_, self.state.configuration)
+        if parts is None:
+            raise UnknownDecision(argument, id_, "is no decision of this deployment")
+        tag: str | None
+        if parts.seq in self.state.open:
+            tag = self.state.open[parts.seq].tag
+        else:
+            tag = decided_tag(self.journal.at(parts.seq), self.state.configuration)
+        if tag != parts.tag:
+            raise unknown_decision(argument, id_, tag)
+        return parts.seq
+
+
+def decided_tag(entry: Entry | None, configuration: Configuration) -> str | None:
+    """The tag in the id of the decision in ``entry``; None if it is no decision."""
+    if entry is None or entry.kind != kinds.DECIDED:
+        return None
+    return id_tag(entry.hash()) if configuration.ids_hold_hashes else ""
+
+
+def unknown_decision(argument: str, given: object, tag: str | None) -> UnknownDecision:
+    """``tag``: of the decision that has the number in ``given``, if there is one."""
+    remedy = "is no decision of this deployment"
+    if tag is not None:
+        remedy += "; its number belongs to another decision: was an old backup restored since?"
+    return UnknownDecision(argument, given, remedy)
 
 
 def overdue(state: State, now: int) -> bool:

@@ -44,10 +44,19 @@ class Configuration:
     of the first versions do not."""
     attests_snapshots: bool = False
     """Whether the entry after a snapshot holds its digest; see ``snapshot.newest``."""
+    ids_hold_hashes: bool = False
+    """Whether a decision's id holds part of its entry's hash; see ``decision_entry.decision_id``."""
+    key: str | None = None
+    """Public id of the key that seals every entry, see ``c4b.journal.seal``; None: none does."""
 
     @classmethod
     def of(
-        cls, name: str, policy: Policy, outcome_timeout: object, timeout_reward: object
+        cls,
+        name: str,
+        policy: Policy,
+        outcome_timeout: object,
+        timeout_reward: object,
+        key: str | None = None,
     ) -> Configuration:
         """Check what is the deployment's own; a policy has checked the rest already."""
         timeout, reward = None, None
@@ -75,6 +84,8 @@ class Configuration:
             reward,
             asserts_independence=True,
             attests_snapshots=True,
+            ids_hold_hashes=True,
+            key=key,
         )
 
     def run(self) -> GateRun:

@@ -8,8 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from c4b._validate import Array
+from c4b.deployment.configuration import Configuration
 from c4b.errors import InvalidInput
-from c4b.policies.decision import Decision, DecisionNumbers
+from c4b.journal.entries import Entry
+from c4b.journal.seal import SEAL
+from c4b.policies.decision import Decision, DecisionNumbers, Receipt
 from c4b.policies.gate import Played
 from c4b.policies.round import Round
 
@@ -24,18 +27,43 @@ class BankNumbers(NamedTuple):
     after: float
 
 
-def decision_id(deployment: str, seq: int) -> str:
-    """The id of the decision in entry ``seq``."""
-    return f"{deployment}-{seq}"
+TAG_BYTES = 6
 
 
-def entry_number(given: object, deployment: str) -> int | None:
-    """The entry's number in an id that ``decision_id`` made; None if it is no such id."""
-    if isinstance(given, str):
-        prefix, _, digits = given.rpartition("-")
-        if prefix == deployment and digits.isdecimal() and len(digits) < 19:
-            seq = int(digits)
-            return seq if str(seq) == digits else None
+class IdParts(NamedTuple):
+    """What an id says."""
+
+    seq: int
+    tag: str
+    """See ``id_tag``; empty in the ids of early journals."""
+
+
+def id_tag(hash_: bytes) -> str:
+    """The part of an entry's hash that its decision's id holds."""
+    return hash_[:TAG_BYTES].hex()
+
+
+def decision_id(configuration: Configuration, seq: int, tag: str) -> str:
+    """The id of the decision in entry ``seq``: name, number and tag.
+
+    The tag keeps ids from being used again: after an old backup was restored, another decision gets the
+    same number, but has another hash. Ids of early journals are without.
+    """
+    plain = f"{configuration.name}-{seq}"
+    return f"{plain}-{tag}" if configuration.ids_hold_hashes else plain
+
+
+def id_parts(given: object, configuration: Configuration) -> IdParts | None:
+    """The parts of an id that ``decision_id`` made; None if it is no such id."""
+    if not isinstance(given, str):
+        return None
+    plain, tag = given, ""
+    if configuration.ids_hold_hashes:
+        plain, _, tag = given.rpartition("-")
+    prefix, _, digits = plain.rpartition("-")
+    if prefix == configuration.name and digits.isdecimal() and len(digits) < 19:
+        parts = IdParts(int(digits), tag)
+        return parts if decision_id(configuration, *parts) == given else None
     return None
 
 
@@ -60,8 +88,8 @@ def contents(
         "details": made.details,
         "numbers": np.array(numbers),
     }
-    if not arrays.keys().isdisjoint(explanation):
-        remedy = f"must not hold arrays named {', '.join(arrays)}: the decision's own are"
+    if not {*arrays, SEAL}.isdisjoint(explanation):
+        remedy = f"must not hold arrays named {', '.join([*arrays, SEAL])}: the decision's own are"
         raise InvalidInput("explanation", sorted(explanation), remedy)
     arrays.update(explanation)
     return fields, arrays
@@ -91,21 +119,24 @@ def recorded_play(fields: Fields, arrays: Arrays) -> Played:
     return Played(features.copy(), baseline, action is None)
 
 
-def recorded_decision(id_: str, policy: str, fields: Fields, arrays: Arrays) -> Decision:
-    """The decision as it was returned when it was made."""
-    numbers = recorded_numbers(arrays)
+def recorded_decision(
+    configuration: Configuration, entry: Entry, fields: Fields, arrays: Arrays
+) -> Decision:
+    """The decision in ``entry`` as it was returned when it was made."""
+    numbers, hash_ = recorded_numbers(arrays), entry.hash()
     return Decision(
-        id_,
+        decision_id(configuration, entry.seq, id_tag(hash_)),
         fields["action"],
         numbers.bank,
         numbers.certificate,
         numbers.ucb,
         numbers.radius,
         numbers.bank_before,
-        policy,
+        configuration.spec.name,
         fields["alarm"],
         arrays["details"],
         fields.get("propensity"),
+        Receipt(entry.seq, hash_.hex()),
     )
 
 

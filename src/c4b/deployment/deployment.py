@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 from c4b import _validate
 from c4b.deployment import limits as checks
 from c4b.deployment import queries
+from c4b.deployment import witness as witnesses
 from c4b.deployment.audit import audit as audits
 from c4b.deployment.audit import parallel_audit
 from c4b.deployment.audit.audit_report import Report
@@ -20,8 +21,10 @@ from c4b.deployment.configuration import SNAPSHOT_EVERY, Configuration
 from c4b.deployment.limits import Limits
 from c4b.deployment.transactor import Transactor
 from c4b.deployment.views import PendingDecision, Point, Record, Status
+from c4b.deployment.witness import Attested, Witness
 from c4b.errors import C4BError, DeploymentError, InvalidInput, JournalCorrupt, NoSafeAction
 from c4b.evidence.model import LinearModel
+from c4b.journal import seal
 from c4b.journal.backend import JournalBackend, KnownRequest
 from c4b.journal.backend_registry import open_backend
 from c4b.journal.entries import CREATED, GENESIS, Entry, pack
@@ -50,8 +53,9 @@ class Deployment:
     ...     decision = dep.decide([[1.0, 0.1]], baseline=[1.0, 0.0], request_id="r-1")
     ...     dep.observe(decision.id, 0.5)
     >>> with Deployment.open(url, "homepage") as dep:
-    ...     dep.state().observations, dep.decide([[1.0, 0.1]], [1.0, 0.0], request_id="r-1").id
-    (1, 'homepage-1')
+    ...     again = dep.decide([[1.0, 0.1]], [1.0, 0.0], request_id="r-1")
+    ...     dep.state().observations, again.id == decision.id, again.receipt == decision.receipt
+    (1, True, True)
     """
 
     def __init__(self, transactor: Transactor, limits: Limits, url: str | JournalBackend) -> None:
@@ -97,13 +101,19 @@ class Deployment:
         """
         checks.deployment_name(name)
         chosen = Policy(policy, model, alpha, reserve, baseline_nonnegative, absorb)
-        configuration = Configuration.of(name, chosen, outcome_timeout, timeout_reward)
+        sealer = seal.first()
+        key = None if sealer is None else sealer.key_id
+        configuration = Configuration.of(name, chosen, outcome_timeout, timeout_reward, key)
         allowed, every = _limits(limits), _interval(snapshot_every)
         backend = _backend(url, create=True)
         with _closed_on_error(backend, owned=backend is not url):
             transactor = Transactor(backend, configuration, every, owns_backend=backend is not url)
-            payload = pack(configuration.fields(), configuration.constants())
-            backend.create(name, Entry(0, CREATED, None, None, transactor.now(), payload, GENESIS))
+            arrays = configuration.constants()
+            if sealer is not None:
+                arrays[seal.SEAL] = seal.BLANK
+            payload = pack(configuration.fields(), arrays)
+            first = Entry(0, CREATED, None, None, transactor.now(), payload, GENESIS)
+            backend.create(name, first if sealer is None else sealer.sealed(first))
         return cls(transactor, allowed, url)
 
     @classmethod
@@ -121,7 +131,10 @@ class Deployment:
         with _closed_on_error(backend, owned=backend is not url):
             with backend.reading(name) as transaction:
                 entry = Journal(transaction).at(0)
-                assert entry is not None
+                if entry is None:
+                    raise JournalCorrupt(
+                        f"the journal of {name!r} ends before its first entry; restore it from a backup"
+                    )
                 configuration = Configuration.recorded(*entry.unpack())
             if configuration.name != name:
                 raise JournalCorrupt(
@@ -198,12 +211,17 @@ class Deployment:
         was safe then is not now."""
         try:
             return self._transactor.write(lambda commands: commands.decide(rounds, look_up=False))
-        except (KnownRequest, NoSafeAction):
+        except (KnownRequest, NoSafeAction) as first:
             if all(round_.request_id is None for round_ in rounds):
                 raise
+            lost = first.lost if isinstance(first, KnownRequest) else None
         try:
             return self._transactor.write(lambda commands: commands.decide(rounds))
-        except KnownRequest as error:
+        except DeploymentError as error:
+            if lost is not None:
+                raise lost from error
+            if not isinstance(error, KnownRequest):
+                raise
             raise JournalCorrupt(
                 f"the index of request ids contradicts the journal ({error}); nothing was decided, "
                 "run an audit"
@@ -367,6 +385,9 @@ class Deployment:
         progress: Callable[[int, int], None] | None = None,
         jobs: int = 1,
         resume: str | Path | None = None,
+        witness: str | Path | None = None,
+        receipts: str | Path | None = None,
+        sealed: bool = False,
     ) -> Report:
         """Recompute everything with independent code; see :mod:`c4b.deployment.audit.audit`.
 
@@ -375,11 +396,18 @@ class Deployment:
         and stores of one process need one. resume: a file that says how far an audit came. It is
         written as the audit proceeds, and the next audit goes on from there: the whole chain is
         read again, and must still be the one that was verified, but nothing is recomputed twice.
+        witness: a file that ``witness`` wrote, or the address of one. receipts: a file of answers.
+        Every entry that they attest must be there; see :mod:`c4b.deployment.witness`. sealed: every
+        entry must be sealed with a key that this process knows; see :mod:`c4b.journal.seal`.
         """
         self._transactor.check_usable()
         processes = _validate.count("jobs", jobs, 1, "must be a whole number of at least 1")
         path = None if resume is None else Path(resume)
-        task = audits.Task(sample, verified=None if path is None else VerifiedPlace.read(path, self.name))
+        task = audits.Task(
+            sample,
+            verified=None if path is None else VerifiedPlace.read(path, self.name),
+            attested=self._attested(witness=witness, receipts=receipts),
+        )
         backend = self._transactor.backend  # not in turn: it may take long
         if processes > 1 and self._url is not None and recomputable(self.configuration):
             report = parallel_audit.run(self._url, self.name, task, processes, progress, path)
@@ -387,9 +415,38 @@ class Deployment:
             report = audits.run(
                 backend, self.name, task, progress, None if path is None else lambda at: at.write(path)
             )
+        if report.clean and sealed and not report.sealed:
+            report.finding = "the entries are not sealed with a key that is known here"
         if report.clean and (problems := self._transactor.backend.problems()):
             report.finding = f"the store's own check says: {'; '.join(problems)}"
         return report
+
+    def witness(self, path: str | Path) -> Witness:
+        """Add the number and the hash of the last entry to a file, and return them.
+
+        Raises ``JournalCorrupt`` and writes nothing if the journal does not continue the file's last
+        witness: then the end of the journal was removed, or an old copy was restored.
+        """
+        earlier = witnesses.last(Path(path), self.name)
+        seq, hash_ = self._transactor.read(lambda journal, state: queries.end(journal, state, earlier))
+        made = Witness(self.name, seq, hash_)
+        if made != earlier:
+            made.append_to(Path(path))
+        return made
+
+    def check_witness(self, path: str | Path) -> None:
+        """Raise ``JournalCorrupt`` unless the journal continues the last witness in a file."""
+        earlier = witnesses.last(Path(path), self.name)
+        self._transactor.read(lambda journal, state: queries.end(journal, state, earlier))
+
+    def _attested(self, **sources: str | Path | None) -> Attested:
+        """What all sources together say."""
+        attested: Attested = {}
+        for argument, source in sources.items():
+            if source is not None:
+                for seq, hashes in witnesses.read(argument, str(source), self.name).items():
+                    attested[seq] = attested.get(seq, frozenset()) | hashes
+        return attested
 
     def __enter__(self) -> Deployment:
         return self

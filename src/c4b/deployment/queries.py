@@ -6,9 +6,11 @@ from collections.abc import Iterable
 from itertools import islice
 
 from c4b.deployment import contrast_intervals
+from c4b.deployment.commands import decided_tag, unknown_decision
 from c4b.deployment.decision_entry import (
     decision_id,
-    entry_number,
+    id_parts,
+    id_tag,
     recorded_decision,
     recorded_round,
 )
@@ -16,11 +18,25 @@ from c4b.deployment.downsampled_series import Row
 from c4b.deployment.journal_clock import JournalTime
 from c4b.deployment.state import State
 from c4b.deployment.views import PendingDecision, Point, Record, Status, moment
+from c4b.deployment.witness import Witness
 from c4b.errors import JournalCorrupt, UnknownDecision
 from c4b.journal import entries as kinds
 from c4b.journal.entries import GENESIS, Entry
 from c4b.journal.journal import Journal
 from c4b.policies.compiled_gate import CompiledGate
+
+
+def end(journal: Journal, state: State, earlier: Witness | None) -> tuple[int, str]:
+    """Number and hash of the last entry; raises if the journal does not continue ``earlier``."""
+    if earlier is not None:
+        entry = journal.at(earlier.seq)
+        if entry is None or entry.hash().hex() != earlier.hash:
+            raise JournalCorrupt(
+                f"the journal ends at entry {state.seq} and does not continue entry {earlier.seq}, which "
+                "a witness attests: its end was removed, or an old copy was restored. Restore the newest "
+                "backup; to go on with this one, keep the witness file aside and begin a new one"
+            )
+    return state.seq, state.hash.hex()
 
 
 def status(state: State, time: JournalTime) -> Status:
@@ -37,7 +53,7 @@ def status(state: State, time: JournalTime) -> Status:
         observations=state.observations,
         pending=state.unknown,
         waiting=len(state.open) - state.unknown,
-        oldest_pending=None if oldest is None else decision_id(configuration.name, oldest),
+        oldest_pending=None if oldest is None else state.id_of(oldest),
         oldest_pending_age=None if oldest is None else _age(state.open[oldest].at, time.now),
         clock_ahead=time.ahead / 1e6,
         radius=state.gate.radius,
@@ -66,7 +82,8 @@ def _entry_limit(state: State, argument: str, given: str | int | None, default: 
     """The number of an entry, given as such or as a decision's id."""
     seq: object = default if given is None else given
     if isinstance(seq, str):
-        seq = entry_number(seq, state.configuration.name)
+        parts = id_parts(seq, state.configuration)
+        seq = None if parts is None else parts.seq
     if isinstance(seq, bool) or not isinstance(seq, int):
         raise UnknownDecision(argument, given, "is no decision of this deployment")
     return seq
@@ -103,7 +120,7 @@ def pending(journal: Journal, state: State, count: int, now: int) -> list[Pendin
         fields, _ = entry.unpack()
         listed.append(
             PendingDecision(
-                id=decision_id(state.configuration.name, entry.seq),
+                id=decision_id(state.configuration, entry.seq, id_tag(entry.hash())),
                 at=moment(entry.at),
                 age=_age(entry.at, now),
                 request_id=entry.request_id,
@@ -119,10 +136,11 @@ def _age(at: int, now: int) -> float:
 
 
 def record(journal: Journal, state: State, id_: str) -> Record:
-    seq = entry_number(id_, state.configuration.name)
-    entry = None if seq is None else journal.at(seq)
-    if entry is None or entry.kind != kinds.DECIDED:
-        raise UnknownDecision("decision_id", id_, "is no decision of this deployment")
+    parts = id_parts(id_, state.configuration)
+    entry = None if parts is None else journal.at(parts.seq)
+    tag = decided_tag(entry, state.configuration)
+    if entry is None or parts is None or tag != parts.tag:
+        raise unknown_decision("decision_id", id_, tag)
     return _records(journal, state, [entry])[0]
 
 
@@ -150,9 +168,8 @@ def _record(state: State, entry: Entry, later: Iterable[Entry]) -> Record:
         )
     configuration, (fields, arrays) = state.configuration, entry.unpack()
     round_ = recorded_round(fields, arrays)
-    id_ = decision_id(configuration.name, entry.seq)
     return Record(
-        decision=recorded_decision(id_, configuration.spec.name, fields, arrays),
+        decision=recorded_decision(configuration, entry, fields, arrays),
         at=moment(entry.at),
         request_id=entry.request_id,
         context_json=round_.context,

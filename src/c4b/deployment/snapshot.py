@@ -140,7 +140,7 @@ def encode(
         "seq": state.seq,
         "hash": state.hash.hex(),
         "at": state.at,
-        "open": [(seq, *entry) for seq, entry in state.open.items()],
+        "open": _open(state),
         "counts": state.counts,
         "alarm": [state.alarm, state.model_alarm],
     }
@@ -171,7 +171,7 @@ def decode(content: bytes, configuration: Configuration) -> State:
     state.run.restore(arrays, rounds, next_, latest)
     state.seq, state.hash, state.at = header["seq"], bytes.fromhex(header["hash"]), header["at"]
     state.ahead = header.get(AHEAD, 0)
-    state.open = {seq: OpenDecision(round_, at) for seq, round_, at in header["open"]}
+    state.open = {seq: OpenDecision(*entry) for seq, *entry in header["open"]}
     state.seq_of = {entry.round: seq for seq, entry in state.open.items()}
     state.counts = header["counts"]
     state.alarm, state.model_alarm = header["alarm"]
@@ -183,6 +183,12 @@ def decode(content: bytes, configuration: Configuration) -> State:
     else:  # an early version, which remembered none
         state.recent = RecentRequests(state.seq)
     return state
+
+
+def _open(state: State) -> list[tuple[Any, ...]]:
+    """Early journals have no tags in their ids."""
+    fields = 3 if state.configuration.ids_hold_hashes else 2
+    return [(seq, *entry[:fields]) for seq, entry in state.open.items()]
 
 
 def _opened(content: bytes) -> tuple[dict[str, Any], int]:

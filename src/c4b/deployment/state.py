@@ -15,7 +15,14 @@ import numpy as np
 from c4b._validate import Array
 from c4b.deployment import contrast_intervals, downsampled_series
 from c4b.deployment.configuration import Configuration
-from c4b.deployment.decision_entry import BankNumbers, Fields, recorded_numbers, recorded_play
+from c4b.deployment.decision_entry import (
+    BankNumbers,
+    Fields,
+    decision_id,
+    id_tag,
+    recorded_numbers,
+    recorded_play,
+)
 from c4b.deployment.downsampled_series import DownsampledSeries, Row
 from c4b.deployment.recent_requests import RecentRequests
 from c4b.journal import entries as kinds
@@ -37,6 +44,8 @@ class OpenDecision(NamedTuple):
 
     round: int
     at: int
+    tag: str = ""
+    """Of its id; empty in early journals."""
 
 
 class Mark(NamedTuple):
@@ -103,6 +112,10 @@ class State:
         open_ = self.open.get(seq)
         return None if open_ is None else self.run.outcomes.open[open_.round]
 
+    def id_of(self, seq: int) -> str:
+        """The id of an open decision."""
+        return decision_id(self.configuration, seq, self.open[seq].tag)
+
     @property
     def unknown(self) -> int:
         """Decisions whose outcome is not known."""
@@ -114,6 +127,8 @@ class State:
     def advance(self, entry: Entry) -> None:
         """The entry is part of this state now."""
         self.seq, self.hash, self.at = entry.seq, entry.hash(), entry.at
+        if entry.kind == kinds.DECIDED and self.configuration.ids_hold_hashes:
+            self.open[entry.seq] = self.open[entry.seq]._replace(tag=id_tag(self.hash))
         if entry.request_id is not None:
             self.recent.add(entry.request_id, entry.seq)
 

@@ -20,7 +20,15 @@ from c4b.deployment.configuration import Configuration
 from c4b.deployment.journal_clock import JournalClock, JournalTime
 from c4b.deployment.state import State
 from c4b.errors import C4BError, DeploymentError, StoreUnavailable
-from c4b.journal.backend import Head, JournalBackend, KnownRequest, LostBeforeCommit, Unacknowledged
+from c4b.journal import seal
+from c4b.journal.backend import (
+    Head,
+    JournalBackend,
+    JournalTransaction,
+    KnownRequest,
+    LostBeforeCommit,
+    Unacknowledged,
+)
 from c4b.journal.entries import ALARM, EXECUTED, FORGOTTEN, OBSERVED, Entry
 from c4b.journal.journal import Journal
 
@@ -58,6 +66,7 @@ class Transactor:
         self.clock: Callable[[], float] = time.time
         self._clock = JournalClock()
         self._snapshot_every = snapshot_every
+        self._sealer = seal.find(configuration.key)
         self._has_timeout = configuration.outcome_timeout is not None
         self._state: State | None = None
         self._head: Head | None = None  # as the last transaction saw it
@@ -201,7 +210,7 @@ class Transactor:
     def _append_all_if_head(self, commands: Commands, seq: int, hash_: bytes) -> bool:
         """Append what was computed after entry ``seq`` if that is still the last one."""
         with self.backend.writing(self.name) as transaction:
-            journal = Journal(transaction)
+            journal = self._journal(transaction)
             if (journal.head.seq, journal.head.hash) != (seq, hash_):
                 return False
             self._append(commands, journal)
@@ -214,14 +223,19 @@ class Transactor:
         once = all(e.kind in REPEATABLE or e.request_id is not None for e in entries)
         try:
             return self._locked(command, None if once else entries[-1])
-        except KnownRequest:
+        except KnownRequest as known:
+            known.lost = lost
             raise
-        except StoreUnavailable as again:
+        except DeploymentError as again:  # damage, too: it does not tell whether the entries are there
             raise lost from again
 
     def _commands(self, state: State, journal: Journal | None, head: Head) -> Commands:
         due = snapshot.due(state, head.snapshot, self._snapshot_every)
-        return Commands(state, journal, self.time(state), snapshot.of(state) if due else None)
+        image = snapshot.of(state) if due else None
+        return Commands(state, journal, self.time(state), image, self._sealer)
+
+    def _journal(self, transaction: JournalTransaction) -> Journal:
+        return Journal(transaction, self._sealer)
 
     def _append(self, commands: Commands, journal: Journal) -> None:
         if commands.entries:
@@ -236,7 +250,7 @@ class Transactor:
         commands: Commands | None = None
         try:
             with self.backend.writing(self.name) as transaction:
-                journal = Journal(transaction)
+                journal = self._journal(transaction)
                 if unless is not None:
                     _check_absent(unless, journal)
                 commands = self._commands(self._caught_up(journal), journal, journal.head)
@@ -259,7 +273,7 @@ class Transactor:
     def _answer(self, query: Callable[[Journal, State], T]) -> T:
         try:
             with self.backend.reading(self.name) as transaction:
-                journal = Journal(transaction)
+                journal = self._journal(transaction)
                 return query(journal, self._caught_up(journal))
         except DeploymentError:
             self._state = None

@@ -60,6 +60,9 @@ class Unacknowledged(StoreUnavailable):
 class KnownRequest(StoreUnavailable):
     """The journal has an entry for this request id already. Nothing was written; look the entry up."""
 
+    lost: Unacknowledged | None = None
+    """Of an attempt before this one, whose entry it may be."""
+
 
 class Head(NamedTuple):
     """Where a journal ends."""

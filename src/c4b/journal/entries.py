@@ -26,6 +26,7 @@ microseconds since 1970 and never decreases.
     alarm      reason, source: "model" or "ledger"
 
 ``ahead``, if there is one, is what is added to clocks from then on, in microseconds.
+``seal``, in deployments with a key, is the last array of every entry: see ``seal``.
 ``state``, in the first entry after a snapshot, is the snapshot's SHA-256.
 ``set`` fingerprints the confidence set: in ``decided`` and ``executed`` the one that was used, elsewhere
 the one that resulted; ``observations`` counts what it had absorbed.
@@ -72,22 +73,7 @@ class Entry(NamedTuple):
 
     def hash(self) -> bytes:
         """sha256 over every field."""
-        seq, kind, about, request_id, at, payload, previous = self
-        name = kind.encode()
-        request = b"" if request_id is None else b"=" + request_id.encode()
-        return hashlib.sha256(
-            b"".join(
-                (
-                    _HEAD.pack(seq, -1 if about is None else about, at),
-                    _LENGTH.pack(len(name)),
-                    name,
-                    _LENGTH.pack(len(request)),
-                    request,
-                    previous,
-                    payload,
-                )
-            )
-        ).digest()
+        return hashlib.sha256(hashed_text(self)).digest()
 
     def unpack(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Fields and arrays; the arrays are copies that kernels may be given."""
@@ -100,6 +86,24 @@ class Entry(NamedTuple):
             arrays[name] = flat.reshape(shape)
             start += 8 * size
         return header["fields"], arrays
+
+
+def hashed_text(entry: Entry) -> bytes:
+    """What an entry's hash covers; it ends with the payload."""
+    seq, kind, about, request_id, at, payload, previous = entry
+    name = kind.encode()
+    request = b"" if request_id is None else b"=" + request_id.encode()
+    return b"".join(
+        (
+            _HEAD.pack(seq, -1 if about is None else about, at),
+            _LENGTH.pack(len(name)),
+            name,
+            _LENGTH.pack(len(request)),
+            request,
+            previous,
+            payload,
+        )
+    )
 
 
 def pack(fields: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:

@@ -17,6 +17,7 @@ from typing import TypeVar
 from c4b.errors import JournalCorrupt
 from c4b.journal.backend import Head, JournalTransaction, StoredEntry
 from c4b.journal.entries import DECIDED, GENESIS, Entry
+from c4b.journal.seal import Sealer
 
 T = TypeVar("T")
 PAGE = 1000
@@ -26,8 +27,10 @@ PAGE = 1000
 class Journal:
     """One deployment's journal inside one transaction, which belongs to one thread."""
 
-    def __init__(self, transaction: JournalTransaction) -> None:
+    def __init__(self, transaction: JournalTransaction, sealer: Sealer | None = None) -> None:
+        """sealer: of a deployment with a key. Then the seal of every entry is checked, too."""
         self.transaction = transaction
+        self._sealer = sealer
 
     @property
     def head(self) -> Head:
@@ -51,7 +54,7 @@ class Journal:
                     raise _altered(seq)
                 if unchecked is not None:
                     yield unchecked
-                unchecked, seq, hash_ = entry, entry.seq, _hash(entry)
+                unchecked, seq, hash_ = entry, entry.seq, self._hash(entry)
             if not page:
                 raise _missing(seq + 1)
         if unchecked is not None:
@@ -139,7 +142,7 @@ class Journal:
             for entry in page:
                 if entry.seq != seq:
                     raise _missing(seq)
-                if _hash(entry) != hash_:
+                if self._hash(entry) != hash_:
                     raise _altered(seq)
                 yield entry
                 hash_, seq = entry.previous, entry.seq - 1
@@ -155,21 +158,27 @@ class Journal:
             expected = head.hash if entry.seq == head.seq else next_previous
             if expected is None:
                 raise _missing(entry.seq + 1)
-            if _hash(entry) != expected:
+            if self._hash(entry) != expected:
                 raise _altered(entry.seq)
             entries.append(entry)
         return entries
 
+    def _hash(self, entry: Entry) -> bytes:
+        """The hash of an entry, whose seal is checked."""
+        try:
+            hash_, is_sealed = entry.hash(), self._sealer is None or self._sealer.holds(entry)
+        except Exception as error:  # a damaged row can hold any type
+            raise _altered(entry.seq) from error
+        if not is_sealed:
+            raise JournalCorrupt(
+                f"entry {entry.seq} is not sealed with the deployment's key: somebody without the key "
+                "wrote it; restore the journal from a backup"
+            )
+        return hash_
+
 
 def _pages(keys: Sequence[T]) -> Iterator[Sequence[T]]:
     return (keys[start : start + PAGE] for start in range(0, len(keys), PAGE))
-
-
-def _hash(entry: Entry) -> bytes:
-    try:
-        return entry.hash()
-    except Exception as error:  # a damaged row can hold any type
-        raise _altered(entry.seq) from error
 
 
 def _missing(seq: int) -> JournalCorrupt:

@@ -32,6 +32,7 @@ class _Contents:
         self.head = Head(name, first.seq, first.hash(), -1)
 
     def commit(self, entries: Iterable[Entry], snapshots: dict[int, StoredSnapshot], head: Head) -> None:
+        del self.entries[self.head.seq + 1 :]  # of a commit that was interrupted
         for entry in entries:
             self.entries.append(entry)
             if entry.request_id is not None:
@@ -64,7 +65,7 @@ class MemoryJournal:
 
     def append(self, entries: Sequence[Entry], hash_: bytes) -> None:
         ids = [entry.request_id for entry in entries if entry.request_id is not None]
-        if len(set(ids)) < len(ids) or not self._contents.by_request.keys().isdisjoint(ids):
+        if len(set(ids)) < len(ids) or self.requested(ids):
             raise KnownRequest("a request id is in the journal already; nothing was written")
         self._appended += entries
         self.head = self.head._replace(seq=entries[-1].seq, hash=hash_)
@@ -84,11 +85,13 @@ class MemoryJournal:
 
     def requested(self, request_ids: Sequence[str]) -> list[StoredEntry]:
         known = self._contents.by_request
-        return self.at([known[id_] for id_ in request_ids if id_ in known])
+        stored = self.at([known[id_] for id_ in request_ids if id_ in known])
+        return [each for each in stored if each.entry.request_id in request_ids]
 
     def about(self, seqs: Sequence[int]) -> list[StoredEntry]:
         known = self._contents.by_subject
-        return self.at([number for seq in seqs for number in known.get(seq, ())])
+        stored = self.at(sorted({number for seq in seqs for number in known.get(seq, ())}))
+        return [each for each in stored if each.entry.about in seqs]
 
     def snapshot_numbers(self) -> list[int]:
         return sorted(self._snapshots, reverse=True)

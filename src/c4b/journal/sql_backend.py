@@ -10,7 +10,8 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import bindparam, delete, func, literal_column, select, update
+from sqlalchemy import bindparam, delete, func, literal_column, select, text, update
+from sqlalchemy.exc import DBAPIError
 
 from c4b.errors import NameTaken
 from c4b.journal import sql_schema as schema
@@ -80,6 +81,16 @@ _SNAPSHOT = select(*(snapshots.c[name] for name in StoredSnapshot._fields)).wher
     _of_snapshots, snapshots.c.seq == bindparam("number")
 )
 _SNAPSHOT_DROP = delete(snapshots).where(_of_snapshots, snapshots.c.seq < bindparam("oldest"))
+
+
+_AMCHECK = text("SELECT to_regprocedure('bt_index_check(regclass, boolean)')")
+_INDEXES = text(
+    "SELECT quote_ident(schemaname) || '.' || quote_ident(indexname) FROM pg_indexes "
+    "WHERE schemaname = ANY (current_schemas(false)) AND tablename LIKE 'c4b\\_%' ORDER BY indexname"
+)
+_CHECK_INDEX = text("SELECT bt_index_check(CAST(:index AS regclass), true)")
+_DENIED = "42501"
+"""PostgreSQL's state for a function that the user may not call."""
 
 
 class SqlJournal:
@@ -203,12 +214,28 @@ class SqlBackend:
         return self.store.at_once(_MOVE_FROM, values, then=_INSERT)
 
     def problems(self) -> list[str]:
-        """SQLite checks its pages, and its indexes against the tables."""
+        """SQLite checks its pages, and its indexes against the tables. PostgreSQL checks the indexes,
+        where its extension ``amcheck`` is installed and this user may call it."""
         if self.store.one_statement:
-            return []
+            return self._amcheck()
         with self.store.administering(write=False) as connection:
             found = connection.exec_driver_sql("PRAGMA integrity_check(10)").scalars().all()
         return [each for each in found if each != "ok"]
+
+    def _amcheck(self) -> list[str]:
+        found = []
+        with self.store.administering(write=False) as connection:
+            if connection.execute(_AMCHECK).scalar() is None:
+                return []
+            for index in connection.execute(_INDEXES).scalars().all():
+                try:
+                    with connection.begin_nested():
+                        connection.execute(_CHECK_INDEX, {"index": index})
+                except DBAPIError as error:
+                    if getattr(error.orig, "sqlstate", None) == _DENIED:
+                        return []
+                    found.append(" ".join(str(error.orig).split()))
+        return found
 
     def after_fork(self) -> None:
         self.store.after_fork()

@@ -7,12 +7,14 @@ statement can write to two tables (``Store.one_statement``), and in how tables a
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from sqlalchemy import (
     URL,
@@ -345,13 +347,29 @@ def _engine(url: URL, connections: int | None) -> Engine:
     if connections is not None:
         pool = {"pool_size": connections, "max_overflow": 0, "pool_timeout": PATIENCE}
     if url.get_backend_name() == "sqlite":
+        fixed = _is_fixed(Path(url.database or ""))
+        if fixed:
+            file = f"file:{quote(str(Path(url.database or '').absolute()))}"
+            url = url.set(database=file, query={"immutable": "1", "uri": "true"})
         engine = create_engine(url, connect_args={"timeout": WAIT}, paramstyle="named", **pool)
-        event.listen(engine, "connect", _prepare_sqlite)
+        event.listen(engine, "connect", _prepare_fixed_sqlite if fixed else _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
     else:
         engine = create_engine(url, connect_args={"connect_timeout": WAIT}, **pool)
         event.listen(engine, "connect", _prepare_postgresql)
     return engine
+
+
+def _is_fixed(path: Path) -> bool:
+    """Whether a file is complete in itself and this process cannot write beside it, as on a read-only
+    file system. SQLite then cannot make the files by which it shares a write-ahead log, and needs none:
+    nobody who writes has one open."""
+    log = path.with_name(f"{path.name}-wal")
+    return path.exists() and not os.access(path.parent, os.W_OK) and not log.exists()
+
+
+def _prepare_fixed_sqlite(connection: Any, _: object) -> None:
+    connection.isolation_level = None  # transactions begin where _begin_sqlite says, not before
 
 
 def _prepare_sqlite(connection: Any, _: object) -> None:

@@ -38,6 +38,15 @@ class SQLiteQueue:
         """Wait until this writer is next; False if it is not by the ``deadline``."""
         if not self._turn.acquire(timeout=max(deadline - time.monotonic(), 0.0)):
             return False
+        try:
+            self._line_up(deadline)
+        except BaseException:
+            self._turn.release()
+            raise
+        return True
+
+    def _line_up(self, deadline: float) -> None:
+        """Wait for the other processes."""
         while self._usable and time.monotonic() < deadline:
             try:
                 if self._file is None:
@@ -48,14 +57,19 @@ class SQLiteQueue:
                 pause()
             except OSError:
                 self._usable = False
-        return True
 
     def leave(self) -> None:
         """Let the next one wait for SQLite's lock."""
-        if self._file is not None:
-            with suppress(OSError):
+        try:
+            if self._file is not None:
                 fcntl.flock(self._file, fcntl.LOCK_UN)
-        self._turn.release()
+        except OSError:
+            pass
+        except BaseException:
+            self.close()  # which unlocks it, too
+            raise
+        finally:
+            self._turn.release()
 
     def after_fork(self) -> None:
         """A child must not share the parent's place."""

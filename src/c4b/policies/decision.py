@@ -11,6 +11,15 @@ from c4b._validate import Array
 from c4b.policies.candidate_fields import CandidateField
 
 
+class Receipt(NamedTuple):
+    """Where a decision is in a journal: whoever keeps it can show later that it was there."""
+
+    seq: int
+    """Number of the journal's entry."""
+    hash: str
+    """Its hash, which covers every entry before it."""
+
+
 class DecisionNumbers(NamedTuple):
     """A decision's numbers in the order in which a journal keeps them."""
 
@@ -50,6 +59,8 @@ class Decision(NamedTuple):
     """(5, K): one row for each ``CandidateField``."""
     propensity: float | None = None
     """Probability of this action given the past, of a gate that randomises; None: it was certain."""
+    receipt: Receipt | None = None
+    """Of a deployment's decision; None without a journal."""
 
     @property
     def numbers(self) -> DecisionNumbers:
@@ -197,6 +208,7 @@ class Explanation:
             "radius": plain(decision.radius),
             "alarm": decision.alarm,
             **({} if decision.propensity is None else {"propensity": decision.propensity}),
+            **({} if decision.receipt is None else {"receipt": decision.receipt._asdict()}),
             "summary": self.summary,
             "candidates": [
                 {field: plain(value) for field, value in candidate._asdict().items()}

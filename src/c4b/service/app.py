@@ -31,6 +31,7 @@ from c4b.service.monitoring import metrics
 from c4b.service.open_deployments import OpenDeployments, load_kernels
 from c4b.service.request_body import BodyParser
 from c4b.service.settings import Settings
+from c4b.service.witness_writer import WitnessWriter
 
 DASHBOARD = Path(__file__).parent / "dashboard"
 """Folder of the dashboard's files."""
@@ -97,9 +98,14 @@ def create(settings: Settings) -> FastAPI:
         app.state.deployments = OpenDeployments(settings)
         app.state.token_verifier = TokenVerifier(app.state.deployments.backend.store)
         app.state.token_verifier.grant(None)  # reads the tokens before the store may become unavailable
+        writer = None
+        if settings.witness is not None:
+            writer = WitnessWriter(app.state.deployments, settings.witness, settings.witness_seconds)
         try:
             yield
         finally:
+            if writer is not None:
+                writer.stop()
             app.state.deployments.close()
 
     async def local_only() -> bool:

@@ -37,8 +37,14 @@ class OpenDeployments:
                 queued = self._by_name.get(name)
                 if queued is None:
                     deployment = Deployment.open(self.backend, name, self.settings.limits)
+                    if self.settings.witness is not None:
+                        deployment.check_witness(self.settings.witness)
                     queued = self._by_name[name] = QueuedDeployment(deployment, self.writers)
         return queued
+
+    def opened(self) -> list[Deployment]:
+        """Return the deployments that are open."""
+        return [queued.deployment for queued in list(self._by_name.values())]
 
     def names(self) -> list[str]:
         """Return the names of all deployments in the store.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Query, Request
@@ -52,7 +53,9 @@ _admin_routes = APIRouter(prefix="/v1", route_class=requires(Scope.admin), respo
 routers = (_admin_routes, _decide_routes, _read_routes)
 
 Name = Annotated[str, InPath(description="The deployment's name.", max_length=100, examples=["homepage"])]
-Id = Annotated[str, InPath(description="A decision's id.", max_length=150, examples=["homepage-3"])]
+Id = Annotated[
+    str, InPath(description="A decision's id.", max_length=150, examples=["homepage-3-5be3c1a20f47"])
+]
 
 
 def _utf_8(key: str | None) -> str | None:
@@ -316,7 +319,8 @@ async def audit(
     """Recompute the whole journal with independent code. May take minutes; one at a time."""
     dep = await _deployment(request, name)
     async with _one_at_a_time(request):
-        report = await run_in_threadpool(dep.audit, sample)
+        witness = _open_deployments(request).settings.witness
+        report = await run_in_threadpool(partial(dep.audit, sample, witness=witness))
     return schemas.Audited.model_validate(report.to_dict())
 
 

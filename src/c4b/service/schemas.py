@@ -208,10 +208,17 @@ class Rounds(RequestBody):
     rounds: Annotated[list[NamedRound], Field(fail_fast=True)]
 
 
+class Receipt(ResponseBody):
+    """Where a decision is in the journal. Keep it: an audit can be given receipts."""
+
+    seq: int = Field(description="Number of the journal's entry.")
+    hash: str = Field(description="Its hash, which covers every entry before it.")
+
+
 class Decided(ResponseBody):
     """A decision. It is on disk, and its cost is charged to the bank."""
 
-    id: str = Field(examples=["homepage-3"])
+    id: str = Field(examples=["homepage-3-5be3c1a20f47"])
     action: int | None = Field(description="Index into the candidates; null: play the baseline.")
     bank_before: Number
     bank: Number = Field(description="Certified bank once this decision is executed.")
@@ -227,6 +234,7 @@ class Decided(ResponseBody):
         exclude_if=_is_none,
         description="Probability of the action, from policies that randomise; left out by others.",
     )
+    receipt: Receipt | None = Field(None, description="Proof that the journal holds this decision.")
 
     @property
     def is_baseline(self) -> bool:
@@ -251,7 +259,7 @@ class Outcome(RequestBody):
 class NamedOutcome(RequestBody):
     """The reward of one decision of a batch."""
 
-    id: str = Field(examples=["homepage-3"])
+    id: str = Field(examples=["homepage-3-5be3c1a20f47"])
     reward: float = Field(examples=[0.58])
 
 
@@ -346,6 +354,8 @@ class Audited(ResponseBody):
     snapshots: int
     replay_differences: int
     largest_error: float
+    sealed: bool = Field(False, description="Whether the seal of every entry was checked with the key.")
+    attested: int = Field(0, description="Entries that the service's witness attests.")
     hash: str
     finding: str | None
     entry: int | None

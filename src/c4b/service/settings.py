@@ -30,6 +30,10 @@ class Settings:
     """Time limit of one request, including the time in which its body arrives."""
     connections: int = 16
     """Most connections of one worker to the store."""
+    witness: str | None = None
+    """File to which the ends of journals are written; see ``WitnessWriter``."""
+    witness_seconds: float = 60.0
+    """Seconds between two witnesses."""
     limits: Limits = field(default_factory=lambda: Limits(candidates=1_000, batch=1_000))
     """Limits of every deployment that the service opens."""
 
@@ -37,7 +41,8 @@ class Settings:
         _validate.count("body_bytes", self.body_bytes, 1024, "must be a whole number of at least 1024")
         _validate.count("dimension", self.dimension, 1, "must be a whole number of at least 1")
         _validate.count("connections", self.connections, 1, "must be a whole number of at least 1")
-        _validate.positive("seconds", self.seconds, "must be a positive number of seconds")
+        for name in ("seconds", "witness_seconds"):
+            _validate.positive(name, getattr(self, name), "must be a positive number of seconds")
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

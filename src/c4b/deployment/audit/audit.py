@@ -26,8 +26,9 @@ from typing import NamedTuple
 from c4b.deployment.audit.audit_report import Finding, Report
 from c4b.deployment.audit.auditor import Auditor
 from c4b.deployment.audit.decision_checks import EVERYTHING, Share
-from c4b.deployment.audit.entry_format import entry_hash
+from c4b.deployment.audit.entry_format import entry_hash, has_seal, key_of
 from c4b.deployment.audit.verified_place import VerifiedPlace
+from c4b.deployment.witness import Attested
 from c4b.errors import InvalidInput
 from c4b.journal.backend import Head, JournalBackend, StoredSnapshot
 from c4b.journal.entries import GENESIS, Entry
@@ -51,6 +52,8 @@ class Task(NamedTuple):
     share: Share = EVERYTHING
     verified: VerifiedPlace | None = None
     """Where an earlier audit came to. Decisions up to there are not recomputed again."""
+    attested: Attested = {}  # noqa: RUF012 (nobody changes it)
+    """What witnesses and receipts say."""
 
 
 class StoredJournal:
@@ -126,7 +129,7 @@ def run(
 
 def _followed(journal: StoredJournal, report: Report, every: int, task: Task) -> Iterator[Entry]:
     """Entries that hold, one by one; raises ``Finding`` at the first that does not."""
-    auditor, hash_, expected, verified = None, GENESIS, 0, task.verified
+    auditor, hash_, expected, verified, key = None, GENESIS, 0, task.verified, None
     for entry in journal.entries():
         if entry.seq != expected:
             raise Finding(f"is missing; the next one there is {entry.seq}")
@@ -137,17 +140,30 @@ def _followed(journal: StoredJournal, report: Report, every: int, task: Task) ->
             auditor = _auditor(entry, report, every, task, journal)
             if report.name != journal.name:
                 raise Finding(f"creates {report.name!r}, not {journal.name!r}")
+            key = key_of(auditor.state.configuration.key)
+        if key is not None and not has_seal(entry, key):
+            raise Finding("is not sealed with the deployment's key: somebody without it wrote the entry")
         if verified is not None and entry.seq == verified.seq and hash_.hex() != verified.hash:
             raise Finding("is not the one that an earlier audit verified")
+        if task.attested.get(entry.seq, frozenset()) - {hash_.hex()}:
+            raise Finding("is not the one that a witness or a receipt attests: the past was rewritten")
+        report.attested += entry.seq in task.attested
         auditor.take(entry, hash_)
         report.hash = hash_.hex()
         yield entry
+    report.sealed = key is not None
     if expected <= journal.head.seq:
         raise Finding("is missing, and so is everything after it")
     if hash_ != journal.head.hash:
         raise Finding("does not match the deployment's record of the last hash", journal.head.seq)
     if verified is not None and verified.seq >= expected:
         raise Finding("is missing, but an earlier audit verified it", verified.seq)
+    if lost := [seq for seq in task.attested if not 0 <= seq < expected]:
+        raise Finding(
+            "is missing, but a witness or a receipt attests it: an old copy of the journal was restored, "
+            "or its end was removed",
+            min(lost),
+        )
     if auditor is not None:
         auditor.finish()
     if strays := [*(auditor.snapshots if auditor is not None else ()), *journal.strays]:

@@ -34,6 +34,10 @@ class Report:
     """Fingerprints that the fast path does not reproduce to the last bit on this machine."""
     largest_error: float = 0.0
     """Largest relative difference between the recorded numbers and the independent ones."""
+    attested: int = 0
+    """Entries that witnesses or receipts attest, and that are as they say."""
+    sealed: bool = False
+    """Whether the seal of every entry was checked with the deployment's key."""
     hash: str = ""
     finding: str | None = None
     entry: int | None = None
@@ -54,7 +58,9 @@ class Report:
         if self.finding is not None:
             where = "" if self.entry is None else f"Entry {self.entry} "
             return f"{self.name}: NOT CLEAN. {where}{self.finding}. Before it: {counts}."
+        sealed = ", sealed" if self.sealed else ""
+        attested = f"{self.attested} entries attested; " if self.attested else ""
         return (
-            f"{self.name}: clean, {self.level}. {counts}; largest difference {self.largest_error:.1e}; "
-            f"last hash {self.hash[:16]}."
+            f"{self.name}: clean, {self.level}{sealed}. {counts}; largest difference "
+            f"{self.largest_error:.1e}; {attested}last hash {self.hash[:16]}."
         )

@@ -6,6 +6,7 @@ This shares no code with what wrote them.
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 import math
 import struct
@@ -16,6 +17,7 @@ import numpy as np
 from c4b._validate import Array
 from c4b.deployment.audit.audit_report import Finding
 from c4b.journal.entries import Entry
+from c4b.journal.seal import known_keys
 
 
 def entry_hash(entry: Entry) -> bytes:
@@ -26,13 +28,30 @@ def entry_hash(entry: Entry) -> bytes:
         raise Finding(f"cannot be read ({error})", entry.seq) from error
 
 
-def _hash(e: Entry) -> bytes:
+def has_seal(entry: Entry, key: str) -> bool:
+    """Whether the last 32 bytes are an HMAC with this key over all that is before them."""
+    mac = hmac.new(key.encode("utf-8"), _text(entry)[:-32], "sha256")
+    return hmac.compare_digest(mac.digest(), entry.payload[-32:])
+
+
+def key_of(key_id: str | None) -> str | None:
+    """The key with this public id, if this process knows it."""
+    for key in known_keys() if key_id is not None else ():
+        if hmac.new(key.encode("utf-8"), b"c4b journal key", "sha256").hexdigest()[:16] == key_id:
+            return key
+    return None
+
+
+def _hash(entry: Entry) -> bytes:
+    return hashlib.sha256(_text(entry)).digest()
+
+
+def _text(e: Entry) -> bytes:
     about = -1 if e.about is None else e.about
     kind = e.kind.encode("utf-8")
     request = b"" if e.request_id is None else ("=" + e.request_id).encode("utf-8")
     text = struct.pack("<3q", e.seq, about, e.at) + struct.pack("<I", len(kind)) + kind
-    text += struct.pack("<I", len(request)) + request + e.previous + e.payload
-    return hashlib.sha256(text).digest()
+    return text + struct.pack("<I", len(request)) + request + e.previous + e.payload
 
 
 def entry_contents(payload: bytes) -> tuple[dict[str, Any], dict[str, Array]]:

@@ -220,17 +220,20 @@ class RecomputedSet:
     def is_rough(self) -> bool:
         """Whether rounding may be visible in float64, here or in what the deployment recorded: then it
         recorded bounds with a visible allowance for it (docs/theory.md, section "Rounding")."""
+        return not self.rounding() < (2e-8 if self.ellipsoids == 1 else 1e-7)
+
+    def rounding(self) -> float:
+        """About the largest relative error of a bound in float64, with the allowance for it."""
         model, dim, trace = self.model, len(self.moment), float(np.trace(self.gram))
         if self.ellipsoids == 1:
             inverse = np.sum(self.stack().roots[0] ** 2, axis=0)
             product = dim * float(inverse @ (np.diagonal(self.gram) + self.ridges[0]))
             steps = self.count + 2000.0 * (dim + 2)
-            return not steps * product * (1.0 + np.sqrt(self.squares) / model["noise"]) < 1e8
+            return float(2e-16 * steps * product * (1.0 + np.sqrt(self.squares) / model["noise"]))
         least = 1e-4 * model["ridge"] + max(float(np.linalg.eigvalsh(self.gram)[0]), 0.0)
         unit = 2e-16 * (self.count + 100.0 * dim**2)
         moved = unit * (trace * self.norm_bound + np.sqrt(trace * self.squares))
-        visible = moved > 1e-7 * model["noise"] * np.sqrt(least)
-        return bool(visible or unit * trace > 1e-7 * least or not np.isfinite(moved))
+        return float(np.maximum(moved / (model["noise"] * np.sqrt(least)), unit * trace / least))
 
 
 class Bounded(Protocol):

@@ -7,6 +7,7 @@ it in 50 digits. What was executed must be what the recorded margins and scores 
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -19,7 +20,12 @@ from c4b.deployment.audit.recompute import JOINT, MARGIN, SCORE, SEPARATE, UCB, 
 from c4b.policies.gate import Played
 
 TOLERANCE = 1e-6
-"""Largest difference between two arithmetics, relative to 1 + the size of the numbers involved."""
+"""Largest difference between two arithmetics, relative to 1 + the size of the numbers involved, in
+journals of early versions, and anywhere."""
+LEAST_TOLERANCE, ROUNDINGS = 1e-11, 20.0
+"""Since then: so many times the rounding error of the set at hand, and at least the former."""
+SUM = 8.0 * np.finfo(np.float64).eps
+"""Relative rounding error of a sum of three numbers, generously."""
 ALLOWANCE = 1e-3
 """Largest difference in the safe direction where rounding may be visible; bounds allow for rounding."""
 
@@ -60,6 +66,8 @@ class RecomputedChecks:
         self.share = share
         self.baseline_nonnegative: bool = fields["baseline_nonnegative"]
         self.model, self.ridges = fields["model"], arrays["ridges"]
+        self.is_exact: bool = fields.get("ids_hold_hashes", False)
+        """Whether every decision was made by arithmetic whose rounding error is known."""
         self.rule = RecordedRule(*arrays["rule"].tolist())
         self.set = RecomputedSet(self.model, self.ridges, arrays["alarms"])
         self.books = Books(fields, arrays["rule"], self.set)
@@ -144,9 +152,7 @@ class RecomputedChecks:
         self._near("UCB of candidates", details[UCB], recomputed[UCB], scale, larger_is_safe=True)
         for row, what in ((MARGIN, "margin"), (JOINT, "joint"), (SEPARATE, "separate")):
             self._near(f"{what} of candidates", details[row], recomputed[row], scale)
-        if not self.set.is_rough:  # a score is no bound: it has no safe direction
-            scored = np.isfinite(details[SCORE])
-            self._near("score of candidates", details[SCORE][scored], recomputed[SCORE][scored], scale)
+        self._scores(details, recomputed, scale)
         self._near("radius", numbers.radius, self.region.radius, 1.0, larger_is_safe=True)
         if "estimate" in decision.arrays and self.region is self.set:
             self._explanation(decision.arrays)
@@ -172,8 +178,36 @@ class RecomputedChecks:
                 raise Finding("gives another UCB than it lists for its candidate")
             certificate = details[row, action] - books.price(False)
             self._near("certificate", numbers.certificate, certificate, scale)
+        self._sum(numbers.bank, numbers.certificate)
         if self.every and decision.round % self.every == 0:
             self._exactly(decision, scale)
+
+    def _scores(self, details: Array, recomputed: Array, scale: float) -> None:
+        """A score of -inf leaves a candidate out, which only the baseline's competition may do; it is
+        checked there. A score is no bound: where rounding is visible it has no safe direction, but it is
+        never above the UCB."""
+        scores = details[SCORE]
+        missing = ~np.isfinite(scores) & np.isfinite(recomputed[SCORE])
+        missing &= ~(np.isneginf(scores) & (bool(self.rule.competes) and not self.optimistic))
+        if missing.any() and self.compares_numbers and not self.set.is_rough:
+            left_out = int(missing.argmax())
+            raise Finding(f"gives candidate {left_out} the score {scores[left_out]!r}")
+        scored = np.isfinite(scores)
+        if not self.set.is_rough:
+            self._near("score of candidates", scores[scored], recomputed[SCORE][scored], scale)
+        elif (scores[scored] > details[UCB][scored] + SUM * (1.0 + np.abs(details[UCB][scored]))).any():
+            raise Finding("gives a candidate a score above its UCB")
+
+    def _sum(self, bank: float, certificate: float) -> None:
+        """A ledger that carries its bank adds the certificate to it, and nothing else."""
+        books = self.books
+        if books.ledger == "carry" and self.compares_numbers and math.isfinite(bank):
+            total = books.bank + certificate
+            if abs(bank - total) > SUM * (abs(books.bank) + abs(certificate) + abs(books.price(False))):
+                raise Finding(
+                    f"leaves bank {bank!r}, but {books.bank!r} and its certificate {certificate!r} are "
+                    f"{total!r}"
+                )
 
     def _explanation(self, arrays: dict[str, Array]) -> None:
         """What decides nothing, but is shown to whoever asks why; early versions did not record it."""
@@ -207,7 +241,15 @@ class RecomputedChecks:
     @property
     def _tolerance(self) -> float:
         """Of comparisons without a safe direction."""
-        return ALLOWANCE if self.set.is_rough else TOLERANCE
+        return ALLOWANCE if self.set.is_rough else self._two_arithmetics
+
+    @property
+    def _two_arithmetics(self) -> float:
+        """The largest difference between what is recorded and what is recomputed."""
+        if not self.is_exact:
+            return TOLERANCE
+        rounding = ROUNDINGS * self.set.rounding()
+        return TOLERANCE if math.isnan(rounding) else min(max(rounding, LEAST_TOLERANCE), TOLERANCE)
 
     def _against_the_baselines_ucb(
         self, details: Array, chosen: int | None, action: int | None, baseline: Array
@@ -303,8 +345,8 @@ class RecomputedChecks:
         if self.set.is_rough:
             safe = recorded > recomputed if larger_is_safe else recorded < recomputed
             error[safe & ((error <= ALLOWANCE) | (self.region is not self.set))] = 0.0
-        worst = float(np.max(error, initial=0.0))
-        if not worst <= TOLERANCE:
-            k = int(np.argmax(~(error <= TOLERANCE)))
+        worst, tolerance = float(np.max(error, initial=0.0)), self._two_arithmetics
+        if not worst <= tolerance:
+            k = int(np.argmax(~(error <= tolerance)))
             raise Finding(f"{what}: recorded {recorded[k]!r}, recomputed {recomputed[k]!r}")
         self.report.largest_error = max(self.report.largest_error, worst)

@@ -12,7 +12,7 @@ from c4b._validate import Array
 from c4b.deployment.audit.audit_report import Finding
 from c4b.deployment.audit.decision_checks import RecordedDecision, described, same
 from c4b.deployment.configuration import Configuration
-from c4b.deployment.decision_entry import decision_id, recorded_round
+from c4b.deployment.decision_entry import recorded_round
 from c4b.policies.gate import Played
 
 
@@ -43,7 +43,7 @@ class ReplayedChecks:
         arrays = {name: array.copy() for name, array in decision.arrays.items()}
         round_ = recorded_round(decision.fields, arrays)
         explanation = self.gate.explanation(round_)
-        again = self.gate.decide(round_, decision_id(self.configuration.name, decision.seq))
+        again = self.gate.decide(round_, f"{self.configuration.name}-{decision.seq}")
         if again.action != decision.action:
             recorded, replayed = described(decision.action), described(again.action)
             raise Finding(f"executes {recorded}, decided again it is {replayed}")

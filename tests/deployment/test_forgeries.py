@@ -1,0 +1,212 @@
+"""Forgeries whose hashes are right: what arithmetic finds, and what only a key or a witness can."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from c4b import Deployment
+from c4b.deployment.state import State
+from c4b.errors import InvalidInput, JournalCorrupt, KeyMissing
+from c4b.journal import seal
+from c4b.policies import CandidateField
+from support.shop_world import BASELINE, create, entries_of, forge, in_agreement, rivals, trade
+
+KEY, OTHER_KEY = "7" * 64, "8" * 64
+Forgery = Callable[[dict[str, Any], dict[str, Any]], None]
+
+
+@pytest.fixture
+def key(monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv(seal.KEY, KEY)
+    return KEY
+
+
+def traded(url: str, rounds: int = 30, **options: Any) -> list[Any]:
+    """A journal whose last entry is an outcome; returns its entries."""
+    with create(url, **options) as dep:
+        trade(dep, rounds)
+        dep.observe(dep.pending()[0].id, 0.6)
+        assert dep.audit(sample=0).clean
+        return entries_of(dep)
+
+
+def numbers_of(entries: list[Any], kind: str) -> list[int]:
+    return [entry.seq for entry in entries if entry.kind == kind]
+
+
+def more(amount: float) -> Forgery:
+    def change(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
+        arrays["numbers"][0] += amount
+
+    return change
+
+
+def another(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
+    """Another admissible candidate, with the highest score of all."""
+    details = arrays["details"]
+    fit = np.flatnonzero(details[CandidateField.MARGIN] >= 0.0)
+    other = int(next(k for k in fit if k != fields["action"]))
+    details[CandidateField.SCORE, other] = details[CandidateField.SCORE].max() + 0.01
+    play(other, fields, arrays)
+
+
+def only_one(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
+    """Another admissible candidate, because all others have no score."""
+    details = arrays["details"]
+    fit = np.flatnonzero(details[CandidateField.MARGIN] >= 0.0)
+    other = int(next(k for k in fit if k != fields["action"]))
+    others = np.arange(details.shape[1]) != other
+    details[CandidateField.SCORE, others] = -np.inf
+    play(other, fields, arrays)
+
+
+def play(action: int, fields: dict[str, Any], arrays: dict[str, Any]) -> None:
+    details, fields["action"] = arrays["details"], action
+    arrays["numbers"][1] = details[CandidateField.MARGIN, action]
+    arrays["numbers"][2] = details[CandidateField.JOINT, action]
+    arrays["numbers"][3] = details[CandidateField.UCB, action]
+
+
+def follow_banks(dep: Deployment, factor: float) -> None:
+    """Every bank of every decision a little larger, consistently."""
+    bank = dep.configuration.reserve
+    for number in numbers_of(entries_of(dep), "decided"):
+
+        def change(fields: dict[str, Any], arrays: dict[str, Any], before: float = bank) -> None:
+            numbers, details = arrays["numbers"], arrays["details"]
+            numbers[0] = before
+            numbers[1] = numbers[1] + factor * (1.0 + abs(numbers[1]))
+            if fields["action"] is not None:
+                details[CandidateField.MARGIN, fields["action"]] = numbers[1]
+
+        forge(dep, number, change)
+        bank = float(entries_of(dep)[number].unpack()[1]["numbers"][1])
+
+
+@pytest.mark.parametrize("policy", ["refresh", "reserve-c4b+", "separate"])
+def test_a_middle_reward_a_little_larger(sqlite_url: str, policy: str) -> None:
+    rng = np.random.default_rng(3)
+    with create(sqlite_url, policy=policy) as dep:
+        for _ in range(20):
+            dep.observe(dep.decide(rivals(rng), BASELINE).id, 0.6 + 0.1 * rng.normal())
+        assert dep.audit(sample=0).clean
+        number = numbers_of(entries_of(dep), "observed")[10]
+        forge(dep, number, more(1e-5))
+        assert dep.audit(sample=0).entry == number + 1  # the next decision does not follow from it
+
+
+@pytest.mark.parametrize("forgery", [another, only_one])
+@pytest.mark.parametrize("policy", ["refresh", "reserve-c4b+"])
+def test_another_admissible_candidate(sqlite_url: str, policy: str, forgery: Forgery) -> None:
+    rng = np.random.default_rng(1)
+    with create(sqlite_url, policy=policy, reserve=5.0) as dep:
+        number = None
+        for _ in range(40):
+            made = dep.decide(rivals(rng, 6) + 0.1, BASELINE)
+            dep.observe(made.id, 0.6)
+            fit = made.details[CandidateField.MARGIN] >= 0.0
+            if made.action is not None and fit.sum() > 1:
+                assert made.receipt is not None
+                number = made.receipt.seq
+        assert number is not None
+        assert dep.audit(sample=0).clean
+        forge(dep, number, forgery)
+        assert dep.audit(sample=0).entry == number
+
+
+@pytest.mark.parametrize("policy", ["refresh", "separate", "reserve-c4b+"])
+@pytest.mark.parametrize("factor", [0.9e-6, 0.9e-8])
+def test_every_bank_a_little_larger(sqlite_url: str, policy: str, factor: float) -> None:
+    traded(sqlite_url, rounds=12, policy=policy)
+    with Deployment.open(sqlite_url, "shop") as dep:
+        follow_banks(dep, factor)
+        assert not dep.audit(sample=0).clean
+
+
+def test_the_last_reward_is_for_a_key_or_a_witness(sqlite_url: str, tmp_path: Path) -> None:
+    """Nothing was decided after it, so nothing contradicts it, if its fingerprint is made to fit."""
+    last = traded(sqlite_url)[-1].seq
+    with Deployment.open(sqlite_url, "shop") as dep:
+        dep.witness(tmp_path / "kept")
+        forge(dep, last, more(5.0))
+        state = State(dep.configuration)
+        state.replay(entries_of(dep))
+        forge(dep, last, lambda fields, arrays: fields.update(set=state.fingerprint()))
+        assert dep.audit().clean
+        assert dep.audit(witness=tmp_path / "kept").entry == last
+
+
+@pytest.mark.usefixtures("key")
+@pytest.mark.parametrize("forged", ["last reward", "middle reward", "first entry", "context"])
+def test_no_entry_can_be_forged_without_the_key(sqlite_url: str, forged: str) -> None:
+    entries = traded(sqlite_url)
+    outcomes, decisions = numbers_of(entries, "observed"), numbers_of(entries, "decided")
+    number, change = {
+        "last reward": (outcomes[-1], more(5.0)),
+        "middle reward": (outcomes[5], more(1e-12)),
+        "first entry": (0, lambda fields, arrays: fields.update(alpha=0.2)),
+        "context": (decisions[4], lambda fields, arrays: fields.update(context='"other"')),
+    }[forged]
+    with Deployment.open(sqlite_url, "shop") as dep:
+        forge(dep, number, change)
+        report = dep.audit(sample=0)
+        assert report.entry == number
+        assert "sealed" in str(report)
+    with pytest.raises(JournalCorrupt, match="sealed"):
+        Deployment.open(sqlite_url, "shop")
+
+
+def test_a_sealed_deployment(any_url: str, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with create(any_url, snapshot_every=5) as dep, create(any_url, "other") as other:
+        trade(dep, 20, ids="r-")
+        report = dep.audit(sealed=True)
+        assert report.sealed
+        assert report.clean
+        assert "sealed" in str(report)
+        assert in_agreement(dep)
+        assert dep.configuration.key == other.configuration.key
+    monkeypatch.setenv(seal.KEY, OTHER_KEY)
+    with Deployment.open(any_url, "shop") as dep:  # may be read by who does not have the key
+        before = dep.state()
+        assert dep.audit(sample=0).clean
+        assert "not sealed" in str(dep.audit(sample=0, sealed=True))
+        for call in (lambda: dep.decide([], BASELINE), lambda: dep.observe(dep.pending()[0].id, 0.5)):
+            with pytest.raises(KeyMissing, match=seal.KEY):
+                call()
+        assert dep.state() == before
+    monkeypatch.setenv(seal.KEY, f"{OTHER_KEY} {KEY}")  # a new key, and the one from before
+    with Deployment.open(any_url, "shop") as dep, create(any_url, "new") as new:
+        trade(dep, 3)
+        assert dep.audit(sample=0, sealed=True).clean
+        assert new.configuration.key not in (None, dep.configuration.key)
+
+
+def test_keys_from_a_file(sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "key"
+    monkeypatch.setenv(seal.KEY_FILE, str(file))
+    with pytest.raises(InvalidInput, match="cannot be read"):
+        create(sqlite_url)
+    file.write_text("short\n")
+    with pytest.raises(InvalidInput, match="32 characters") as caught:
+        create(sqlite_url)
+    assert "short" not in str(caught.value)
+    file.write_text(f"{KEY}\n")
+    with create(sqlite_url) as dep:
+        trade(dep, 3)
+        assert dep.audit(sample=0, sealed=True).clean
+        assert dep.audit(sample=0, sealed=True, jobs=2).sealed
+
+
+def test_a_journal_without_seals_is_not_sealed(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody could replace a sealed journal by one that never was."""
+    with create(sqlite_url) as dep:
+        trade(dep, 3)
+    monkeypatch.setenv(seal.KEY, KEY)
+    with Deployment.open(sqlite_url, "shop") as dep:
+        assert dep.audit(sample=0).clean
+        assert not dep.audit(sample=0, sealed=True).clean
