@@ -21,7 +21,7 @@ from c4b import _sources as sources
 
 F = TypeVar("F", bound=Callable[..., object])
 
-_DECORATED = re.compile(r"^(?:@|\w+ = )(?:kernel|inlined|allocating)\b", re.M)
+_DECORATED = re.compile(r"^(?:@|\w+ = )(?:kernel|inlined|outlined|allocating)\b", re.M)
 
 
 def kernel_files() -> list[Path]:
@@ -79,6 +79,11 @@ def kernel(function: F) -> F:
 def inlined(function: F) -> F:
     """A small kernel that is copied into its callers before they are compiled."""
     return _compiled(function, inline="always", _nrt=False)
+
+
+def outlined(function: F) -> F:
+    """A kernel that is called where it is used, and so compiled once: for what few methods need."""
+    return _compiled(function, _nrt=False)
 
 
 def allocating(function: F) -> F:

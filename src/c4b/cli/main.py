@@ -13,6 +13,7 @@ from c4b import policies
 from c4b.cli import study_commands
 from c4b.cli.output import console, print_table
 from c4b.errors import C4BError
+from c4b.policies.promise import Kind
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -46,8 +47,15 @@ def list_policies() -> None:
         parts = ["-", "-", "-"]
         if isinstance(spec, policies.Composition):
             parts = [spec.certificate if spec.gated else "-", spec.ledger, spec.selection]
-        rows.append([name, *parts, spec.summary])
+        rows.append([name, *parts, _described(spec)])
     print_table("", ["name", "certificate", "ledger", "selection", "what it does"], rows, left=5)
+
+
+def _described(spec: policies.Composition | policies.GateFactory) -> str:
+    """The summary, with needs and a promise that is not the usual one."""
+    needs = f"; needs {', '.join(sorted(spec.needs))}" if spec.needs else ""
+    usual = spec.promise.kind in (Kind.EVERY_ROUND, Kind.NONE)
+    return f"{spec.summary}{needs}{'' if usual else f'; promises {spec.promise}'}"
 
 
 def _print_version(requested: bool) -> None:

@@ -43,6 +43,9 @@ class Configuration:
     of the first versions do not."""
     attests_snapshots: bool = False
     """Whether the entry after a snapshot holds its digest; see ``snapshot.newest``."""
+    baseline_floor: float | None = None
+    horizon: int | None = None
+    seed: int | None = None
 
     @classmethod
     def of(
@@ -73,11 +76,22 @@ class Configuration:
             reward,
             asserts_independence=True,
             attests_snapshots=True,
+            baseline_floor=policy.gate.terms.baseline_floor,
+            horizon=policy.gate.terms.horizon,
+            seed=policy.gate.terms.seed,
         )
 
     def run(self) -> GateRun:
         """A fresh gate."""
-        terms = GateTerms(self.model, self.alpha, self.reserve, self.baseline_nonnegative)
+        terms = GateTerms(
+            self.model,
+            self.alpha,
+            self.reserve,
+            self.baseline_nonnegative,
+            self.baseline_floor,
+            self.horizon,
+            self.seed,
+        )
         return GateRun(registry.build(self.spec, terms), self.absorb == "in-order")
 
     def constants(self) -> dict[str, Array]:
@@ -87,6 +101,7 @@ class Configuration:
         rule = self.spec.rule(self.model.dim)
         first = (rule.propose, rule.boldness, rule.thrift, rule.latches)
         numbers = [*first, self.spec.checkpoints, CUSHION, rule.period, rule.competes, rule.trust]
+        numbers.append(rule.by_certificate)
         return {
             "ridges": self.model.ridges,
             "rule": np.array(numbers, dtype=np.float64),

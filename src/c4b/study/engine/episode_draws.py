@@ -69,7 +69,8 @@ class EpisodeDraws:
         best = np.maximum(means.max(axis=1), setting.baseline_mean if fixed else baseline_means)
         reward = setting.rounds * baseline_means[0] if fixed else baseline_means.sum()
         noise = self._noise(setting, draws.NOISE, (setting.rounds, setting.count + 1))
-        return Scene(pools, means, best, noise, baselines, theta, baseline_means, float(reward))
+        told = baseline_means + setting.told_mean_error
+        return Scene(pools, means, best, noise, baselines, theta, baseline_means, float(reward), told)
 
     def _history(self, prepared: PreparedSetting) -> tuple[Array, Array]:
         setting, scene = prepared.setting, self.scene(prepared)
