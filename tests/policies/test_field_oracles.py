@@ -112,7 +112,7 @@ def test_a_told_arm_stays_the_baseline() -> None:
 
 
 def test_budget_first_saves_the_whole_regret_bound() -> None:
-    """4 sigma sqrt(psi(T) d T) = 7591.5 for T = 1e5: 75,915 rounds at .1 each, alpha = .2."""
+    """4 sigma sqrt(psi(T) d T) = 7591.47 for T = 1e5: 75,915 rounds at .1 each, alpha = .2."""
     policy = c4b.Policy("budget-first-arms", ARMS, alpha=0.2, horizon=100_000)
     gate = policy.gate
     assert np.ceil(gate.regret(np.eye(5)) / (0.2 * 0.5)) == 75_915  # type: ignore[attr-defined]
@@ -123,7 +123,7 @@ def test_budget_first_saves_the_whole_regret_bound() -> None:
 
 def test_budget_first_plays_once_it_has_saved_enough_and_waits_for_outcomes() -> None:
     model = c4b.LinearModel(2, 0.01, 1.0)
-    policy = c4b.Policy("budget-first", model, alpha=0.5, reserve=100.0, horizon=200)
+    policy = c4b.Policy("budget-first", model, alpha=0.5, reserve=1000.0, horizon=200)
     pool, baseline = [[1.0, 0.5]], [1.0, 0.0]
     first = policy.decide(pool, baseline, 0.5)
     assert first.action == 0

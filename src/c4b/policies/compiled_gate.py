@@ -46,6 +46,7 @@ class CompiledGate(Gate):
         self.ledger = books.opening(account, terms.model.dim, composition.checkpoints)
         """The ledger's flat vector; writing to it writes the gate's books."""
         self._has_terms = len(books.views(self.ledger)[0].terms) > 0
+        self._told_alarm_at = len(self.ledger) - len(Term) + Term.ALARM
         self._flat = self.evidence.flat
         self._absorb = self.evidence.absorber
         self._rule = composition.rule(terms.model.dim)
@@ -189,7 +190,7 @@ class CompiledGate(Gate):
 
     @property
     def alarm(self) -> str | None:
-        if self._has_terms and self.ledger[Term.ALARM - len(Term)]:
+        if self._has_terms and self.ledger.item(self._told_alarm_at):
             return self.evidence.alarm or WRONG_MEAN
         return self.evidence.alarm
 

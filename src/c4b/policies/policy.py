@@ -28,7 +28,7 @@ from c4b.policies.gate import Arrays, Gate, GateTerms
 from c4b.policies.gate_run import GateRun, Mark
 from c4b.policies.pending import ABSORB, PendingOutcome
 from c4b.policies.registry import DEFAULT_POLICY, PolicySpec
-from c4b.policies.round import Round, checked_round
+from c4b.policies.round import Round, checked_mean, checked_round
 
 
 class Policy:
@@ -128,13 +128,11 @@ class Policy:
         outcomes are observed: bank and prefix never use a reward. Raises ``NoSafeAction`` (nothing
         changed) when ``baseline_nonnegative=False`` and nothing is certified.
         """
-        if isinstance(candidates, Round) or self._needs or baseline_mean is not None:
-            given = candidates
-            if not isinstance(given, Round):
-                given = Round(candidates, baseline, baseline_mean)
-            return self._decide(checked_round(given, self._dim, self._needs))
+        if isinstance(candidates, Round):
+            return self._decide(checked_round(candidates, self._dim, self._needs))
         pool = _validate.pool("candidates", candidates, self._dim)
-        return self._decide(Round(pool, _validate.point("baseline", baseline, self._dim)))
+        point = _validate.point("baseline", baseline, self._dim)
+        return self._decide(Round(pool, point, checked_mean("", baseline_mean, self._needs)))
 
     def decide_many(self, rounds: Iterable[Round | tuple[object, object]]) -> list[Decision]:
         """Several rounds at once, pairs (candidates, baseline) or ``Round``; all are decided or none."""

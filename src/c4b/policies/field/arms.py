@@ -1,9 +1,9 @@
 """CUCB of Wu et al. (2016) and its form for an unknown baseline mean: arms with an interval each.
 
 Features are unit vectors. Every arm has a mean of at least 0 and the interval ``[max(0, m - D), m + D]``,
-D = sigma sqrt(psi(n)/n) after n rewards with average m; without any, [0, inf).
-psi(n) = 2 log(2.41 k n^3 / delta) makes all intervals of k arms hold at all times with probability at
-least 1 - delta: docs/theory.md, "The field".
+D = sigma sqrt(psi(n)/n) after n rewards with average m; without any, [0, inf). The choice of psi,
+2 log(2 zeta(3) k n^3 / delta), makes all intervals of k arms hold at all times with probability at least
+1 - delta: docs/theory.md, "The field".
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from c4b.policies.registry import register_gate
 from c4b.policies.round import BASELINE_MEAN, Round
 
 NO_ARM = -1.0
+TWO_ZETA_3 = 2.40411380631918857
+"""Twice the sum of n^-3 over all n."""
 
 
 def psi(counts: Array, arms: int, delta: float) -> Array:
     """(n,) the squared half-width of an arm's interval times n / sigma^2, at n >= 1."""
-    values: Array = 2.0 * np.log(2.41 * arms * counts**3 / delta)
+    values: Array = 2.0 * np.log(TWO_ZETA_3 * arms * counts**3 / delta)
     return values
 
 
