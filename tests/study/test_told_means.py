@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from c4b.study.engine.chunk import simulate
 from c4b.study.engine.episode_metrics import Metric
@@ -35,14 +36,20 @@ def test_episodes_are_the_oracles() -> None:
 
 
 def test_phases_are_scored_at_their_ends() -> None:
-    """Within a phase the budget of clucb2t may be negative; that is no violation."""
-    setting = replace(SETTINGS["baseline .8/.3"], baseline_floor=1.0)
-    found = metrics(setting, ("clucb2t", "clucb2"), 16)
-    assert not found[:, 0, Metric.VIOLATION].any()
-    wrong = metrics(
-        replace(setting, baseline_floor=30.0), ("clucb2t",), 16
-    )  # nobody has so good a baseline
-    assert wrong[:, 0, Metric.VIOLATION].any()
+    """Candidates are worth .8 of the baseline: clucb2t plays some, and is below 0 within a phase."""
+    theta, baseline = (1.0, 0.0, 0.0, 0.0, 0.0), (1.25, 0.0, 0.0, 0.0, 0.0)
+    setting = replace(SETTINGS["baseline .15/.3"], theta=theta, baseline=baseline, baseline_floor=1.25)
+    found = metrics(setting, ("clucb2t",), 4)[:, 0]
+    below = 0
+    for episode in range(4):
+        story = oracle_story("clucb2t", setting, scene(setting, 31, episode), floor=1.25)
+        budget = np.cumsum(np.where(story.actions < 0, 0.05 * 1.25, 1.0 - 0.95 * 1.25))
+        below += budget.min() < -0.1
+        assert story.least == pytest.approx(budget[19::20].min())
+        assert found[episode, Metric.MIN_D] >= 0.0
+    assert below == 4
+    assert not found[:, Metric.VIOLATION].any()
+    assert np.all(found[:, Metric.FALLBACK] < 1.0)
 
 
 def test_a_wrong_mean_breaks_those_who_are_told_it() -> None:
