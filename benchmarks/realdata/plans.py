@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from realdata import classification, movielens, trials
 
 from c4b import LinearModel
 from c4b._validate import Array
@@ -15,7 +16,6 @@ from c4b.diagnostics.ridge_fit import fit
 from c4b.logs import Columns, read_log
 from c4b.planning import Forecast, Simulator, Traffic, plan_log
 from c4b.replay import Terms
-from realdata import classification, movielens, trials
 
 SIMULATIONS, ROUNDS = 20, 2000
 

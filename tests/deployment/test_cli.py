@@ -34,6 +34,17 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     return command
 
 
+def test_a_told_mean(run: Any, url: str) -> None:
+    terms = ["--dim", "2", "--noise", "0.1", "--norm-bound", "1", "--policy", "clucb"]
+    assert run("create", url, "told", *terms, "--baseline-floor", "0.2")[0] == 0
+    question = {"candidates": [[1, 0.1]], "baseline": [1, 0]}
+    code, _, error = run("decide", url, "told", json.dumps(question))
+    assert (code, "baseline_mean" in error) == (2, True)
+    code, made, _ = run("decide", url, "told", json.dumps({**question, "baseline_mean": 0.5}))
+    assert (code, made["bank"]) == (0, pytest.approx(0.05 * 0.5))
+    assert run("create", url, "first", *terms, "--horizon", "9")[0] == 2
+
+
 def test_a_whole_life(run: Any, url: str, tmp_path: Path) -> None:
     terms = ["--dim", "2", "--noise", "0.1", "--norm-bound", "1", "--reserve", "0.5"]
     assert run("create", url, "shop", *terms)[1]["bank"] == 0.5

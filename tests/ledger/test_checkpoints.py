@@ -22,10 +22,10 @@ seeds = st.integers(0, 2**32 - 1)
 
 def test_kept_rounds_are_the_start_and_evenly_spread_ones() -> None:
     """After any number of rounds: 0, stride, 2 stride, ... to the last, at most 32 of them."""
-    account = books.Account(0.1, 0.0, True, Certificate.JOINT, LedgerKind.BANK, 0.0)
+    account = books.Account(0.1, 0.0, 0.0, Certificate.JOINT, LedgerKind.BANK, 0.0)
     ledger, account = books.views(books.opening(account, 1, 32))
     for done in range(1, 2500):
-        charge(ledger, account, float(done), Execution(np.ones(1), np.zeros(1), False))
+        charge(ledger, account, float(done), Execution(np.ones(1), np.zeros(1), False, np.nan), False)
         kept = ledger.kept_round[: int(ledger.tally[Tally.KEPT])]
         stride = int(kept[1])
         np.testing.assert_array_equal(kept, np.arange(0, done + 1, stride))

@@ -12,7 +12,8 @@ from c4b.ledger.books import Certificate, LedgerKind, Tally
 from c4b.ledger.ledger_kernels import Execution, amend, charge
 
 MODEL = c4b.LinearModel(2, 0.1, 1.0)
-ACCOUNT = books.Account(0.25, 0.5, True, Certificate.JOINT, LedgerKind.BANK, 0.0)
+NOTHING = np.empty(0)
+ACCOUNT = books.Account(0.25, 0.5, 0.0, Certificate.JOINT, LedgerKind.BANK, 0.0)
 SEPARATE = ACCOUNT._replace(certificate=Certificate.SEPARATE)
 REVALUE = SEPARATE._replace(kind=LedgerKind.PREFIX)
 
@@ -35,10 +36,14 @@ def test_charge_books_the_executed_contrast() -> None:
     # alpha = 1/4, z = x - 3/4 b. Candidate (1, 2) against (1, 0): (1/4, 2). Baseline (2, 0): (1/2, 0)
     flat = books.opening(ACCOUNT, 2, 1)
     ledger, account = books.views(flat)
-    charge(ledger, account, 0.75, Execution(np.array([1.0, 2.0]), np.array([1.0, 0.0]), False))
+    charge(
+        ledger, account, 0.75, Execution(np.array([1.0, 2.0]), np.array([1.0, 0.0]), False, np.nan), False
+    )
     assert ledger.bank[0] == 0.75
     assert ledger.prefix.tolist() == [0.25, 2.0]
-    charge(ledger, account, 0.875, Execution(np.array([2.0, 0.0]), np.array([2.0, 0.0]), True))
+    charge(
+        ledger, account, 0.875, Execution(np.array([2.0, 0.0]), np.array([2.0, 0.0]), True, np.nan), False
+    )
     assert ledger.prefix.tolist() == [0.75, 2.0]
     assert not ledger.sums.any()  # kept for revalue only
     assert ledger.kept_bank.tolist() == [0.5]  # the remembered start never moves
@@ -51,11 +56,11 @@ def test_amending_back_restores_prefix_and_sums(terms: books.Account) -> None:
     evidence = empty(MODEL)
     ledger, account = books.views(flat)
     x, b, other = np.array([1.0, 0.5]), np.array([1.0, 0.0]), np.array([0.5, 0.25])
-    charge(ledger, account, 0.5, Execution(x, b, False))
+    charge(ledger, account, 0.5, Execution(x, b, False, np.nan), False)
     before = flat.copy()
-    amend(flat, evidence, x, False, other, False, b, 0)
+    amend(flat, evidence, NOTHING, x, False, other, False, b, np.nan, 0)
     assert ledger.prefix.tolist() == [-0.25, 0.25]
-    amend(flat, evidence, other, False, x, False, b, 0)
+    amend(flat, evidence, NOTHING, other, False, x, False, b, np.nan, 0)
     np.testing.assert_array_equal(flat[books.BANK + 1 :], before[books.BANK + 1 :])
     assert flat[books.BANK] <= before[books.BANK]
 
@@ -64,9 +69,9 @@ def test_amending_to_the_same_action_is_free() -> None:
     flat = books.opening(ACCOUNT, 2, 1)
     ledger, account = books.views(flat)
     x, b = np.array([1.0, 0.5]), np.array([1.0, 0.0])
-    charge(ledger, account, 0.5, Execution(x, b, False))
+    charge(ledger, account, 0.5, Execution(x, b, False, np.nan), False)
     before = flat.copy()
-    amend(flat, empty(MODEL), x, False, x, False, b, 0)
+    amend(flat, empty(MODEL), NOTHING, x, False, x, False, b, np.nan, 0)
     np.testing.assert_array_equal(flat, before)
 
 
@@ -79,8 +84,8 @@ def test_amending_charges_the_misspecification_of_what_was_executed(terms: books
     for decided in (x, b):
         flat = books.opening(account, 2, 4)
         ledger, _ = books.views(flat)
-        charge(ledger, account, 0.5, Execution(decided, b, decided is b))
-        amend(flat, empty(MODEL), decided, decided is b, x, False, b, 0)
+        charge(ledger, account, 0.5, Execution(decided, b, decided is b, np.nan), False)
+        amend(flat, empty(MODEL), NOTHING, decided, decided is b, x, False, b, np.nan, 0)
         found.append((ledger.kept_bank[0], ledger.tally[Tally.SLACK], ledger.prefix.tolist()))
     assert found[0] == found[1]
     assert found[0][:2] == (0.5 - 1.75 * epsilon, 1.75 * epsilon)
@@ -89,6 +94,10 @@ def test_amending_charges_the_misspecification_of_what_was_executed(terms: books
 def test_revalue_keeps_the_sums_of_what_was_played_displaced_and_fallen_back_to() -> None:
     flat = books.opening(REVALUE, 2, 0)
     ledger, account = books.views(flat)
-    charge(ledger, account, 0.75, Execution(np.array([1.0, 2.0]), np.array([1.0, 0.0]), False))
-    charge(ledger, account, 0.875, Execution(np.array([2.0, 0.0]), np.array([2.0, 0.0]), True))
+    charge(
+        ledger, account, 0.75, Execution(np.array([1.0, 2.0]), np.array([1.0, 0.0]), False, np.nan), False
+    )
+    charge(
+        ledger, account, 0.875, Execution(np.array([2.0, 0.0]), np.array([2.0, 0.0]), True, np.nan), False
+    )
     assert ledger.sums.tolist() == [[1.0, 2.0], [1.0, 0.0], [2.0, 0.0]]

@@ -8,7 +8,16 @@ import pytest
 
 import c4b
 
-GATED = [name for name in c4b.policies.names() if c4b.policies.get(name).gated]
+GATED = [
+    name
+    for name in c4b.policies.names()
+    if isinstance(spec := c4b.policies.get(name), c4b.Composition) and spec.gated
+]
+
+
+def told(name: str, mean: float) -> float | None:
+    """The baseline's mean for a policy that needs it."""
+    return mean if c4b.policies.get(name).needs else None
 
 
 @pytest.mark.parametrize("size", [1e8, 1e10])
@@ -25,7 +34,7 @@ def test_one_huge_row_of_history_never_certifies_a_lie(name: str, size: float) -
         except c4b.errors.InvalidInput:
             continue
         pool, baseline = rng.normal(size=(4, 2)), np.array([1.0, 0.0])
-        decision = policy.decide(pool, baseline)
+        decision = policy.decide(pool, baseline, told(name, float(baseline @ theta)))
         x = baseline if decision.action is None else pool[decision.action]
         assert decision.bank <= (x - 0.95 * baseline) @ theta + 1e-6
 
@@ -35,12 +44,12 @@ def test_a_huge_round_does_not_hide_the_rounds_after_it(name: str) -> None:
     """The incumbent's row is 1e19 with mean 0; later prefixes are tiny beside it, and must count."""
     theta, baseline = np.array([0.5, 0.5]), np.array([1.0, 1.0])
     policy = c4b.Policy(name, c4b.LinearModel(2, noise=0.1, norm_bound=1.0), reserve=1.0)
-    first = policy.decide([], [1e19, -1e19])
+    first = policy.decide([], [1e19, -1e19], told(name, 0.0))
     policy.forget(first.id)
     credit = 1.0
     for _ in range(60):
         pool = np.array([[-1.0, -1.0], [-0.5, -1.5]])
-        decision = policy.decide(pool, baseline)
+        decision = policy.decide(pool, baseline, told(name, 1.0))
         x = baseline if decision.action is None else pool[decision.action]
         credit += float((x - 0.95 * baseline) @ theta)
         assert decision.bank <= credit + 1e-6

@@ -54,6 +54,19 @@ def test_the_whole_protocol(client: c4b.Client, name: str, tmp_path: Path) -> No
     assert client.deployment(name).state.rounds == 4
 
 
+def test_a_told_mean(client: c4b.Client, name: str) -> None:
+    made = client.create(name, MODEL, policy="clucb2t", reserve=1.0, baseline_floor=0.1)
+    assert made.configuration.baseline_floor == 0.1
+    assert client.create(name, MODEL, policy="clucb2t", reserve=1.0, baseline_floor=0.1) == made
+    with pytest.raises(errors.InvalidInput, match="baseline_mean"):
+        client.decide(name, POOL, BASELINE)
+    first = client.decide(name, POOL, BASELINE, baseline_mean=0.5)
+    assert client.explain(name, first.id).baseline_mean == 0.5
+    several = client.decide_many(name, [c4b.Round(POOL, BASELINE, 0.5)] * 2)
+    client.executed(name, several[0].id)
+    assert client.audit(name).clean
+
+
 def test_a_loss_after_a_later_outcome_needs_an_assertion(client: c4b.Client, name: str) -> None:
     client.create(name, MODEL)
     first, second, third = client.decide_many(name, [(POOL, BASELINE)] * 3)

@@ -11,6 +11,7 @@ import c4b
 from c4b.evidence import absorption
 from c4b.ledger import books as ledgers
 from c4b.policies import CandidateField, get, names
+from c4b.policies.promise import Kind
 from c4b.study.engine import compiled_episode as engine
 from c4b.study.engine import prepared_setting
 from c4b.study.engine.chunk import simulate
@@ -21,7 +22,7 @@ from c4b.study.spec.setting import HISTORIES, Setting
 from c4b.study.world import candidates, draws
 
 CONFIDENCES = (*c4b.evidence.CONFIDENCES,)
-METHODS = tuple(names())
+METHODS = tuple(name for name in names() if isinstance(get(name), c4b.Composition))
 
 SEED = 11
 SCENARIOS = 12
@@ -64,6 +65,8 @@ def random_setting(number: int) -> Setting:
         baseline=tuple(baseline.tolist()),
         baseline_spread=spread,
         correlation=0.7 if number == 6 else 0.0,
+        told_mean_error=(0.0, 0.05)[number % 7 == 1],
+        baseline_floor=(0.0, 0.5 * (mean - 0.8 * mean * changing))[number % 2],
     )
 
 
@@ -94,14 +97,18 @@ def _dot(x: np.ndarray, y: np.ndarray) -> float:
 def played_online(setting: Setting, method: Method, scene: Scene) -> tuple[c4b.Policy, dict, list]:
     """The same episode through ``c4b.Policy``: its final state, the metrics, fallback by round."""
     model = setting.model(method.confidence_in(setting))
-    policy = c4b.Policy(method.policy, model, setting.alpha, setting.reserve)
+    floor = setting.baseline_floor
+    policy = c4b.Policy(method.policy, model, setting.alpha, setting.reserve, baseline_floor=floor)
+    promise, told = policy.composition.promise, bool(policy.composition.needs)
+    alone = promise.kind is Kind.ROUND_ALONE
     policy.learn(scene.features, scene.rewards)
     reward = regret = 0.0
     d, ds, slacks, falls = setting.reserve, [], [], []
-    joint_path, separate_path = [], []
+    joint_path, separate_path, broken = [], [], False
     for t in range(setting.rounds):
         baseline, mean_b = scene.baselines[t], scene.baseline_means[t]
-        decision = policy.decide(scene.pools[t].T, baseline)
+        known = mean_b + setting.told_mean_error if told else None
+        decision = policy.decide(scene.pools[t].T, baseline, known)
         a = decision.action
         mean = mean_b if a is None else scene.means[t, a]
         policy.observe(decision.id, float(mean + scene.noise[t, -1 if a is None else a]))
@@ -109,9 +116,12 @@ def played_online(setting: Setting, method: Method, scene: Scene) -> tuple[c4b.P
         reward += mean
         best_b = setting.baseline_mean if setting.fixed_baseline else mean_b
         regret += max(scene.means[t].max(), best_b) - mean
-        d += mean - (1.0 - setting.alpha) * mean_b
-        ds.append(d)
-        slacks.append(d - decision.bank)
+        contrast = mean - (1.0 - setting.alpha) * mean_b
+        d += contrast
+        if (t + 1) % promise.period == 0:
+            ds.append(d)
+            slacks.append(d - decision.bank)
+        broken |= alone and contrast < 0.0
         bound = decision.certificate
         joint_path.append(bound if a is None else decision.details[CandidateField.JOINT, a])
         separate_path.append(bound if a is None else decision.details[CandidateField.SEPARATE, a])
@@ -123,7 +133,7 @@ def played_online(setting: Setting, method: Method, scene: Scene) -> tuple[c4b.P
         "reward_ratio": reward / total,
         "fallback": sum(falls) / setting.rounds,
         "min_d": min(ds),
-        "violation": float(min(ds) < 0.0),
+        "violation": float(min(ds) < 0.0 or broken),
         "min_slack": min(slacks) if gated else np.nan,
         "final_bank": policy.bank,
         "regret": regret,
@@ -165,19 +175,23 @@ def test_evidence_and_ledger_end_in_the_same_bits(number: int, name: str) -> Non
     setting, method = random_setting(number), Method(name, name)
     scene = Scene(setting, 0)
     policy, _, _ = played_online(setting, method, scene)
-    evidence = absorption.empty(setting.model(method.confidence_in(setting)))
-    absorption.absorb_many(evidence, scene.features, scene.rewards)
     composition = get(name)
+    model = composition.evidence_model(setting.model(method.confidence_in(setting)))
+    evidence = absorption.empty(model)
+    absorption.absorb_many(evidence, scene.features, scene.rewards)
     account = composition.account(
-        setting.alpha, setting.reserve, misspecification=setting.misspecification
+        setting.alpha, setting.reserve, setting.baseline_floor, setting.misspecification
     )
     ledger = ledgers.opening(account, setting.dim, composition.checkpoints)
     theta, means = np.array(setting.theta), np.array(scene.baseline_means)
     best = np.maximum(scene.means.max(axis=1), means)
+    told, total = means + setting.told_mean_error, means.sum().item()
     made = engine.Scene(
-        scene.pools, scene.means, best, scene.noise, scene.baselines, theta, means, means.sum().item()
+        scene.pools, scene.means, best, scene.noise, scene.baselines, theta, means, total, told
     )
-    rule = (*composition.rule(setting.dim), 0, 0, len(evidence), 0, len(ledger), 0)
+    earned = len(policy.gate.earned)
+    own = (composition.learns == "plays", earned, composition.phase, composition.ledger == "round")
+    rule = (*composition.rule(setting.dim), *own, 0, 0, len(evidence), 0, len(ledger), 0)
     assert len(rule) == len(engine.RuleColumn)
     lineup = engine.Lineup(ledger, np.array([rule], dtype=np.float64))
     work = engine.workspace(lineup, int(evidence[0]), setting.dim, setting.count)
@@ -186,6 +200,7 @@ def test_evidence_and_ledger_end_in_the_same_bits(number: int, name: str) -> Non
     run(evidence, lineup, made, work, metrics, falls, 0)
     assert work.evidence.tobytes() == policy.evidence.flat.tobytes()
     assert work.ledger.tobytes() == policy.gate.ledger.tobytes()
+    assert work.earned[:earned].tobytes() == policy.gate.earned.tobytes()
 
 
 def test_shapes_known_when_compiling_leave_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,8 @@ class Assessment(NamedTuple):
     baseline: Array  # (d,)
     details: Array  # (R, K) one row a field; which row is which, the caller says
     scratch: Array  # (d,)
+    mean: float  # of the baseline, where it is told; NaN: it is not
+    earned: Array  # what absorbed plays have earned, see ``c4b.evidence.earned``; empty: nobody asks
 
 
 @inlined
@@ -33,14 +35,11 @@ def joint_claim(baseline: Array, alpha: float, offset: Array) -> float:
 
 
 @inlined
-def structural(
-    region: Region, baseline: Array, alpha: float, nonnegative: bool, tolerance: float
-) -> float:
-    """(11): alpha max{L(x(b)) - tolerance, 0}; without known nonnegativity no max."""
+def structural(region: Region, baseline: Array, alpha: float, floor: float, tolerance: float) -> float:
+    """(11): alpha max{L(x(b)) - tolerance, floor}; the floor is 0 for means known to be nonnegative,
+    -inf for means of which nothing is known."""
     bound = lower(region, baseline) - tolerance
-    if nonnegative and not bound > 0.0:
-        return 0.0
-    return alpha * bound
+    return alpha * (bound if bound > floor else floor)
 
 
 @inlined
@@ -52,9 +51,9 @@ def pool_joint(region: Region, assessed: Assessment, alpha: float, row: int) -> 
 
 
 @inlined
-def pool_separate(region: Region, assessed: Assessment, alpha: float, row: int) -> None:
-    """(9) for every candidate: details[row]."""
-    base = -(1.0 - alpha) * upper(region, assessed.baseline)
+def pool_separate(region: Region, assessed: Assessment, alpha: float, known: bool, row: int) -> None:
+    """(9) for every candidate: details[row]; if ``known``, with the told mean instead of an interval."""
+    base = -(1.0 - alpha) * (assessed.mean if known else upper(region, assessed.baseline))
     pool_lower(region, assessed.forms, assessed.pool, base, row, assessed.details)
 
 
@@ -64,6 +63,7 @@ def both(evidence_flat: Array, pool: Array, baseline: Array, alpha: float, out: 
     region, _, _ = opened(evidence_flat)
     forms = new_forms(region, pool.shape[1])
     pool_forms(region, pool, forms)
-    assessed = Assessment(pool, forms, baseline, out, np.empty(len(baseline)))
+    nothing = np.empty(0)
+    assessed = Assessment(pool, forms, baseline, out, np.empty(len(baseline)), np.nan, nothing)
     pool_joint(region, assessed, alpha, 0)
-    pool_separate(region, assessed, alpha, 1)
+    pool_separate(region, assessed, alpha, False, 1)

@@ -97,6 +97,13 @@ def create(
         float | None,
         typer.Option(help="Reward recorded after that; if not given, the outcome counts as lost."),
     ] = None,
+    baseline_floor: Annotated[
+        float | None, typer.Option(help="Smallest mean reward that the baseline is known to have.")
+    ] = None,
+    horizon: Annotated[
+        int | None, typer.Option(help="Most rounds, for policies that need to know.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Of a policy that randomises.")] = None,
 ) -> None:
     """Create a deployment."""
     if noise is None and rewards is not None and confidence in (None, "bounded"):
@@ -116,6 +123,9 @@ def create(
         absorb,
         outcome_timeout,
         timeout_reward,
+        baseline_floor=baseline_floor,
+        horizon=horizon,
+        seed=seed,
     ) as dep:
         _print_json(dep.state().to_dict())
 

@@ -14,6 +14,7 @@ from c4b import _compile_cache, _compile_notice, policies
 from c4b.cli import diagnose_command, log_commands, plan_command, study_commands
 from c4b.cli.output import console, print_table
 from c4b.errors import C4BError
+from c4b.policies.promise import Kind
 from c4b.study.engine import run as study_engine
 
 app = typer.Typer(
@@ -52,7 +53,7 @@ def list_policies() -> None:
         parts = ["-", "-", "-"]
         if isinstance(spec, policies.Composition):
             parts = [spec.certificate if spec.gated else "-", spec.ledger, spec.selection]
-        rows.append([name, *parts, spec.summary])
+        rows.append([name, *parts, _described(spec)])
     print_table("", ["name", "certificate", "ledger", "selection", "what it does"], rows, left=5)
 
 
@@ -72,6 +73,13 @@ def compile_now(
         if study:
             study_engine.warm_up()
     console.print(f"compiled in {time.monotonic() - started:.1f} s: {_compile_cache.FOLDER}")
+
+
+def _described(spec: policies.Composition | policies.GateFactory) -> str:
+    """The summary, with needs and a promise that is not the usual one."""
+    needs = f"; needs {', '.join(sorted(spec.needs))}" if spec.needs else ""
+    usual = spec.promise.kind in (Kind.EVERY_ROUND, Kind.NONE)
+    return f"{spec.summary}{needs}{'' if usual else f'; promises {spec.promise}'}"
 
 
 def _print_version(requested: bool) -> None:

@@ -75,14 +75,16 @@ class Client:
         baseline: object = None,
         request_id: str | None = None,
         context: object = None,
+        baseline_mean: float | None = None,
     ) -> schemas.Decided:
         """Choose among ``candidates`` (K, d) against ``baseline`` (d,); durable and charged on return.
 
-        Or give a :class:`c4b.Round`, which may carry more.
+        ``baseline_mean`` is for policies that need it; see :meth:`c4b.Policy.decide`. Or give a
+        :class:`c4b.Round`, which may carry more.
         """
         round_ = candidates
         if not isinstance(round_, Round):
-            round_ = Round(candidates, baseline, request_id=request_id, context=context)
+            round_ = Round(candidates, baseline, baseline_mean, request_id=request_id, context=context)
         return self._http.call(
             schemas.Decided,
             "POST",

@@ -165,6 +165,7 @@ class Commands:
                     continue
                 decision, entry = self._decide(round_, knowledge)
                 decisions.append(decision)
+                self._record_model_alarm()  # a told mean may speak against the model
                 if round_.request_id is not None:
                     known[round_.request_id] = entry
         except C4BError:

@@ -48,6 +48,9 @@ class Configuration:
     """Whether a decision's id holds part of its entry's hash; see ``decision_entry.decision_id``."""
     key: str | None = None
     """Public id of the key that seals every entry, see ``c4b.journal.seal``; None: none does."""
+    baseline_floor: float | None = None
+    horizon: int | None = None
+    seed: int | None = None
 
     @classmethod
     def of(
@@ -86,11 +89,22 @@ class Configuration:
             attests_snapshots=True,
             ids_hold_hashes=True,
             key=key,
+            baseline_floor=policy.gate.terms.baseline_floor,
+            horizon=policy.gate.terms.horizon,
+            seed=policy.gate.terms.seed,
         )
 
     def run(self) -> GateRun:
         """A fresh gate."""
-        terms = GateTerms(self.model, self.alpha, self.reserve, self.baseline_nonnegative)
+        terms = GateTerms(
+            self.model,
+            self.alpha,
+            self.reserve,
+            self.baseline_nonnegative,
+            self.baseline_floor,
+            self.horizon,
+            self.seed,
+        )
         return GateRun(registry.build(self.spec, terms), self.absorb == "in-order")
 
     def constants(self) -> dict[str, Array]:
@@ -100,8 +114,8 @@ class Configuration:
         rule = self.spec.rule(self.model.dim)
         first = (rule.propose, rule.boldness, rule.thrift, rule.latches)
         numbers = [*first, self.spec.checkpoints, CUSHION, rule.period, rule.competes, rule.trust]
-        if self.spec.ledger == "nonnegative":
-            numbers.append(KEPT_BACK)
+        numbers.append(KEPT_BACK if self.spec.ledger == "nonnegative" else 0.0)
+        numbers.append(rule.by_certificate)
         return {
             "ridges": self.model.ridges,
             "rule": np.array(numbers, dtype=np.float64),

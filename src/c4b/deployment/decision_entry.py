@@ -116,7 +116,7 @@ def recorded_play(fields: Fields, arrays: Arrays) -> Played:
     """What the decision chose to execute; arrays of its own."""
     action, baseline = fields["action"], arrays["baseline"]
     features = baseline if action is None else arrays["candidates"][action]
-    return Played(features.copy(), baseline, action is None)
+    return Played(features.copy(), baseline, action is None, fields.get("baseline_mean"))
 
 
 def recorded_decision(

@@ -86,6 +86,9 @@ class Deployment:
         timeout_reward: float | None = None,
         limits: Limits | None = None,
         snapshot_every: int = SNAPSHOT_EVERY,
+        baseline_floor: float | None = None,
+        horizon: int | None = None,
+        seed: int | None = None,
     ) -> Deployment:
         """A new deployment in the store at ``url``; see :class:`c4b.Policy` for what it promises.
 
@@ -100,7 +103,8 @@ class Deployment:
         object, not to the deployment.
         """
         checks.deployment_name(name)
-        chosen = Policy(policy, model, alpha, reserve, baseline_nonnegative, absorb)
+        terms = (baseline_floor, horizon, seed)
+        chosen = Policy(policy, model, alpha, reserve, baseline_nonnegative, absorb, *terms)
         sealer = seal.first()
         key = None if sealer is None else sealer.key_id
         configuration = Configuration.of(name, chosen, outcome_timeout, timeout_reward, key)
@@ -177,14 +181,17 @@ class Deployment:
         baseline: object = None,
         request_id: str | None = None,
         context: object = None,
+        baseline_mean: float | None = None,
     ) -> Decision:
         """Choose among ``candidates`` (K, d) against ``baseline`` (d,); charged and durable on return.
 
         Or give a :class:`c4b.Round`, which may carry more. The same ``request_id`` returns the same
         decision, from any process, for ever; with other candidates it is an error. ``context`` is JSON,
-        kept for whoever asks why.
+        kept for whoever asks why. ``baseline_mean`` is for policies that need it; see
+        :meth:`c4b.Policy.decide`.
         """
-        return self._decide([self.request(candidates, baseline, request_id, context)])[0]
+        round_ = self.request(candidates, baseline, request_id, context, baseline_mean)
+        return self._decide([round_])[0]
 
     def decide_many(
         self,
@@ -233,11 +240,12 @@ class Deployment:
         baseline: object = None,
         request_id: str | None = None,
         context: object = None,
+        baseline_mean: float | None = None,
     ) -> Round:
         """The arguments of ``decide``, checked, for ``decide_each``; their context is JSON text."""
         if isinstance(candidates, Round):
             return self._checked(candidates, candidates.request_id, candidates.context)
-        return self._checked(Round(candidates, baseline), request_id, context)
+        return self._checked(Round(candidates, baseline, baseline_mean), request_id, context)
 
     def _checked(self, given: Round, request_id: object, context: object) -> Round:
         return self._measured(given, request_id, context)[0]

@@ -58,6 +58,7 @@ class Mark(NamedTuple):
     ahead: int
     counts: dict[str, int]
     series: downsampled_series.Mark | None
+    alarms: tuple[str | None, str | None]
 
 
 class State:
@@ -200,6 +201,7 @@ class State:
             self.ahead,
             dict(self.counts),
             None if self.series is None else self.series.mark(),
+            (self.alarm, self.model_alarm),
         )
 
     def undo(self, mark: Mark) -> None:
@@ -210,7 +212,7 @@ class State:
         self.run.undo(mark.run)
         self.recent.undo(mark.seq)
         self.seq, self.hash, self.at, self.counts = mark.seq, mark.hash, mark.at, mark.counts
-        self.ahead = mark.ahead
+        self.ahead, (self.alarm, self.model_alarm) = mark.ahead, mark.alarms
         if self.series is not None and mark.series is not None:
             self.series.undo(mark.series)
 

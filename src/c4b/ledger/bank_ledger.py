@@ -10,7 +10,7 @@ import numpy as np
 
 from c4b._jit import inlined
 from c4b._validate import Array
-from c4b.certificates.contrast_kernels import Assessment, joint_claim, structural
+from c4b.certificates.contrast_kernels import Assessment, joint_claim
 from c4b.evidence.bounds import lower, raise_to_lower
 from c4b.evidence.ellipsoids import Region
 from c4b.ledger.books import Account, Ledger, LedgerKind, Tally, round_slack
@@ -45,10 +45,9 @@ def bank_margins(
 
 @inlined
 def bank_baseline_margin(
-    ledger: Ledger, account: Account, region: Region, baseline: Array, scratch: Array
+    ledger: Ledger, account: Account, region: Region, baseline: Array, credit: float, scratch: Array
 ) -> float:
-    """The largest claim of the baseline; scratch (d,)."""
-    credit = structural(region, baseline, account.alpha, account.nonnegative, account.tolerance)
+    """The largest claim of the baseline, whose own round adds ``credit``; scratch (d,)."""
     best: float = ledger.bank[0] + credit
     if account.kind == LedgerKind.FREE:
         now, after, _ = free_claims(ledger, account, region, baseline, scratch)

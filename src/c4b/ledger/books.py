@@ -21,6 +21,8 @@ class Certificate(IntEnum):
     """By one set for the whole contrast (8)."""
     SEPARATE = 1
     """By two intervals, one for each reward (9)."""
+    KNOWN = 2
+    """By the candidate's interval and the baseline's mean, which the caller is told."""
 
 
 class LedgerKind(IntEnum):
@@ -34,6 +36,8 @@ class LedgerKind(IntEnum):
     """Nothing: no gate."""
     FREE = 3
     """A bank, checkpoints, and claims that need every action's mean to be >= 0."""
+    ROUND = 4
+    """A bank, but a candidate is admissible only if its own round is certified without it."""
 
 
 CODES = {
@@ -43,7 +47,10 @@ CODES = {
     (Certificate.JOINT, LedgerKind.NONE): 3,
     (Certificate.JOINT, LedgerKind.FREE): 4,
 }
-"""Combinations there are, and the number of each in a flat vector. Numbers on disk never change."""
+"""Combinations without terms of their own, and the number of each in a flat vector. Numbers on disk
+never change."""
+WITH_TERMS = 16
+"""Added to 8 certificate + kind: the number of a ledger that has ``Ledger.terms``."""
 
 
 class SumsOf(IntEnum):
@@ -81,15 +88,37 @@ class PlaysOf(IntEnum):
     """From here on the features of the first baseline (d,)."""
 
 
+class Term(IntEnum):
+    """Entries of ``Ledger.terms``: two fixed terms, and what is told of baselines."""
+
+    FLOOR = 0
+    """r_l: every baseline's mean is at least this; -inf: nothing is known."""
+    PHASE = 1
+    """Rounds of a phase: the budget is promised at the end of each; 1: in every round."""
+    DISPLACED = 2
+    """Sum of the told means that plays displaced."""
+    FALLBACK = 3
+    """Sum of the told means of fallback rounds."""
+    DISPLACED_LOW = 4
+    """What rounding took from the first sum."""
+    FALLBACK_LOW = 5
+    """What rounding took from the second sum."""
+    FALLBACKS = 6
+    """Fallback rounds."""
+    ALARM = 7
+    """1 once a told mean lay outside of its own interval."""
+
+
 class Account(NamedTuple):
     """The ledger's fixed terms."""
 
     alpha: float
     reserve: float  # R0
-    nonnegative: bool  # baseline means are known to be >= 0
+    floor: float  # r_l: baseline means are known to be at least this; -inf: not known
     certificate: int  # Certificate
     kind: int  # LedgerKind
     tolerance: float  # epsilon: how far a mean may be from linear
+    phase: int = 1  # rounds between two promises
 
 
 class Ledger(NamedTuple):
@@ -105,10 +134,12 @@ class Ledger(NamedTuple):
     low: Array  # (4, d) what rounding took from the prefix and the three sums
     kept_low: Array  # (M, d) the same for Z_s
     plays: Array  # (2 + d,) see PlaysOf; empty but for LedgerKind.FREE
+    terms: Array  # (8,) see Term; empty for the ledgers in CODES
 
 
 HEADING = 7
-"""Numbers before the arrays in a flat vector: M, d, then alpha, R0, nonnegative, code, tolerance."""
+"""Numbers before the arrays in a flat vector: M, d, then alpha, R0, whether baseline means are known to
+be nonnegative, code, tolerance."""
 BANK = HEADING
 """Where the bank lies in a flat vector."""
 
@@ -116,15 +147,24 @@ BANK = HEADING
 def opening(account: Account, dim: int, checkpoints: int) -> Array:
     """Before the first round, as one flat vector: B = R0, Z = 0, kept as the first checkpoint."""
     plays = PlaysOf.FIRST + dim if account.kind == LedgerKind.FREE else 0
-    flat = np.zeros(HEADING + 5 + 8 * dim + checkpoints * (2 + 2 * dim) + plays)
-    code = CODES[Certificate(account.certificate), LedgerKind(account.kind)]
-    terms = (account.alpha, account.reserve, account.nonnegative, code, account.tolerance)
+    size = HEADING + 5 + 8 * dim + checkpoints * (2 + 2 * dim) + plays
+    code = _code(account)
+    flat = np.zeros(size + (len(Term) if code >= WITH_TERMS else 0))
+    terms = (account.alpha, account.reserve, account.floor >= 0.0, code, account.tolerance)
     flat[:HEADING] = (checkpoints, dim, *terms)
+    if code >= WITH_TERMS:
+        flat[size + Term.FLOOR], flat[size + Term.PHASE] = account.floor, account.phase
     ledger, _ = views(flat)
     ledger.bank[0] = np.nan if account.kind == LedgerKind.NONE else account.reserve
     ledger.tally[:] = (0, min(checkpoints, 1), 1, 0)
     ledger.kept_bank[:] = account.reserve
     return flat
+
+
+def _code(account: Account) -> int:
+    pair = Certificate(account.certificate), LedgerKind(account.kind)
+    usual = account.floor in (0.0, -np.inf) and account.phase == 1
+    return CODES[pair] if usual and pair in CODES else WITH_TERMS + 8 * pair[0] + pair[1]
 
 
 def views(flat: Array) -> tuple[Ledger, Account]:
@@ -143,6 +183,15 @@ def parts(flat: Array, room: int, dim: int) -> tuple[Ledger, Account]:
     g = f + room
     h = g + 4 * dim
     k = h + room * dim
+    code = int(flat[5])
+    has_terms = code >= WITH_TERMS
+    if has_terms:
+        certificate, kind = (code - WITH_TERMS) // 8, (code - WITH_TERMS) % 8
+    else:
+        certificate = 1 if code in (1, 2) else 0  # see CODES
+        kind = 0 if code < 2 else code - 1
+    plays = PlaysOf.FIRST + dim if kind == LedgerKind.FREE else 0
+    end = k + plays
     ledger = Ledger(
         shaped_view(flat, HEADING, (1,)),
         shaped_view(flat, a, (dim,)),
@@ -153,12 +202,13 @@ def parts(flat: Array, room: int, dim: int) -> tuple[Ledger, Account]:
         shaped_view(flat, f, (room,)),
         shaped_view(flat, g, (4, dim)),
         shaped_view(flat, h, (room, dim)),
-        shaped_view(flat, k, (len(flat) - k,)),
+        shaped_view(flat, k, (plays,)),
+        shaped_view(flat, end, (8 if has_terms else 0,)),
     )
-    code = int(flat[5])
-    certificate = 1 if code in (1, 2) else 0  # see CODES
-    kind = 0 if code < 2 else code - 1
-    return ledger, Account(flat[2], flat[3], flat[4] == 1.0, certificate, kind, flat[6])
+    floor, phase = 0.0 if flat[4] == 1.0 else -np.inf, 1
+    if has_terms:
+        floor, phase = flat[end + Term.FLOOR], int(flat[end + Term.PHASE])
+    return ledger, Account(flat[2], flat[3], floor, certificate, kind, flat[6], phase)
 
 
 opened_as = inlined(parts)
@@ -179,8 +229,11 @@ def has_bank(account: Account) -> bool:
 def round_slack(account: Account, is_baseline: bool) -> float:
     """What misspecification can cost a round: epsilon (1 + c) for a candidate, epsilon alpha else.
 
-    The contrast of a candidate has two means in it, with weights 1 and c; the baseline's has one.
+    The contrast of a candidate has two means in it, with weights 1 and c; the baseline's has one. A mean
+    that is told costs nothing.
     """
+    if account.certificate == Certificate.KNOWN:
+        return 0.0 if is_baseline else account.tolerance
     if is_baseline:
         return account.alpha * account.tolerance
     return (2.0 - account.alpha) * account.tolerance

@@ -10,15 +10,17 @@ import numpy as np
 
 from c4b._jit import allocating, inlined, kernel
 from c4b._validate import Array
-from c4b.certificates.contrast_kernels import Assessment
+from c4b.certificates.contrast_kernels import Assessment, structural
 from c4b.evidence.ellipsoids import Region
 from c4b.evidence.ellipsoids import opened as opened_evidence
 from c4b.ledger.bank_ledger import amend_bank, bank_baseline_margin, bank_margins, keep_checkpoint
 from c4b.ledger.books import (
     Account,
+    Certificate,
     Ledger,
     LedgerKind,
     Tally,
+    Term,
     enter_prefix,
     has_bank,
     opened,
@@ -26,6 +28,8 @@ from c4b.ledger.books import (
 )
 from c4b.ledger.free_ledger import enter_play
 from c4b.ledger.prefix_ledger import enter_sums, prefix_baseline_margin, prefix_margins
+from c4b.ledger.round_ledger import round_baseline_margin, round_margins
+from c4b.ledger.told_ledger import enter_told, is_refuted, told_margins, told_value
 
 
 class Execution(NamedTuple):
@@ -34,6 +38,7 @@ class Execution(NamedTuple):
     features: Array  # (d,)
     baseline: Array  # (d,)
     is_baseline: bool
+    mean: float  # of the baseline, where it is told; NaN: it is not
 
 
 @inlined
@@ -53,7 +58,12 @@ def pool_margins(
     if has_bank(account):
         bank_margins(ledger, account, region, assessed, certificate, row)
     elif account.kind == LedgerKind.PREFIX:
-        prefix_margins(ledger, account, region, assessed, row)
+        if account.certificate == Certificate.KNOWN:
+            told_margins(ledger, account, region, assessed, row)
+        else:
+            prefix_margins(ledger, account, region, assessed, row)
+    elif account.kind == LedgerKind.ROUND:
+        round_margins(ledger, account, details, certificate, row)
     else:
         for k in range(details.shape[1]):
             details[row, k] = np.inf
@@ -63,20 +73,51 @@ def pool_margins(
 
 
 @inlined
+def keeps_bank(account: Account) -> bool:
+    """Whether certificates of single rounds are added to a bank."""
+    return has_bank(account) or account.kind == LedgerKind.ROUND
+
+
+@inlined
+def credit(account: Account, region: Region, baseline: Array, mean: float) -> float:
+    """What a round with the baseline adds: alpha times its mean, told or bounded as in (11)."""
+    if account.certificate == Certificate.KNOWN:
+        return account.alpha * mean
+    return structural(region, baseline, account.alpha, account.floor, account.tolerance)
+
+
+@inlined
 def baseline_margin(
-    ledger: Ledger, account: Account, region: Region, baseline: Array, scratch: Array
+    ledger: Ledger,
+    account: Account,
+    region: Region,
+    baseline: Array,
+    mean: float,
+    earned: Array,
+    scratch: Array,
 ) -> float:
     """Margin of playing the baseline; scratch (d,). NaN when there is no gate."""
     if has_bank(account):
-        return bank_baseline_margin(ledger, account, region, baseline, scratch)
+        gain = credit(account, region, baseline, mean)
+        return bank_baseline_margin(ledger, account, region, baseline, gain, scratch)
     if account.kind == LedgerKind.PREFIX:
-        return prefix_baseline_margin(ledger, account, region, baseline, scratch)
+        if account.certificate == Certificate.KNOWN:
+            gain = account.alpha * mean
+            return told_value(ledger, account, region, earned, 1.0, gain, scratch)
+        return prefix_baseline_margin(ledger, account, region, baseline, 1.0, scratch)
+    if account.kind == LedgerKind.ROUND:
+        return round_baseline_margin(ledger, credit(account, region, baseline, mean))
     return np.nan
 
 
 @inlined
-def charge(ledger: Ledger, account: Account, margin: float, played: Execution) -> None:
-    """Write B and Z for what is executed, before any reward is seen (step 10 of Algorithm 1)."""
+def charge(ledger: Ledger, account: Account, margin: float, played: Execution, refuted: bool) -> None:
+    """Write B and Z for what is executed, before any reward is seen (step 10 of Algorithm 1).
+
+    ``refuted``: the baseline's told mean lies outside of its interval.
+    """
+    if refuted:
+        ledger.terms[Term.ALARM] = 1.0
     if account.kind != LedgerKind.NONE:
         ledger.bank[0] = margin
     _enter(ledger, account, played, 1.0)
@@ -98,32 +139,44 @@ def _enter(ledger: Ledger, account: Account, played: Execution, sign: float) -> 
         enter_sums(ledger, played.features, played.baseline, played.is_baseline, sign)
     if account.kind == LedgerKind.FREE:
         enter_play(ledger, played.baseline, played.is_baseline, sign)
+    if len(ledger.terms) > 0:
+        enter_told(ledger, account, played.is_baseline, played.mean, sign)
 
 
 @kernel
 def recharge(
-    ledger_flat: Array, margin: float, features: Array, baseline: Array, is_baseline: bool
+    ledger_flat: Array,
+    evidence_flat: Array,
+    margin: float,
+    features: Array,
+    baseline: Array,
+    is_baseline: bool,
+    mean: float,
 ) -> None:
     """``charge`` with a recorded margin; features and baseline (d,)."""
     ledger, account = opened(ledger_flat)
-    charge(ledger, account, margin, Execution(features, baseline, is_baseline))
+    region, _, _ = opened_evidence(evidence_flat)
+    refuted = is_refuted(ledger, account, region, baseline, mean)
+    charge(ledger, account, margin, Execution(features, baseline, is_baseline, mean), refuted)
 
 
 @allocating
 def amend(
     ledger_flat: Array,
     evidence_flat: Array,
+    earned: Array,
     decided: Array,
     decided_is_baseline: bool,
     executed: Array,
     executed_is_baseline: bool,
     baseline: Array,
+    mean: float,
     round_: int,
 ) -> None:
     """Another action than the decided one was executed at ``round_``, the first being 0."""
     ledger, account = opened(ledger_flat)
     region, _, _ = opened_evidence(evidence_flat)
-    if has_bank(account):
+    if keeps_bank(account):
         amend_bank(ledger, account, region, decided, executed, executed - decided, round_)
     if account.tolerance > 0.0:  # what that round cost every claim that spans it
         more = round_slack(account, executed_is_baseline) - round_slack(account, decided_is_baseline)
@@ -131,8 +184,12 @@ def amend(
         for m in range(int(ledger.tally[Tally.KEPT])):
             if ledger.kept_round[m] <= round_:
                 ledger.kept_bank[m] -= more
-    _enter(ledger, account, Execution(decided, baseline, decided_is_baseline), -1.0)
-    _enter(ledger, account, Execution(executed, baseline, executed_is_baseline), 1.0)
+    _enter(ledger, account, Execution(decided, baseline, decided_is_baseline, mean), -1.0)
+    _enter(ledger, account, Execution(executed, baseline, executed_is_baseline, mean), 1.0)
     if account.kind == LedgerKind.PREFIX:  # its bank is not carried: revalue the corrected sums
         nothing = np.zeros(len(baseline))
-        ledger.bank[0] = baseline_margin(ledger, account, region, nothing, nothing.copy())
+        if account.certificate == Certificate.KNOWN:
+            ledger.bank[0] = told_value(ledger, account, region, earned, 0.0, 0.0, nothing)
+        else:
+            value = prefix_baseline_margin(ledger, account, region, nothing, 0.0, nothing.copy())
+            ledger.bank[0] = value

@@ -1,15 +1,18 @@
-"""Sums of features, revalued as a whole each round: the paper's revalue.
+"""Sums of features, revalued as a whole each round: with separate intervals the paper's revalue.
 
 Rounds that played a candidate earn L of the sum of what was played and owe c U of the sum of the
-baselines that it displaced; fallback rounds earn alpha max{L, 0} of the sum of theirs.
+baselines that it displaced; fallback rounds earn alpha max{L, 0} of the sum of theirs, with r_l a round
+for 0 where that is known. Told means have a file of their own, ``told_ledger``.
 """
+
+import numpy as np
 
 from c4b._jit import inlined
 from c4b._validate import Array
 from c4b.certificates.contrast_kernels import Assessment, structural
 from c4b.evidence.bounds import lower, raise_to_lower, upper
 from c4b.evidence.ellipsoids import Region
-from c4b.ledger.books import Account, Ledger, SumsOf, Tally, round_slack
+from c4b.ledger.books import Account, Ledger, SumsOf, Tally, Term, round_slack
 from c4b.ledger.exact_sums import plus
 
 
@@ -23,20 +26,29 @@ def prefix_margins(
         offset[i] = ledger.sums[SumsOf.DISPLACED, i] + assessed.baseline[i]
     owed = (1.0 - account.alpha) * upper(region, offset)
     fallback = ledger.sums[SumsOf.FALLBACK]
-    earned = structural(region, fallback, account.alpha, account.nonnegative, 0.0)
+    earned = structural(region, fallback, account.alpha, _floor(ledger, account, 0.0), 0.0)
     base = account.reserve + earned - owed - ledger.tally[Tally.SLACK]
     played = ledger.sums[SumsOf.PLAYED]
     raise_to_lower(region, assessed.forms, assessed.pool, base, played, row, assessed.details, True)
 
 
 @inlined
+def _floor(ledger: Ledger, account: Account, more: float) -> float:
+    """n r_l: what the means of n fallback rounds, ``more`` of them to come, sum to at least."""
+    if len(ledger.terms) == 0 or not account.floor > -np.inf:
+        return account.floor
+    count: float = ledger.terms[Term.FALLBACKS] + more
+    return count * account.floor
+
+
+@inlined
 def prefix_baseline_margin(
-    ledger: Ledger, account: Account, region: Region, baseline: Array, scratch: Array
+    ledger: Ledger, account: Account, region: Region, baseline: Array, more: float, scratch: Array
 ) -> float:
-    """The value of all rounds if the baseline were played now; scratch (d,)."""
+    """The value of all rounds if the baseline were played in ``more`` further ones; scratch (d,)."""
     for i in range(len(baseline)):
         scratch[i] = ledger.sums[SumsOf.FALLBACK, i] + baseline[i]
-    earned = structural(region, scratch, account.alpha, account.nonnegative, 0.0)
+    earned = structural(region, scratch, account.alpha, _floor(ledger, account, more), 0.0)
     displaced, played = ledger.sums[SumsOf.DISPLACED], ledger.sums[SumsOf.PLAYED]
     owed = (1.0 - account.alpha) * upper(region, displaced) + ledger.tally[Tally.SLACK]
     slack = round_slack(account, True)

@@ -9,6 +9,8 @@ from c4b.policies.policy import Policy
 from c4b.policies.registry import DEFAULT_POLICY, GateFactory, get, names, register, register_gate
 from c4b.policies.round import Round
 
+from c4b.policies import field  # isort: skip  (registers its gates)
+
 __all__ = [
     "DEFAULT_POLICY",
     "CandidateField",
@@ -23,6 +25,7 @@ __all__ = [
     "Played",
     "Policy",
     "Round",
+    "field",
     "get",
     "names",
     "register",

@@ -10,10 +10,10 @@ import numpy as np
 from c4b._validate import LARGEST, Array
 from c4b.certificates.contrast_kernels import both
 from c4b.errors import InvalidInput, NoSafeAction
-from c4b.evidence import absorption, ellipsoids
+from c4b.evidence import absorption, earned, ellipsoids
 from c4b.evidence.evidence import Evidence
 from c4b.ledger import books, ledger_kernels
-from c4b.ledger.books import LedgerKind, Tally
+from c4b.ledger.books import LedgerKind, Tally, Term
 from c4b.policies.compiled_round import BASELINE, NO_SAFE_ACTION, NOT_FINITE, decide
 from c4b.policies.composition import Composition
 from c4b.policies.decision import Decision
@@ -22,6 +22,8 @@ from c4b.policies.round import Round
 
 ESTIMATE, UPPER = "estimate", "upper"
 """Arrays of ``explanation``: the set's centre (d,), and upper bounds of the contrasts (K,)."""
+WRONG_MEAN = "a baseline mean that was told lies outside of the interval that the data give it"
+"""An alarm; false with probability at most delta."""
 
 
 class CompiledGate(Gate):
@@ -31,21 +33,29 @@ class CompiledGate(Gate):
 
     def __init__(self, composition: Composition, terms: GateTerms) -> None:
         self.composition = composition
-        self.evidence = Evidence(terms.model.resolved(composition.confidence))
-        self.terms = terms._replace(model=self.evidence.model)
+        self.evidence = Evidence(composition.evidence_model(terms.model))
+        self.terms = terms._replace(model=terms.model.resolved(composition.confidence))
+        dim, noise = terms.model.dim, terms.model.noise
         account = composition.account(
             terms.alpha,
             terms.reserve,
-            terms.baseline_nonnegative,
+            terms.floor,
             terms.model.misspecification,
             self.evidence.model.sums_rewards,
         )
+        self.earned = np.empty(0)
+        """What absorbed plays have earned, for a composition that asks; else empty."""
+        if composition.earned != "none":
+            self.earned = earned.empty(dim, noise, terms.model.delta / 2.0)
         self.ledger = books.opening(account, terms.model.dim, composition.checkpoints)
         """The ledger's flat vector; writing to it writes the gate's books."""
+        self._has_terms = len(books.views(self.ledger)[0].terms) > 0
+        self._told_alarm_at = len(self.ledger) - len(Term) + Term.ALARM
         self._flat = self.evidence.flat
         self._absorb = self.evidence.absorber
         self._rule = composition.rule(terms.model.dim)
         self._name = composition.name
+        self.revalues = composition.ledger == "prefix"
         region, data, _ = ellipsoids.views(self._flat)
         self._known = (
             region.basis,
@@ -54,7 +64,10 @@ class CompiledGate(Gate):
             region.reach,
             data.moment,
             data.tally,
+            self.earned,
         )
+        self._learns_plays_only = composition.learns == "plays"
+        self._count_of = data.tally
         self.ellipsoids = len(region.radius)
         self._radius_at = ellipsoids.radius_index(self._flat)
 
@@ -62,7 +75,13 @@ class CompiledGate(Gate):
         ledger, flat = self.ledger, self._flat
         before = ledger.item(books.BANK)
         action, row, bank, ucb, certificate, details = decide(
-            flat, ledger, *self._rule, round_.candidates, round_.baseline
+            flat,
+            ledger,
+            *self._rule,
+            self.earned,
+            round_.candidates,
+            round_.baseline,
+            _number(round_.baseline_mean),
         )
         if action < BASELINE:
             self._refuse(action, row, bank, round_)
@@ -75,7 +94,7 @@ class CompiledGate(Gate):
             flat.item(self._radius_at),
             before,
             self._name,
-            self.evidence.alarm,
+            self.alarm,
             details,
         )
 
@@ -100,7 +119,7 @@ class CompiledGate(Gate):
         )
 
     def charge(self, bank: float, played: Played) -> None:
-        ledger_kernels.recharge(self.ledger, bank, *played)
+        ledger_kernels.recharge(self.ledger, self._flat, bank, *played[:3], _number(played.baseline_mean))
 
     def amend(
         self, round_number: int, decided: Played, executed: Played, bank: float | None = None
@@ -108,11 +127,13 @@ class CompiledGate(Gate):
         ledger_kernels.amend(
             self.ledger,
             self._flat,
+            self.earned,
             decided.features,
             decided.is_baseline,
             executed.features,
             executed.is_baseline,
             executed.baseline,
+            _number(executed.baseline_mean),
             round_number,
         )
         if bank is not None:
@@ -124,6 +145,12 @@ class CompiledGate(Gate):
     def absorb(self, features: Array, reward: float) -> None:
         self._absorb(self._flat, features, reward)
 
+    def absorb_outcome(self, played: Played, reward: float) -> None:
+        if not (self._learns_plays_only and played.is_baseline):
+            self._absorb(self._flat, played.features, reward)
+        if len(self.earned) and not played.is_baseline:
+            earned.earn(self.earned, played.features, reward)
+
     # -- state ---------------------------------------------------------------------------------
 
     def mark(self) -> Array:
@@ -133,12 +160,15 @@ class CompiledGate(Gate):
         self.ledger[:] = mark
 
     def snapshot(self) -> Arrays:
-        return {"evidence": self._flat, "ledger": self.ledger}
+        own = {"earned": self.earned} if len(self.earned) else {}
+        return {"evidence": self._flat, "ledger": self.ledger, **own}
 
     def restore(self, arrays: Arrays) -> None:
         evidence = absorption.in_current_layout(arrays["evidence"], self._flat, self.evidence.model)
         _copy_alike(self._flat, evidence, ellipsoids.HEADING)
         _copy_alike(self.ledger, arrays["ledger"], books.HEADING)
+        if len(self.earned):
+            _copy_alike(self.earned, arrays["earned"], earned.HEADING)
         ledger, account = books.views(self.ledger)
         room, kept = len(ledger.kept_bank), ledger.tally[Tally.KEPT]
         if not (
@@ -164,11 +194,13 @@ class CompiledGate(Gate):
 
     @property
     def alarm(self) -> str | None:
+        if self._has_terms and self.ledger.item(self._told_alarm_at):
+            return self.evidence.alarm or WRONG_MEAN
         return self.evidence.alarm
 
     @property
     def observations(self) -> int:
-        return int(self._known[-1][ellipsoids.COUNT])
+        return int(self._count_of[ellipsoids.COUNT])
 
     @property
     def radius(self) -> float:
@@ -179,7 +211,10 @@ class CompiledGate(Gate):
         return self.evidence.estimate
 
     def covers(self, theta: Array) -> bool:
-        return self.evidence.contains(theta)
+        inside = self.evidence.contains(theta)
+        if not len(self.earned):
+            return inside
+        return inside and earned.earned_holds(self.earned, theta, self.terms.model.misspecification)
 
     def fingerprint(self) -> str:
         """Of the confidence set: centre, radius and what they were computed from."""
@@ -202,6 +237,11 @@ class CompiledGate(Gate):
     def __repr__(self) -> str:
         bank = "no gate" if math.isnan(self.bank) else f"bank={self.bank:.4g}"
         return f"CompiledGate({self._name!r}, rounds={self.rounds}, {bank})"
+
+
+def _number(mean: float | None) -> float:
+    """As kernels take it."""
+    return math.nan if mean is None else mean
 
 
 def _copy_alike(target: Array, array: Array, heading: int) -> None:

@@ -25,9 +25,17 @@ from c4b.evidence.bounds import (
 )
 from c4b.evidence.ellipsoids import ALARM, Region
 from c4b.evidence.ellipsoids import opened as opened_evidence
-from c4b.ledger.books import Account, Certificate, Ledger, LedgerKind, Tally, has_bank
+from c4b.ledger.books import Account, Certificate, Ledger, LedgerKind, Tally, round_slack
 from c4b.ledger.books import opened as opened_ledger
-from c4b.ledger.ledger_kernels import Execution, baseline_margin, charge, pool_margins
+from c4b.ledger.ledger_kernels import (
+    Execution,
+    baseline_margin,
+    charge,
+    credit,
+    keeps_bank,
+    pool_margins,
+)
+from c4b.ledger.told_ledger import is_refuted
 from c4b.policies.candidate_fields import CandidateField
 
 BASELINE = -1
@@ -60,6 +68,7 @@ class Rule(NamedTuple):
     period: int  # one round of so many is optimistic; 0: none is
     competes: bool  # a candidate that promises and leaves no more than the baseline is not played
     trust: float  # share of the half-width in what a candidate promises above the baseline
+    by_certificate: bool = False  # the score is the certificate
 
 
 @inlined
@@ -109,22 +118,29 @@ def _copy(details: Array, source: int, target: int) -> None:
 
 @inlined
 def certify(
-    region: Region, ledger: Ledger, account: Account, assessed: Assessment, explain: bool
+    region: Region,
+    ledger: Ledger,
+    account: Account,
+    rule: Rule,
+    assessed: Assessment,
+    explain: bool,
 ) -> None:
     """Margins of scored candidates and the certificates they need, or both kinds to ``explain``."""
-    banked = has_bank(account)
+    banked, known = keeps_bank(account), account.certificate == Certificate.KNOWN
     if explain or (banked and account.certificate == Certificate.JOINT):
         pool_joint(region, assessed, account.alpha, JOINT)
-    if explain or (banked and account.certificate == Certificate.SEPARATE):
-        pool_separate(region, assessed, account.alpha, SEPARATE)
+    if explain or (banked and account.certificate != Certificate.JOINT):
+        pool_separate(region, assessed, account.alpha, known, SEPARATE)
+    if rule.by_certificate:
+        _copy(assessed.details, certificate_row(account), SCORE)
     pool_margins(ledger, account, region, assessed, certificate_row(account), MARGIN)
 
 
 @inlined
 def certificate_row(account: Account) -> int:
-    """The row of ``details`` that a bank is charged by."""
-    banked = has_bank(account)
-    return SEPARATE if banked and account.certificate == Certificate.SEPARATE else JOINT
+    """The row of ``details`` that a bank is charged by, or that says most of a candidate."""
+    separate = account.certificate == Certificate.SEPARATE and keeps_bank(account)
+    return SEPARATE if separate or account.certificate == Certificate.KNOWN else JOINT
 
 
 @inlined
@@ -176,6 +192,8 @@ def settle(
     alarmed: bool,
     candidates: Array,
     baseline: Array,
+    mean: float,
+    earned: Array,
     details: Array,
     executed: Array,
     rank: Array,
@@ -185,16 +203,19 @@ def settle(
     Returns (a candidate's index, BASELINE or NO_SAFE_ACTION; its margin) and writes the features of what
     is executed (d,). Without known nonnegativity a baseline whose margin is below 0 stops the policy;
     then nothing is charged. ``alarmed``: the model is refuted, so no certificate counts and only a
-    baseline that is known to be nonnegative is played. ``rank`` (K,) is scratch.
+    baseline that is known to be nonnegative is played. ``mean`` is the baseline's if it is told,
+    ``earned`` what absorbed plays have earned if somebody asks. ``rank`` (K,) is scratch.
     """
     least, competes, rival = 0.0, rule.competes, np.nan
-    if competes and not account.nonnegative:  # only a baseline that may be played competes
-        rival = baseline_margin(ledger, account, region, baseline, executed)
+    refuted, nonnegative = is_refuted(ledger, account, region, baseline, mean), account.floor >= 0.0
+    alarmed = alarmed or (rule.latches and refuted)
+    if competes and not nonnegative:  # only a baseline that may be played competes
+        rival = baseline_margin(ledger, account, region, baseline, mean, earned, executed)
         competes = rival >= 0.0
     optimistic = is_optimistic(ledger, rule)
     if rule.thrift > 0.0 and not optimistic:
-        credit = structural(region, baseline, account.alpha, True, account.tolerance)
-        least = min(rule.thrift * ledger.bank[0], CUSHION * credit)
+        saved = structural(region, baseline, account.alpha, 0.0, account.tolerance)
+        least = min(rule.thrift * ledger.bank[0], CUSHION * saved)
     action, passed_over = BASELINE, 0
     while not alarmed:
         action = choose(details, rule.propose, least, rank)
@@ -210,7 +231,7 @@ def settle(
             break
         elif competes and not _promise(region, rule, candidates, action, baseline, executed) > 0.0:
             if np.isnan(rival):
-                rival = baseline_margin(ledger, account, region, baseline, executed)
+                rival = baseline_margin(ledger, account, region, baseline, mean, earned, executed)
             if details[MARGIN, action] > rival:
                 break
             details[SCORE, action] = -np.inf
@@ -222,17 +243,18 @@ def settle(
     if action != BASELINE and _is_baseline(account, candidates, action, baseline):
         action = BASELINE
     if action == BASELINE:
-        margin = baseline_margin(ledger, account, region, baseline, executed)
+        margin = baseline_margin(ledger, account, region, baseline, mean, earned, executed)
         for i in range(len(executed)):
             executed[i] = baseline[i]
-        unsafe = not account.nonnegative and (alarmed or not margin >= 0.0)
+        unsafe = not nonnegative and (alarmed or not margin >= 0.0)
         if account.kind != LedgerKind.NONE and unsafe:
             return NO_SAFE_ACTION, margin
     else:
         margin = details[MARGIN, action] if account.kind != LedgerKind.NONE else np.nan
         for i in range(len(executed)):
             executed[i] = candidates[action, i]
-    charge(ledger, account, margin, Execution(executed, baseline, action == BASELINE))
+    played = Execution(executed, baseline, action == BASELINE, mean)
+    charge(ledger, account, margin, played, refuted)
     return action, margin
 
 
@@ -293,13 +315,14 @@ def executed_bounds(
     """
     baseline, scratch, details = assessed.baseline, assessed.scratch, assessed.details
     if action == BASELINE:
-        bound = structural(region, baseline, account.alpha, account.nonnegative, account.tolerance)
+        bound = credit(account, region, baseline, assessed.mean)
         return bound, bound
-    banked = has_bank(account)
-    if banked and account.certificate == Certificate.SEPARATE:
+    banked, known = keeps_bank(account), account.certificate == Certificate.KNOWN
+    if banked and account.certificate != Certificate.JOINT:
         separate = details[SEPARATE, action]
     else:
-        separate = lower(region, executed) - (1.0 - account.alpha) * upper(region, baseline)
+        owed = assessed.mean if known else upper(region, baseline)
+        separate = lower(region, executed) - (1.0 - account.alpha) * owed
     if banked and account.certificate == Certificate.JOINT:
         return details[JOINT, action], separate
     base = joint_claim(baseline, account.alpha, scratch)
@@ -319,17 +342,21 @@ def decide(
     period: int,
     competes: bool,
     trust: float,
+    by_certificate: bool,
+    earned: Array,
     candidates: Array,
     baseline: Array,
+    mean: float,
 ) -> tuple[int, int, float, float, float, Array]:
-    """One online round on candidates (K, d); the ledger is written only when it succeeds.
+    """One online round on candidates (K, d); the ledger is written only when it succeeds. ``mean`` is the
+    baseline's, NaN if it is not told; ``earned`` is empty where nobody asks for it.
 
     Returns six values: the action or a negative code; the candidate concerned (the action again; with
     NOT_FINITE the offending candidate, or BASELINE); the margin; the UCB of what is executed; its
     certificate; details (ROWS, K).
     """
     region, data, _ = opened_evidence(evidence_flat)
-    rule = Rule(propose, boldness, thrift, latches, period, competes, trust)
+    rule = Rule(propose, boldness, thrift, latches, period, competes, trust, by_certificate)
     alarmed = latches and data.tally[ALARM] != 0.0
     ledger, account = opened_ledger(ledger_flat)
     now = boldness_now(ledger, rule)
@@ -341,23 +368,35 @@ def decide(
     for start in range(0, size, BLOCK):
         stop = min(start + BLOCK, size)
         if size <= BLOCK:
-            bad = _certify_rows(region, ledger, account, now, candidates, baseline, details)
+            bad = _certify_rows(
+                region, ledger, account, rule, now, candidates, baseline, mean, earned, details
+            )
         else:
             part = np.empty((ROWS, stop - start))
             rows = candidates[start:stop]
-            bad = _certify_rows(region, ledger, account, now, rows, baseline, part)
+            bad = _certify_rows(region, ledger, account, rule, now, rows, baseline, mean, earned, part)
             details[:, start:stop] = part
         if bad >= 0:
             return NOT_FINITE, start + bad, np.nan, np.nan, np.nan, details
     rank = np.empty(size)
     action, margin = settle(
-        region, ledger, account, rule, alarmed, candidates, baseline, details, executed, rank
+        region,
+        ledger,
+        account,
+        rule,
+        alarmed,
+        candidates,
+        baseline,
+        mean,
+        earned,
+        details,
+        executed,
+        rank,
     )
     if action < 0:
-        bound = structural(region, baseline, account.alpha, account.nonnegative, account.tolerance)
+        bound = credit(account, region, baseline, mean)
         return action, BASELINE, margin, upper(region, baseline), bound, details
-    bound = details[certificate_row(account), action]
-    bound -= (2.0 - account.alpha) * account.tolerance
+    bound = details[certificate_row(account), action] - round_slack(account, False)
     return action, action, margin, details[UCB, action], bound, details
 
 
@@ -374,9 +413,12 @@ def _certify_rows(
     region: Region,
     ledger: Ledger,
     account: Account,
+    rule: Rule,
     boldness: float,
     rows: Array,
     baseline: Array,
+    mean: float,
+    earned: Array,
     details: Array,
 ) -> int:
     """``score`` and ``certify`` for rows (K, d); returns a row that is not finite, or -1."""
@@ -387,9 +429,9 @@ def _certify_rows(
             for k in range(start, min(start + TILE, size)):
                 pool[i, k] = rows[k, i]
     forms = new_forms(region, size)
-    assessed = Assessment(pool, forms, baseline, details, np.empty(dim))
+    assessed = Assessment(pool, forms, baseline, details, np.empty(dim), mean, earned)
     score(region, assessed, boldness)
-    certify(region, ledger, account, assessed, True)
+    certify(region, ledger, account, rule, assessed, True)
     for k in range(size):
         # x V^-1 x is finite for no infinite or NaN x, so only suspects are looked at again
         if not forms[SQUARES, k] < np.inf and not np.all(np.isfinite(rows[k])):

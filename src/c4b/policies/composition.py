@@ -13,15 +13,38 @@ from typing import Any
 
 from c4b import _validate
 from c4b.errors import InvalidInput
+from c4b.evidence.model import LinearModel
 from c4b.evidence.sets.table import checked_name
 from c4b.ledger.books import Account, Certificate, LedgerKind
 from c4b.policies.compiled_round import Rule
+from c4b.policies.promise import Kind, Promise
+from c4b.policies.round import BASELINE_MEAN
 
-CERTIFICATES = ("joint", "separate")
-LEDGERS = {"carry": 0, "refresh": 1, "checkpoints": 32, "nonnegative": 32, "revalue": 0, "none": 0}
-"""Ledger name -> room for checkpoints, earlier rounds remembered besides the last one. ``nonnegative`` is
-``checkpoints``; under a model of the set ``bounded`` whose lowest reward is 0 it also has the claims that
-need every mean to be >= 0 (``c4b.ledger.free_ledger``)."""
+CERTIFICATES = ("joint", "separate", "known")
+"""How a contrast is bounded: by one set for the whole of it, by two intervals, or by the candidate's
+interval and the baseline's mean, which every round then tells."""
+LEDGERS = {
+    "carry": 0,
+    "refresh": 1,
+    "checkpoints": 32,
+    "nonnegative": 32,
+    "prefix": 0,
+    "round": 0,
+    "none": 0,
+}
+"""Ledger name -> room for checkpoints, earlier rounds remembered besides the last one. ``prefix`` values
+the sums of all rounds anew in each round; ``round`` admits only what is certified without the bank.
+``nonnegative`` is ``checkpoints``; under a model of the set ``bounded`` whose lowest reward is 0 it also
+has the claims that need every mean to be >= 0 (``c4b.ledger.free_ledger``)."""
+_FORMER_LEDGERS = {"revalue": "prefix"}
+"""Names in files of earlier versions, and what they are called now."""
+_LATER_FIELDS = ("learns", "earned", "phase")
+"""Fields that earlier versions did not have; recorded only where they say something."""
+LEARNS = ("all", "plays")
+"""Which outcomes enter the confidence set: all, or those of played candidates only."""
+EARNED = ("none", "martingale")
+"""Whether the rewards of absorbed plays make a claim of their own: see ``c4b.evidence.earned``. Then half
+of delta is for it and half for the confidence set."""
 SELECTIONS = {"filter": 0.0, "thrifty": 0.9, "propose": 0.0, "competitive": 0.9, "promising": 0.0}
 """Selection name -> thrift. ``filter``: the best-scored admissible candidate. ``thrifty``: the same, but,
 where there are such, among those that leave 0.9 of the bank or six rounds of baseline credit: what is
@@ -30,14 +53,14 @@ candidate is tested. ``competitive``: thrifty, and a candidate is not played if 
 baseline itself, x(a) - x(b), has a score of 0 or less, so that the baseline promises as much, and if
 playing it leaves no more in the bank than playing the baseline. ``promising``: the same without thrift;
 a candidate is left to the baseline only where it is known to be no better."""
-SCORES = {"ucb": 1.0, "blend": 0.5, "mean": 0.0, "patient": 0.4, "keen": 0.1}
+SCORES = {"ucb": 1.0, "blend": 0.5, "mean": 0.0, "patient": 0.4, "keen": 0.1, "certificate": 1.0}
 """Score name -> boldness b: the score is the middle of the reward's interval plus b half-widths. That of
 ``patient`` is for 5 features; for d it is b sqrt(5/d), at most 1: a half-width has about sqrt(d) standard
-errors."""
+errors. The score ``certificate`` is the lower bound of the contrast instead."""
 TRUST = {"competitive": 0.02, "promising": 1.0}
 """Selection name -> half-widths added to the middle of x(a) - x(b) where the baseline competes. Not 0:
 after a baseline-only history the middle of an unknown candidate is 0, and it should be tried."""
-OPTIMISTIC_PERIOD = {"ucb": 0, "blend": 0, "mean": 0, "patient": 32, "keen": 0}
+OPTIMISTIC_PERIOD = {"ucb": 0, "blend": 0, "mean": 0, "patient": 32, "keen": 0, "certificate": 0}
 """Score name -> m: one round of m takes b = 1 and keeps no cushion, so that no candidate is ignored for
 ever; 0: no round does."""
 
@@ -47,7 +70,12 @@ _KINDS = {
     ("joint", "checkpoints"): (Certificate.JOINT, LedgerKind.BANK),
     ("joint", "nonnegative"): (Certificate.JOINT, LedgerKind.FREE),
     ("separate", "carry"): (Certificate.SEPARATE, LedgerKind.BANK),
-    ("separate", "revalue"): (Certificate.SEPARATE, LedgerKind.PREFIX),
+    ("separate", "prefix"): (Certificate.SEPARATE, LedgerKind.PREFIX),
+    ("known", "carry"): (Certificate.KNOWN, LedgerKind.BANK),
+    ("known", "prefix"): (Certificate.KNOWN, LedgerKind.PREFIX),
+    ("joint", "round"): (Certificate.JOINT, LedgerKind.ROUND),
+    ("separate", "round"): (Certificate.SEPARATE, LedgerKind.ROUND),
+    ("known", "round"): (Certificate.KNOWN, LedgerKind.ROUND),
     ("joint", "none"): (Certificate.JOINT, LedgerKind.NONE),
 }
 """Which parts go together, and the kind of ledger that each pair is."""
@@ -60,7 +88,7 @@ class Composition:
     >>> Composition("cautious", "joint", "refresh", "propose", "refresh, but only the top proposal")
     Composition(name='cautious', certificate='joint', ledger='refresh', selection='propose', \
 summary='refresh, but only the top proposal', score='ucb', confidence=None, \
-latches=False)
+latches=False, learns='all', earned='none', phase=1)
     """
 
     name: str
@@ -73,12 +101,23 @@ latches=False)
     """The set it is made for, used when the model leaves its own choice open."""
     latches: bool = False
     """Whether an alarm against the model latches the baseline."""
+    learns: str = "all"
+    """Which outcomes enter the confidence set."""
+    earned: str = "none"
+    """Whether rewards of absorbed plays make a claim of their own."""
+    phase: int = 1
+    """Rounds between two promises: the budget may be negative within a phase, not at its end."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
             raise InvalidInput("name", self.name, "must be a non-empty text")
         _validate.name("certificate", self.certificate, CERTIFICATES)
+        if self.ledger in _FORMER_LEDGERS:
+            object.__setattr__(self, "ledger", _FORMER_LEDGERS[self.ledger])
         _validate.name("ledger", self.ledger, LEDGERS)
+        _validate.name("learns", self.learns, LEARNS)
+        _validate.name("earned", self.earned, EARNED)
+        _validate.count("phase", self.phase, 1, "must be a whole number of at least 1")
         _validate.name("selection", self.selection, SELECTIONS)
         _validate.name("score", self.score, SCORES)
         if self.confidence is not None:
@@ -88,11 +127,35 @@ latches=False)
             raise InvalidInput(
                 "ledger", self.ledger, f"does not go with certificate {self.certificate!r}: {known}"
             )
+        told = (self.certificate, self.ledger) == ("known", "prefix")
+        if self.earned != "none" and not told:
+            raise InvalidInput("earned", self.earned, "needs certificate 'known' with ledger 'prefix'")
+        if self.phase > 1 and not told:
+            raise InvalidInput("phase", self.phase, "needs certificate 'known' with ledger 'prefix'")
 
     @property
     def gated(self) -> bool:
         """Whether the policy certifies what it plays."""
         return self.ledger != "none"
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What it cannot do without: inputs of every round, or terms given when it is opened."""
+        return frozenset({BASELINE_MEAN}) if self.certificate == "known" else frozenset()
+
+    @property
+    def promise(self) -> Promise:
+        """What it promises, and when."""
+        if not self.gated:
+            return Promise(Kind.NONE)
+        if self.ledger == "round":
+            return Promise(Kind.ROUND_ALONE)
+        return Promise(Kind.END_OF_PHASE if self.phase > 1 else Kind.EVERY_ROUND, self.phase)
+
+    def evidence_model(self, model: LinearModel) -> LinearModel:
+        """What its confidence set assumes: the model, with half of delta if earnings need the other."""
+        chosen = model.resolved(self.confidence)
+        return chosen if self.earned == "none" else dataclasses.replace(chosen, delta=chosen.delta / 2.0)
 
     @property
     def checkpoints(self) -> int:
@@ -112,34 +175,44 @@ latches=False)
             OPTIMISTIC_PERIOD[self.score],
             self.selection in TRUST,
             TRUST.get(self.selection, 0.0),
+            self.score == "certificate",
         )
 
     def account(
         self,
         alpha: float,
         reserve: float,
-        baseline_nonnegative: bool = True,
+        baseline_floor: float = 0.0,
         misspecification: float = 0.0,
         sums_rewards: bool = False,
     ) -> Account:
         """The ledger's terms; ``sums_rewards``: see ``LinearModel.sums_rewards``."""
         certificate, kind = _KINDS[self.certificate, self.ledger]
-        if kind == LedgerKind.FREE and not (sums_rewards and baseline_nonnegative):
+        if kind == LedgerKind.FREE and not (sums_rewards and baseline_floor >= 0.0):
             kind = LedgerKind.BANK
-        return Account(alpha, reserve, baseline_nonnegative, certificate, kind, misspecification)
+        return Account(alpha, reserve, baseline_floor, certificate, kind, misspecification, self.phase)
 
 
 def fields(composition: Composition) -> dict[str, Any]:
-    """The keyword arguments that rebuild it, as plain data."""
-    return dataclasses.asdict(composition)
+    """The keyword arguments that rebuild it, as plain data.
+
+    What earlier versions could say is said as they said it: snapshots are compared byte by byte.
+    """
+    plain = dataclasses.asdict(composition)
+    if (composition.certificate, composition.ledger) == ("separate", "prefix"):
+        plain["ledger"] = "revalue"
+    for field in dataclasses.fields(composition):
+        if field.name in _LATER_FIELDS and plain[field.name] == field.default:
+            del plain[field.name]
+    return plain
 
 
 BUILT_IN = (
     Composition("separate", "separate", "carry", "filter", "two intervals per round, frozen bank"),
     Composition("contrast", "joint", "carry", "filter", "one set per contrast, frozen bank"),
     Composition("refresh", "joint", "refresh", "filter", "contrast, and the prefix recertified"),
-    Composition("revalue", "separate", "revalue", "propose", "cumulative intervals, top proposal"),
-    Composition("revalue-f", "separate", "revalue", "filter", "cumulative intervals, filtered"),
+    Composition("revalue", "separate", "prefix", "propose", "cumulative intervals, top proposal"),
+    Composition("revalue-f", "separate", "prefix", "filter", "cumulative intervals, filtered"),
     Composition("linucb", "joint", "none", "filter", "no gate: highest UCB, certifies nothing"),
     Composition("checkpoints", "joint", "checkpoints", "filter", "refresh from any of 32 rounds"),
     Composition(
@@ -162,5 +235,59 @@ BUILT_IN = (
         confidence="several-ridges",
         latches=True,
     ),
+    Composition(
+        "clucb",
+        "known",
+        "prefix",
+        "propose",
+        "Kazerouni 2017, told mean; top proposal. Differs: log-det radius, learns from all outcomes",
+    ),
+    Composition(
+        "clucb-plays",
+        "known",
+        "prefix",
+        "propose",
+        "Kazerouni 2017 (CLUCB), told mean, learning from plays only as there. Differs: log-det radius",
+        learns="plays",
+    ),
+    Composition(
+        "clucb-unknown",
+        "separate",
+        "prefix",
+        "propose",
+        "Kazerouni 2017 (CLUCB2 there), unknown mean, r_l = baseline_floor. Differs: one set, not nested",
+    ),
+    Composition(
+        "clucb2",
+        "known",
+        "prefix",
+        "filter",
+        "Garcelon 2020 (CLUCB2), told mean; counts realised rewards of plays. Differs: log-det radius",
+        earned="martingale",
+    ),
+    Composition(
+        "clucb2t",
+        "known",
+        "prefix",
+        "filter",
+        "Garcelon 2020, told mean, r_l = baseline_floor; promises the ends of phases of 20 rounds",
+        earned="martingale",
+        phase=20,
+    ),
+    Composition(
+        "lcbce",
+        "known",
+        "carry",
+        "propose",
+        "Yang 2021 (LCBCE), told mean; frozen bank, top proposal. Differs: log-det radius",
+    ),
+    Composition(
+        "maximin",
+        "joint",
+        "round",
+        "filter",
+        "Petrik 2016, highest certificate; every round safe by itself. Differs: linear, online",
+        score="certificate",
+    ),
 )
-"""The paper's six policies, and what goes beyond them."""
+"""The paper's six policies, what goes beyond them, and the systems they are compared with."""

@@ -30,6 +30,7 @@ deployments, the service and the conformance kit know it.
 from __future__ import annotations
 
 import hashlib
+import math
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
@@ -53,6 +54,19 @@ class GateTerms(NamedTuple):
     """R0, in units of reward."""
     baseline_nonnegative: bool = True
     """Whether the baseline's mean reward is known to be >= 0."""
+    baseline_floor: float | None = None
+    """r_l, if more is known: the baseline's mean reward is at least this in every round."""
+    horizon: int | None = None
+    """Rounds that will be decided at most, for policies that need to know."""
+    seed: int | None = None
+    """Of the draws of a policy that randomises."""
+
+    @property
+    def floor(self) -> float:
+        """What is known of baseline means: they are at least this."""
+        if self.baseline_floor is not None:
+            return self.baseline_floor
+        return 0.0 if self.baseline_nonnegative else -math.inf
 
 
 class Played(NamedTuple):
@@ -61,6 +75,7 @@ class Played(NamedTuple):
     features: Array  # (d,)
     baseline: Array  # (d,)
     is_baseline: bool
+    baseline_mean: float | None = None  # where the round told it
 
 
 class Gate(ABC):
@@ -69,6 +84,9 @@ class Gate(ABC):
     terms: GateTerms
     array_prefix = "gate."
     """Put before the names of a snapshot's arrays in state files and journals."""
+    revalues = False
+    """Whether the bank is valued anew each round instead of carried: new data can then lower it, in a
+    fallback round below 0."""
 
     # -- what a gate must do -------------------------------------------------------------------
 
@@ -97,6 +115,10 @@ class Gate(ABC):
     @abstractmethod
     def absorb(self, features: Array, reward: float) -> None:
         """Learn the reward of executed ``features`` (d,)."""
+
+    def absorb_outcome(self, played: Played, reward: float) -> None:
+        """``absorb`` for a gate that learns differently from candidates and from the baseline."""
+        self.absorb(played.features, reward)
 
     @abstractmethod
     def snapshot(self) -> Arrays:

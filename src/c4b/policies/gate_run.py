@@ -39,7 +39,9 @@ class GateRun:
         decision = self.gate.decide(round_, decision_id)
         action, baseline = decision.action, round_.baseline
         played = baseline if action is None else round_.candidates[action]
-        self.outcomes.open[self.rounds] = PendingOutcome(played.copy(), baseline.copy(), action is None)
+        self.outcomes.open[self.rounds] = PendingOutcome(
+            played.copy(), baseline.copy(), action is None, round_.baseline_mean
+        )
         self.rounds += 1
         return decision
 
@@ -56,7 +58,8 @@ class GateRun:
         """
         entry = self.outcomes.open[number]
         executed = entry.baseline if features is None else features
-        self.gate.amend(number, entry.played, Played(executed, entry.baseline, features is None), bank)
+        instead = Played(executed, entry.baseline, features is None, entry.baseline_mean)
+        self.gate.amend(number, entry.played, instead, bank)
         entry.executed, entry.is_baseline = executed.copy(), features is None
 
     def is_recorded(self, number: int, features: Array | None) -> bool:
@@ -101,7 +104,7 @@ class GateRun:
         closed = outcomes.close(number)
         while closed is not None:
             if closed.reward is not None:
-                self.gate.absorb(closed.executed, closed.reward)
+                self.gate.absorb_outcome(closed.played, closed.reward)
             closed = outcomes.close(number) if outcomes.open else None
 
     def mark(self) -> Mark:

@@ -24,18 +24,25 @@ REMEMBERED = 4096
 class PendingOutcome:
     """A decision whose outcome is not absorbed yet."""
 
-    __slots__ = ("baseline", "executed", "is_baseline", "lost", "reward")
+    __slots__ = ("baseline", "baseline_mean", "executed", "is_baseline", "lost", "reward")
 
-    def __init__(self, executed: Array, baseline: Array, is_baseline: bool) -> None:
+    def __init__(
+        self,
+        executed: Array,
+        baseline: Array,
+        is_baseline: bool,
+        baseline_mean: float | None = None,
+    ) -> None:
         self.executed = executed  # (d,)
         self.baseline = baseline  # (d,)
         self.is_baseline = is_baseline
+        self.baseline_mean = baseline_mean
         self.reward: float | None = None
         self.lost = False
 
     @property
     def played(self) -> Played:
-        return Played(self.executed, self.baseline, self.is_baseline)
+        return Played(self.executed, self.baseline, self.is_baseline, self.baseline_mean)
 
     @property
     def known(self) -> bool:
@@ -82,8 +89,10 @@ class OutcomeQueue:
         return float(self.recent_reward[slot]) if self.recent_round[slot] == round_ else None
 
     def arrays(self, dim: int) -> dict[str, np.ndarray[Any, Any]]:
-        """Everything but ``next``, as arrays; P open rounds."""
+        """Everything but ``next``, as arrays; P open rounds. Told means only if some round has one."""
         entries = list(self.open.values())
+        means = [math.nan if e.baseline_mean is None else e.baseline_mean for e in entries]
+        told = {} if all(map(math.isnan, means)) else {"baseline_mean": np.array(means)}
         return {
             "round": np.array(list(self.open), dtype=np.int64),
             "executed": np.array([e.executed for e in entries]).reshape(-1, dim),
@@ -95,6 +104,7 @@ class OutcomeQueue:
             ),
             "recent_round": self.recent_round,
             "recent_reward": self.recent_reward,
+            **told,
         }
 
     def restore(self, arrays: dict[str, np.ndarray[Any, Any]], dim: int) -> None:
@@ -102,8 +112,14 @@ class OutcomeQueue:
         rounds = arrays["round"].tolist()
         executed = arrays["executed"].reshape(len(rounds), dim)
         baseline = arrays["baseline"].reshape(len(rounds), dim)
+        means = arrays.get("baseline_mean", np.full(len(rounds), np.nan)).tolist()
         for n, round_ in enumerate(rounds):
-            entry = PendingOutcome(executed[n].copy(), baseline[n].copy(), bool(arrays["is_baseline"][n]))
+            entry = PendingOutcome(
+                executed[n].copy(),
+                baseline[n].copy(),
+                bool(arrays["is_baseline"][n]),
+                None if math.isnan(means[n]) else means[n],
+            )
             entry.lost = bool(arrays["lost"][n])
             reward = float(arrays["reward"][n])
             entry.reward = None if math.isnan(reward) else reward

@@ -28,7 +28,7 @@ from c4b.policies.gate import Arrays, Gate, GateTerms
 from c4b.policies.gate_run import GateRun, Mark
 from c4b.policies.pending import ABSORB, PendingOutcome
 from c4b.policies.registry import DEFAULT_POLICY, PolicySpec
-from c4b.policies.round import Round, checked_round
+from c4b.policies.round import Round, checked_mean, checked_round
 
 
 class Policy:
@@ -50,6 +50,10 @@ class Policy:
     reserve: R0 >= 0, an additive deficit (in reward units) allowed on top.
     baseline_nonnegative: the baseline's mean reward is known to be >= 0 in every round. If False the
         baseline must be certified like any action and ``decide`` may raise ``NoSafeAction``.
+    baseline_floor: r_l, where more is known than that: the baseline's mean reward is at least this in
+        every round. A negative floor needs ``baseline_nonnegative=False``.
+    horizon, seed: for policies that need them, see ``needs`` of ``c4b.policies.get(name)``: the most
+        rounds that will be decided; the seed of a policy that randomises.
     absorb: ``"in-order"`` is sound whatever delays outcomes. ``"on-arrival"`` learns sooner but
         *assumes* that the order of arrival is independent of the noise; if, say, good outcomes arrive
         first, its guarantee is void.
@@ -71,10 +75,14 @@ class Policy:
         reserve: float = 0.0,
         baseline_nonnegative: bool = True,
         absorb: str = "in-order",
+        baseline_floor: float | None = None,
+        horizon: int | None = None,
+        seed: int | None = None,
     ) -> None:
         self._spec = policy if isinstance(policy, PolicySpec) else registry.get(policy)
         if not isinstance(model, LinearModel):
             raise InvalidInput("model", model, "must be a c4b.LinearModel")
+        self._needs = registry.needs(self._spec)
         terms = GateTerms(
             model,
             _validate.fraction(
@@ -82,12 +90,14 @@ class Policy:
             ),
             _validate.nonnegative("reserve", reserve, "must be a finite number >= 0, in units of reward"),
             _validate.boolean("baseline_nonnegative", baseline_nonnegative),
+            _checked_floor(baseline_floor, baseline_nonnegative),
+            _checked_term("horizon", horizon, self._needs, 1, "the most rounds that will be decided"),
+            _checked_term("seed", seed, self._needs, 0, "the seed of its draws"),
         )
         self._absorb = _validate.name("absorb", absorb, ABSORB)
         self._gate = registry.build(self._spec, terms)
         self._run = GateRun(self._gate, in_order=self._absorb == "in-order")
         self._dim = model.dim
-        self._needs = registry.needs(self._spec)
         self._token = secrets.token_hex(6)
 
     # -- evidence before the first decision -----------------------------------------------------
@@ -108,18 +118,22 @@ class Policy:
 
     # -- decisions -----------------------------------------------------------------------------
 
-    def decide(self, candidates: object, baseline: object = None) -> Decision:
+    def decide(
+        self, candidates: object, baseline: object = None, baseline_mean: float | None = None
+    ) -> Decision:
         """Choose among ``candidates`` (K, d), K >= 0, against ``baseline`` (d,); charge the ledger.
 
-        Or give a :class:`Round`, which may carry more. Sound to call any number of times before outcomes
-        are observed: bank and prefix never use a reward. Raises ``NoSafeAction`` (nothing changed) when
-        ``baseline_nonnegative=False`` and nothing is certified.
+        ``baseline_mean`` is for policies that need it: the mean reward of the baseline in this round,
+        where it is *known*. An average of past rewards is not a known mean, and with one the guarantee
+        is void. Or give a :class:`Round`, which may carry more. Sound to call any number of times before
+        outcomes are observed: bank and prefix never use a reward. Raises ``NoSafeAction`` (nothing
+        changed) when ``baseline_nonnegative=False`` and nothing is certified.
         """
-        if isinstance(candidates, Round) or self._needs:
-            given = candidates if isinstance(candidates, Round) else Round(candidates, baseline)
-            return self._decide(checked_round(given, self._dim, self._needs))
+        if isinstance(candidates, Round):
+            return self._decide(checked_round(candidates, self._dim, self._needs))
         pool = _validate.pool("candidates", candidates, self._dim)
-        return self._decide(Round(pool, _validate.point("baseline", baseline, self._dim)))
+        point = _validate.point("baseline", baseline, self._dim)
+        return self._decide(Round(pool, point, checked_mean("", baseline_mean, self._needs)))
 
     def decide_many(self, rounds: Iterable[Round | tuple[object, object]]) -> list[Decision]:
         """Several rounds at once, pairs (candidates, baseline) or ``Round``; all are decided or none."""
@@ -405,6 +419,26 @@ def as_rounds(rounds: object) -> list[Round]:
             raise InvalidInput(f"rounds[{n}]", given, remedy) from error
         listed.append(Round(candidates, baseline, argument=f"rounds[{n}]."))
     return listed
+
+
+def _checked_floor(floor: object, nonnegative: bool) -> float | None:
+    if floor is None:
+        return None
+    value = _validate.number("baseline_floor", floor, "must be a finite number, in units of reward")
+    if (value >= 0.0) != nonnegative:
+        remedy = f"contradicts baseline_nonnegative={nonnegative}; give both accordingly"
+        raise InvalidInput("baseline_floor", floor, remedy)
+    return value
+
+
+def _checked_term(
+    argument: str, value: object, needs: frozenset[str], least: int, what: str
+) -> int | None:
+    if argument not in needs:
+        if value is not None:
+            raise InvalidInput(argument, value, "is not used by this policy; leave it out")
+        return None
+    return _validate.count(argument, value, least, f"must be a whole number >= {least}: {what}")
 
 
 def _no_such(attribute: str, spec: PolicySpec) -> AttributeError:

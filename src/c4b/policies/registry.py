@@ -24,6 +24,7 @@ from c4b.policies import composition as compositions
 from c4b.policies.compiled_gate import CompiledGate
 from c4b.policies.composition import Composition
 from c4b.policies.gate import Gate, GateTerms
+from c4b.policies.promise import EVERY_ROUND, Kind, Promise
 
 ENTRY_POINTS = "c4b.gates"
 DEFAULT_POLICY = "reserve-c4b+"
@@ -40,7 +41,9 @@ class GateFactory:
     gated: bool = True
     """Whether it certifies what it plays."""
     needs: frozenset[str] = frozenset()
-    """Inputs of a ``Round`` that it cannot do without, for example ``"baseline_mean"``."""
+    """What it cannot do without: ``"baseline_mean"`` in every round, ``"horizon"``, ``"seed"``."""
+    promise: Promise = EVERY_ROUND
+    """What it promises, if it is gated."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
@@ -67,12 +70,16 @@ def register(spec: PolicySpec) -> PolicySpec:
 
 
 def register_gate(
-    name: str, summary: str, gated: bool = True, needs: frozenset[str] = frozenset()
+    name: str,
+    summary: str,
+    gated: bool = True,
+    needs: frozenset[str] = frozenset(),
+    promise: Promise = EVERY_ROUND,
 ) -> Callable[[Made], Made]:
     """Decorate a ``Gate`` class, or a function of ``GateTerms``, to make it a policy of this name."""
 
     def decorate(make: Made) -> Made:
-        register(GateFactory(name, make, summary, gated, needs))
+        register(GateFactory(name, make, summary, gated, needs, promise))
         return make
 
     return decorate
@@ -104,8 +111,13 @@ def build(spec: PolicySpec, terms: GateTerms) -> Gate:
 
 
 def needs(spec: PolicySpec) -> frozenset[str]:
-    """Inputs of a ``Round`` that the policy cannot do without."""
-    return frozenset() if isinstance(spec, Composition) else spec.needs
+    """What the policy cannot do without: inputs of a ``Round``, or terms."""
+    return spec.needs
+
+
+def promise(spec: PolicySpec) -> Promise:
+    """What the policy promises, and when."""
+    return spec.promise if spec.gated else Promise(Kind.NONE)
 
 
 def recorded(spec: PolicySpec) -> dict[str, Any]:

@@ -6,6 +6,7 @@ simulator) passes a ``Round`` on. A new input is a new field here, not a new arg
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
@@ -50,19 +51,23 @@ def checked_round(given: Round, dim: int, needs: Collection[str] = ()) -> Round:
     baseline = _validate.point(f"{prefix}baseline", given.baseline, dim)
     mean, labels = given.baseline_mean, given.labels
     if mean is not None or needs:
-        mean = _checked_mean(prefix, mean, needs)
+        mean = checked_mean(prefix, mean, needs)
     if labels is not None:
         labels = _checked_labels(prefix, labels, len(candidates))
     return Round(candidates, baseline, mean, labels, given.request_id, given.context, prefix)
 
 
-def _checked_mean(prefix: str, mean: object, needs: Collection[str]) -> float | None:
-    argument = f"{prefix}{BASELINE_MEAN}"
-    if BASELINE_MEAN not in needs:
-        if mean is not None:
-            raise InvalidInput(argument, mean, "is not used by this policy; leave it out")
-        return None
-    return _validate.number(argument, mean, "must be the baseline's known mean: this policy needs it")
+def checked_mean(prefix: str, mean: object, needs: Collection[str]) -> float | None:
+    """The told mean of a policy with these needs, or ``InvalidInput``."""
+    if BASELINE_MEAN in needs:
+        if type(mean) is float and -math.inf < mean < math.inf:  # in most calls
+            return mean
+        remedy = "must be the baseline's known mean: this policy needs it"
+        return _validate.number(f"{prefix}{BASELINE_MEAN}", mean, remedy)
+    if mean is not None:
+        remedy = "is not used by this policy; leave it out"
+        raise InvalidInput(f"{prefix}{BASELINE_MEAN}", mean, remedy)
+    return None
 
 
 def _checked_labels(prefix: str, labels: object, count: int) -> tuple[str, ...] | None:

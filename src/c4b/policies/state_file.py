@@ -22,6 +22,8 @@ from c4b.policies.registry import PolicySpec
 
 VERSION = 1
 _HEADER = "header"
+OPTIONAL_TERMS = ("baseline_floor", "horizon", "seed")
+"""Terms that are written only if they were given."""
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 
@@ -39,6 +41,7 @@ def header(spec: PolicySpec, run: GateRun, absorb: str, token: str) -> dict[str,
             "reserve": terms.reserve,
             "baseline_nonnegative": terms.baseline_nonnegative,
             "absorb": absorb,
+            **{key: value for key in OPTIONAL_TERMS if (value := getattr(terms, key)) is not None},
         },
         "token": token,
         "rounds": run.rounds,

@@ -21,6 +21,9 @@ def deployment(dep: Deployment) -> schemas.Deployment:
         absorb=fixed.absorb,
         outcome_timeout=fixed.outcome_timeout,
         timeout_reward=fixed.timeout_reward,
+        baseline_floor=fixed.baseline_floor,
+        horizon=fixed.horizon,
+        seed=fixed.seed,
     )
     return schemas.Deployment(
         state=state(dep.state(), fixed.outcome_timeout), configuration=configuration

@@ -104,6 +104,11 @@ class Creation(RequestBody):
     timeout_reward: float | None = Field(
         None, description="Reward recorded after the timeout; null: the outcome counts as lost."
     )
+    baseline_floor: float | None = Field(
+        None, description="Smallest mean reward that the baseline is known to have; null: 0, or none."
+    )
+    horizon: int | None = Field(None, ge=1, description="Most rounds, for policies that need it.")
+    seed: int | None = Field(None, ge=0, description="Of a policy that randomises.")
 
 
 class Configuration(ResponseBody):
@@ -117,6 +122,9 @@ class Configuration(ResponseBody):
     absorb: str
     outcome_timeout: float | None
     timeout_reward: float | None
+    baseline_floor: float | None = Field(None, exclude_if=_is_none)
+    horizon: int | None = Field(None, exclude_if=_is_none)
+    seed: int | None = Field(None, exclude_if=_is_none)
 
 
 class State(ResponseBody):

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from c4b.evidence.model import LinearModel
-from c4b.policies import Policy
+from c4b.policies import Policy, registry
+from c4b.policies.promise import HORIZON, SEED
 from c4b.policies.registry import PolicySpec
 
 Factory = Callable[[], Policy]
@@ -59,4 +60,6 @@ def _factory(policy: Subject) -> Factory:
     if not isinstance(policy, str | PolicySpec):
         return policy
     model = LinearModel(dim=3, noise=0.1, norm_bound=1.0)
-    return lambda: Policy(policy, model, alpha=0.2, reserve=0.3)
+    needs = registry.needs(registry.get(policy) if isinstance(policy, str) else policy)
+    horizon, seed = (100_000 if HORIZON in needs else None), (7 if SEED in needs else None)
+    return lambda: Policy(policy, model, alpha=0.2, reserve=0.3, horizon=horizon, seed=seed)

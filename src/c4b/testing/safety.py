@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from c4b._validate import Array
-from c4b.policies import Composition
+from c4b.policies import registry
 from c4b.testing.kit import Factory, requirement
 from c4b.testing.world import SLACK, World, decided, lived, money
 
@@ -16,7 +16,7 @@ PATHS, ROUNDS = 6, 60
 def _history(make: Factory, seed: int) -> str | None:
     policy = make()
     before, known = money(policy), policy.gate.fingerprint()
-    policy.learn(*World(policy.model, seed).history(30))
+    policy.learn(*World.of(policy, seed).history(30))
     assert money(policy) == before, "history changed the ledger"
     assert policy.gate.fingerprint() != known, "history was not learned"
     return None
@@ -39,25 +39,29 @@ def _path(make: Factory, seed: int, interfere: bool) -> tuple[bool, float, float
     rounds). ``interfere``: sometimes another action than the decided one is executed.
     """
     policy = make()
-    world = World(policy.model, seed)
+    world = World.of(policy, seed)
     policy.learn(*world.history(seed % 3 * 10 * policy.model.dim))
+    promise = registry.promise(policy.spec)
     truth, covered, last = policy.reserve, True, 0.0
     slack = least = least_bank = np.inf
     for _ in range(ROUNDS):
         baseline = world.baseline()
         pool = world.pool(baseline, 6)
         estimate = policy.estimate
-        if last > 0.0 and estimate is not None:  # an adversary: after good luck, what the estimate likes
+        if (
+            last > 0.0 and estimate is not None and not world.one_hot
+        ):  # an adversary: after good luck, what the estimate likes
             pool[0] = baseline + estimate
-        for decision, played in decided(policy, [(pool, baseline)]):
+        for decision, played in decided(policy, world, [(pool, baseline)]):
             covered &= policy.gate.covers(world.theta) is not False
             executed: Array = played
             if interfere and world.rng.random() < 0.3:
                 executed = world.pool(baseline, 1)[0]
                 policy.executed(decision.id, executed)
             truth += float((executed - (1.0 - policy.alpha) * baseline) @ world.theta)
-            slack = min(slack, truth - policy.bank)
-            least, least_bank = min(least, truth), min(least_bank, policy.bank)
+            if promise.holds_at(policy.rounds):
+                slack = min(slack, truth - policy.bank)
+                least, least_bank = min(least, truth), min(least_bank, policy.bank)
             reward = world.reward(executed)
             last = reward - float(executed @ world.theta)
             policy.observe(decision.id, reward)
@@ -83,8 +87,8 @@ def _bank_below_truth(make: Factory, seed: int) -> str | None:
 
 @requirement("the bank is never negative")
 def _bank_nonnegative(make: Factory, seed: int) -> str | None:
-    spec = make().spec
-    if not spec.gated or (isinstance(spec, Composition) and spec.ledger == "revalue"):
+    policy = make()
+    if not policy.spec.gated or policy.gate.revalues:
         return "no bank is carried from round to round"
     for _, _, bank in _covered_paths(make, seed, interfere=False):
         assert bank >= 0.0, f"the bank falls to {bank:.3g}"

@@ -10,7 +10,9 @@ import numpy as np
 from c4b._validate import Array
 from c4b.errors import NoSafeAction
 from c4b.evidence.model import LinearModel
-from c4b.policies import Decision, Policy
+from c4b.policies import Decision, Policy, registry
+from c4b.policies.promise import ONE_HOT
+from c4b.policies.round import BASELINE_MEAN
 from c4b.testing.kit import Factory
 
 Rounds = list[tuple[Array, Array]]
@@ -20,23 +22,50 @@ SLACK = 1e-9
 
 
 class World:
-    """A true theta with ||theta|| <= S, baselines of nonnegative mean, and noise of scale sigma."""
+    """A true theta with ||theta|| <= S, baselines of nonnegative mean, and noise of scale sigma.
 
-    def __init__(self, model: LinearModel, seed: int) -> None:
+    one_hot: rows are unit vectors, the baseline is always the first one, and no mean is negative.
+    """
+
+    def __init__(self, model: LinearModel, seed: int, one_hot: bool = False) -> None:
         self.rng = np.random.default_rng(seed)
         self.model = model
+        self.one_hot = one_hot
         theta = self.rng.normal(size=model.dim)
+        if one_hot:
+            theta = np.abs(theta)
         self.theta: Array = theta * self.rng.uniform(0.5, 1.0) * model.norm_bound / np.linalg.norm(theta)
+
+    @classmethod
+    def of(cls, policy: Policy, seed: int) -> World:
+        """A world that suits the policy's needs."""
+        return cls(policy.model, seed, ONE_HOT in registry.needs(policy.spec))
+
+    def told(self, policy: Policy, baseline: Array) -> float | None:
+        """The baseline's mean for a policy that needs it."""
+        needed = BASELINE_MEAN in registry.needs(policy.spec)
+        return float(baseline @ self.theta) if needed else None
 
     def reward(self, x: Array) -> float:
         return float(x @ self.theta + self.model.noise * self.rng.normal())
 
     def baseline(self) -> Array:
+        if self.one_hot:
+            return self._arms([0])[0]
         raw = self.rng.normal(size=self.model.dim)
         x: Array = raw / np.linalg.norm(raw)
         return x if x @ self.theta >= 0.0 else -x
 
+    def others(self) -> list[Array]:
+        """Features (d,) that might be executed instead; they differ from each other."""
+        return self._arms([1, 2]) if self.one_hot else [0.5 * self.baseline()]
+
+    def _arms(self, numbers: list[int]) -> list[Array]:
+        return list(np.eye(self.model.dim)[numbers])
+
     def pool(self, near: Array, size: int) -> Array:
+        if self.one_hot:
+            return np.eye(self.model.dim)[self.rng.integers(self.model.dim, size=size)]
         width = self.rng.choice([0.1, 0.5]) / math.sqrt(self.model.dim)
         pool: Array = near + width * self.rng.normal(size=(size, self.model.dim))
         return pool
@@ -48,14 +77,16 @@ class World:
 
     def history(self, rows: int) -> tuple[Array, Array]:
         x = self.rng.normal(size=(rows, self.model.dim)) / math.sqrt(self.model.dim)
+        if self.one_hot:
+            x = self.pool(x, rows)
         return x, np.array([self.reward(row) for row in x])
 
 
-def decided(policy: Policy, rounds: Rounds) -> Iterator[tuple[Decision, Array]]:
+def decided(policy: Policy, world: World, rounds: Rounds) -> Iterator[tuple[Decision, Array]]:
     """Each decision with the features it executes; rounds in which the policy stops are left out."""
     for pool, baseline in rounds:
         try:
-            decision = policy.decide(pool, baseline)
+            decision = policy.decide(pool, baseline, world.told(policy, baseline))
         except NoSafeAction:
             continue
         yield decision, baseline if decision.action is None else pool[decision.action]
@@ -64,10 +95,10 @@ def decided(policy: Policy, rounds: Rounds) -> Iterator[tuple[Decision, Array]]:
 def lived(make: Factory, seed: int) -> tuple[Policy, World, list[str]]:
     """A policy with history and a few rounds behind it, the last three outcomes not reported."""
     policy = make()
-    world = World(policy.model, seed)
+    world = World.of(policy, seed)
     policy.learn(*world.history(20 * policy.model.dim))
     ids = []
-    for decision, executed in decided(policy, world.rounds(12)):
+    for decision, executed in decided(policy, world, world.rounds(12)):
         ids.append(decision.id)
         if len(ids) > 3:
             policy.observe(ids[-4], world.reward(executed))

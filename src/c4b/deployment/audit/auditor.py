@@ -187,7 +187,7 @@ class Auditor:
             fields,
             arrays,
             DecisionNumbers(*arrays["numbers"].tolist()),
-            Played(features, baseline, action is None),
+            Played(features, baseline, action is None, fields.get("baseline_mean")),
         )
         count = self.checks.observations
         if fields["observations"] != count:
@@ -195,7 +195,7 @@ class Auditor:
         self._continues(decision.numbers.bank_before)
         self.checks.decided(decision)
         # copies: the arrays are views of the whole entry, and many decisions may be open
-        played = Played(features.copy(), baseline.copy(), action is None)
+        played = decision.played._replace(features=features.copy(), baseline=baseline.copy())
         self.open[entry.seq] = OpenOutcome(decision.round, entry.at, played)
         self.seq_of[decision.round] = entry.seq
         self.report.decisions += 1
@@ -233,7 +233,7 @@ class Auditor:
         self._independent(fields, outcome)
         decided, numbers = outcome.played, BankNumbers(*arrays["numbers"].tolist())
         self._continues(numbers.before)
-        executed = Played(arrays["features"], decided.baseline, bool(fields["baseline"]))
+        executed = decided._replace(features=arrays["features"], is_baseline=bool(fields["baseline"]))
         if executed.is_baseline and not np.array_equal(executed.features, decided.baseline):
             raise Finding("calls something the baseline that is not")
         self.checks.executed(outcome.round, decided, executed, numbers.after)
@@ -269,6 +269,7 @@ class Auditor:
                 return
             del self.open[self.seq_of.pop(round_)]
             if ready.reward is not None:
-                self.checks.absorb(ready.played.features, ready.reward)
-                self.report.observations += 1
+                before = self.checks.observations
+                self.checks.absorb(ready.played, ready.reward)
+                self.report.observations += self.checks.observations - before
             round_ = next(iter(self.seq_of), None) if self.in_order else None

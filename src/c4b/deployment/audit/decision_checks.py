@@ -59,8 +59,8 @@ class DecisionChecks(Protocol):
     def learn(self, features: Array, rewards: Array) -> None:
         """History (n, d) with rewards (n,)."""
 
-    def absorb(self, features: Array, reward: float) -> None:
-        """The outcome of executed features (d,)."""
+    def absorb(self, played: Played, reward: float) -> None:
+        """The outcome of what was executed."""
 
     def decided(self, decision: RecordedDecision) -> None:
         """The next decision."""

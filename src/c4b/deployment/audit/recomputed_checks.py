@@ -43,6 +43,7 @@ class RecordedRule(NamedTuple):
     competes: float = 0.0  # and no baseline that competes
     trust: float = 0.0
     kept_back: float = 0.0
+    by_certificate: float = 0.0
 
 
 class RecomputedChecks:
@@ -64,10 +65,14 @@ class RecomputedChecks:
         self.report = report
         self.every = every
         self.share = share
-        self.baseline_nonnegative: bool = fields["baseline_nonnegative"]
+        self.baseline_nonnegative: bool = fields["baseline_nonnegative"]  # a floor says the same
+        composition = fields["composition"]
         self.model, self.ridges = fields["model"], arrays["ridges"]
         self.is_exact: bool = fields.get("ids_hold_hashes", False)
         """Whether every decision was made by arithmetic whose rounding error is known."""
+        if composition.get("earned", "none") != "none":  # the other half is for the rewards of plays
+            self.model = {**self.model, "delta": self.model["delta"] / 2.0}
+        self.learns_plays_only = composition.get("learns", "all") == "plays"
         self.rule = RecordedRule(*arrays["rule"].tolist())
         self.set = RecomputedSet(self.model, self.ridges, arrays["alarms"])
         self.books = Books(fields, arrays["rule"], self.set)
@@ -94,10 +99,16 @@ class RecomputedChecks:
         if self.every:
             self.sums.add(features, rewards)
 
-    def absorb(self, features: Array, reward: float) -> None:
-        self.learn(features[None, :], np.array([reward]))
+    def absorb(self, played: Played, reward: float) -> None:
+        if not (self.learns_plays_only and played.is_baseline):
+            self.learn(played.features[None, :], np.array([reward]))
+        if not played.is_baseline:
+            self.books.earn(played.features, reward)
 
     def decided(self, decision: RecordedDecision) -> None:
+        if self.books.known:
+            self.set.renew()
+        self.books.tell(decision.played.baseline, decision.played.baseline_mean)
         if self.share.covers(decision):
             self.set.renew()
             self._in_either_arithmetic(lambda: self._recompute(decision))
@@ -148,7 +159,7 @@ class RecomputedChecks:
         scale = 1.0 + abs(books.bank) if books.gated else 1.0
         books.region = self.region
         boldness = 1.0 if self.optimistic else self.rule.boldness
-        recomputed = books.details(candidates, baseline, boldness)
+        recomputed = books.details(candidates, baseline, boldness, bool(self.rule.by_certificate))
         self._near("UCB of candidates", details[UCB], recomputed[UCB], scale, larger_is_safe=True)
         for row, what in ((MARGIN, "margin"), (JOINT, "joint"), (SEPARATE, "separate")):
             self._near(f"{what} of candidates", details[row], recomputed[row], scale)
@@ -173,7 +184,7 @@ class RecomputedChecks:
             margin = details[MARGIN, action]
             if books.gated and not (margin >= 0.0 and same(numbers.bank, margin)):
                 raise Finding(f"executes candidate {action} with margin {margin!r}")
-            row = SEPARATE if (books.certificate, books.ledger) == ("separate", "carry") else JOINT
+            row = SEPARATE if books.charges_separately else JOINT
             if not same(numbers.ucb, details[UCB, action]):
                 raise Finding("gives another UCB than it lists for its candidate")
             certificate = details[row, action] - books.price(False)
@@ -222,7 +233,9 @@ class RecomputedChecks:
 
     def _choice(self, details: Array, baseline: Array, alarm: str | None) -> int | None:
         """The candidate that the rule takes, given the recorded margins and scores."""
-        if self.set.alarmed != (alarm is not None) and self.set.closest > TOLERANCE:
+        refuted = self.set.alarmed or self.books.refuted
+        closest = min(self.set.closest, self.books.closest)
+        if refuted != (alarm is not None) and closest > TOLERANCE:
             raise Finding(f"says {alarm!r} of the model, the data say otherwise")
         if self.rule.latches and alarm is not None:
             return None
@@ -319,6 +332,7 @@ class RecomputedChecks:
                 (decided.features, decided.is_baseline),
                 (executed.features, executed.is_baseline),
                 executed.baseline,
+                executed.baseline_mean,
                 round_,
             )
             if books.gated:

@@ -36,8 +36,8 @@ class ReplayedChecks:
     def learn(self, features: Array, rewards: Array) -> None:
         self.gate.learn(features.copy(), rewards.copy())
 
-    def absorb(self, features: Array, reward: float) -> None:
-        self.gate.absorb(features.copy(), reward)
+    def absorb(self, played: Played, reward: float) -> None:
+        self.gate.absorb_outcome(played, reward)
 
     def decided(self, decision: RecordedDecision) -> None:
         arrays = {name: array.copy() for name, array in decision.arrays.items()}

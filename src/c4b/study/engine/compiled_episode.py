@@ -15,6 +15,8 @@ from c4b._validate import Array, Counts
 from c4b.certificates.contrast_kernels import Assessment
 from c4b.evidence.absorption import add, recentre
 from c4b.evidence.bounds import CROSS, contains, form_rows
+from c4b.evidence.earned import LOG_TERM, NOISE, earn, earned_holds
+from c4b.evidence.earned import size as earned_size
 from c4b.evidence.ellipsoids import ALARM
 from c4b.evidence.ellipsoids import opened_as as opened_evidence
 from c4b.ledger.books import LedgerKind
@@ -53,17 +55,27 @@ class RuleColumn(IntEnum):
     """1 if a candidate that promises less than the baseline is not played."""
     TRUST = 6
     """Half-widths that count in what a candidate promises above the baseline."""
-    FORCED_ROUNDS = 7
+    BY_CERTIFICATE = 7
+    """1 if the score is the certificate."""
+    LEARNS_PLAYS_ONLY = 8
+    """1 if outcomes of the baseline are not learned."""
+    EARNED_SIZE = 9
+    """Numbers that say what plays have earned; 0: nobody asks."""
+    PROMISE_PERIOD = 10
+    """The budget is promised after every so many rounds."""
+    ROUND_ALONE = 11
+    """1 if each round's own contrast is promised to be nonnegative."""
+    FORCED_ROUNDS = 12
     """Rounds at the start in which the baseline is played."""
-    EVIDENCE_START = 8
+    EVIDENCE_START = 13
     """Index of the first number of the flat evidence."""
-    EVIDENCE_SIZE = 9
+    EVIDENCE_SIZE = 14
     """Numbers in the flat evidence."""
-    LEDGER_START = 10
+    LEDGER_START = 15
     """Index of the first number of the flat ledger."""
-    LEDGER_SIZE = 11
+    LEDGER_SIZE = 16
     """Numbers in the flat ledger."""
-    METHOD = 12
+    METHOD = 17
     """Index of the method in the study: where its metrics are written."""
 
 
@@ -83,6 +95,7 @@ class Workspace(NamedTuple):
     details: Array  # (ROWS, K)
     executed: Array  # (d,)
     scratch: Array  # (d,)
+    earned: Array  # see ``c4b.evidence.earned``
 
 
 def workspace(lineup: Lineup, stack: int, dim: int, size: int) -> Workspace:
@@ -95,6 +108,7 @@ def workspace(lineup: Lineup, stack: int, dim: int, size: int) -> Workspace:
         np.empty((ROWS, size)),
         np.empty(dim),
         np.empty(dim),
+        np.empty(earned_size(dim)),
     )
 
 
@@ -109,6 +123,7 @@ class Scene(NamedTuple):
     theta: Array  # (d,)
     baseline_means: Array  # (T,)
     baseline_reward: float  # sum over rounds of the baseline's means
+    told_means: Array  # (T,) what methods that need the baseline's mean are told
 
 
 @inlined
@@ -136,7 +151,11 @@ def _play(
         int(columns[RuleColumn.PERIOD]),
         columns[RuleColumn.COMPETES] == 1.0,
         columns[RuleColumn.TRUST],
+        columns[RuleColumn.BY_CERTIFICATE] == 1.0,
     )
+    learns_plays_only = columns[RuleColumn.LEARNS_PLAYS_ONLY] == 1.0
+    promise_period = int(columns[RuleColumn.PROMISE_PERIOD])
+    round_alone = columns[RuleColumn.ROUND_ALONE] == 1.0
     forced_rounds = int(columns[RuleColumn.FORCED_ROUNDS])
     for i in range(int(columns[RuleColumn.EVIDENCE_SIZE])):
         work.evidence[i] = evidences[int(columns[RuleColumn.EVIDENCE_START]) + i]
@@ -153,18 +172,26 @@ def _play(
     details = shaped_view(work.details, 0, (ROWS, size))
     executed, scratch = shaped_view(work.executed, 0, (dim,)), shaped_view(work.scratch, 0, (dim,))
     gated = account.kind != LedgerKind.NONE
+    earned = shaped_view(work.earned, 0, (int(columns[RuleColumn.EARNED_SIZE]),))
+    for i in range(len(earned)):
+        earned[i] = 0.0
+    if len(earned) > 0:
+        earned[NOISE], earned[LOG_TERM] = terms.noise, terms.log_term
 
     reward, regret, count = 0.0, 0.0, 0
     deficit, least, least_slack = account.reserve, np.inf, np.inf
-    covered = True
+    covered, broken = True, False
     paid_joint, paid_separate, need_joint, need_separate = 0.0, 0.0, 0.0, 0.0
     for t in range(rounds):
         covered &= contains(region, data, theta)
+        if len(earned) > 0:
+            covered &= earned_holds(earned, theta, terms.misspecification)
         pool, baseline, baseline_mean = pools[t], baselines[t], baseline_means[t]
+        told_mean = scene.told_means[t]
         alarmed = rule.latches and data.tally[ALARM] != 0.0
-        assessed = Assessment(pool, forms, baseline, details, scratch)
+        assessed = Assessment(pool, forms, baseline, details, scratch, told_mean, earned)
         score(region, assessed, boldness_now(ledger, rule))
-        certify(region, ledger, account, assessed, False)
+        certify(region, ledger, account, rule, assessed, False)
         if t < forced_rounds:
             for k in range(size):
                 details[MARGIN, k] = -np.inf
@@ -176,6 +203,8 @@ def _play(
             alarmed,
             pool.T,
             baseline,
+            told_mean,
+            earned,
             details,
             executed,
             forms[CROSS],
@@ -189,23 +218,29 @@ def _play(
         fallbacks[1, setting, method, t] += count * count
         reward += mean
         regret += best[t] - mean
-        deficit += mean - (1.0 - account.alpha) * baseline_mean
-        least = min(least, deficit)
+        contrast = mean - (1.0 - account.alpha) * baseline_mean
+        deficit += contrast
+        promised = promise_period == 1 or (t + 1) % promise_period == 0
+        least = min(least, deficit if promised else np.inf)
+        broken |= round_alone and contrast < 0.0
         if gated:
-            least_slack = min(least_slack, deficit - margin)
+            least_slack = min(least_slack, deficit - margin if promised else np.inf)
             joint, separate = executed_bounds(region, account, assessed, action, executed)
             paid_joint -= joint
             paid_separate -= separate
             need_joint = max(need_joint, paid_joint)
             need_separate = max(need_separate, paid_separate)
-        add(region, data, executed, outcome)
-        recentre(region, data, terms)
+        if not (learns_plays_only and fell_back):
+            add(region, data, executed, outcome)
+            recentre(region, data, terms)
+        if len(earned) > 0 and not fell_back:
+            earn(earned, executed, outcome)
 
     numbers = metrics[setting, method]
     numbers[Metric.REWARD_RATIO] = reward / scene.baseline_reward
     numbers[Metric.FALLBACK] = count / rounds
     numbers[Metric.MIN_D] = least
-    numbers[Metric.VIOLATION] = least < 0.0
+    numbers[Metric.VIOLATION] = least < 0.0 or broken
     numbers[Metric.COVERED] = covered
     numbers[Metric.MIN_SLACK] = least_slack if gated else np.nan
     numbers[Metric.FINAL_BANK] = ledger.bank[0]

@@ -73,7 +73,8 @@ class EpisodeDraws:
         if setting.noise == draws.CLICKS:
             every = np.concatenate([means, baseline_means[:, None]], axis=1)
             noise = draws.clicks_minus_means(noise, _rates(every))
-        return Scene(pools, means, best, noise, baselines, theta, baseline_means, float(reward))
+        told = baseline_means + setting.told_mean_error
+        return Scene(pools, means, best, noise, baselines, theta, baseline_means, float(reward), told)
 
     def _history(self, prepared: PreparedSetting) -> tuple[Array, Array]:
         setting, scene = prepared.setting, self.scene(prepared)

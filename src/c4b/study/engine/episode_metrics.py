@@ -16,13 +16,14 @@ class Metric(IntEnum):
     FALLBACK = 1
     """Share of rounds in which the baseline was played."""
     MIN_D = 2
-    """Smallest D_t = R0 + sum of true contrasts."""
+    """Smallest D_t = R0 + sum of true contrasts, over the rounds t at which the method promises it."""
     VIOLATION = 3
-    """1 if some D_t < 0, else 0."""
+    """1 if the method's promise was broken, else 0: some such D_t < 0 or, where each round is promised to
+    be safe alone, some contrast < 0."""
     COVERED = 4
-    """1 if theta was in the confidence set at every round, else 0."""
+    """1 if theta was in the confidence set at every round, and plays had earned what was said, else 0."""
     MIN_SLACK = 5
-    """Smallest D_t - B_t."""
+    """Smallest D_t - B_t, over the same rounds."""
     FINAL_BANK = 6
     """The bank after the last round."""
     REGRET = 7

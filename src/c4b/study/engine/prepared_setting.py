@@ -9,9 +9,12 @@ import numpy as np
 
 from c4b._validate import Array
 from c4b.evidence.absorption import empty
+from c4b.evidence.earned import size as earned_size
+from c4b.evidence.model import LinearModel
 from c4b.evidence.sets import table as sets
 from c4b.ledger.books import opening
 from c4b.policies.composition import Composition
+from c4b.policies.promise import Kind
 from c4b.study.engine.compiled_episode import Lineup, Runner, runner
 from c4b.study.spec.plan import Method
 from c4b.study.spec.setting import Setting
@@ -64,31 +67,37 @@ def _is_compiled(method: Method, setting: Setting) -> bool:
 def _compiled_methods(
     setting: Setting, methods: list[tuple[int, Method]], history_key: tuple[object, ...]
 ) -> CompiledMethods:
-    evidences: dict[str | None, Array] = {}
-    starts: dict[str | None, int] = {}
+    evidences: dict[LinearModel, Array] = {}
+    starts: dict[LinearModel, int] = {}
     evidence_end = ledger_end = 0
     ledgers: list[Array] = []
     rules: list[tuple[float, ...]] = []
     for position, method in methods:
         assert isinstance(method.parts, Composition)
-        confidence, composition = method.confidence_in(setting), method.parts
-        if confidence not in evidences:
-            evidences[confidence] = empty(setting.model(confidence))
-            starts[confidence] = evidence_end
-            evidence_end += len(evidences[confidence])
+        composition, promise = method.parts, method.parts.promise
+        model = composition.evidence_model(setting.model(method.confidence_in(setting)))
+        if model not in evidences:
+            evidences[model] = empty(model)
+            starts[model] = evidence_end
+            evidence_end += len(evidences[model])
         account = composition.account(
             setting.alpha,
             setting.reserve,
-            misspecification=setting.misspecification,
-            sums_rewards=setting.model(confidence).sums_rewards,
+            setting.baseline_floor,
+            setting.misspecification,
+            model.sums_rewards,
         )
         ledger = opening(account, setting.dim, composition.checkpoints)
         rules.append(
             (
                 *composition.rule(setting.dim),
+                composition.learns == "plays",
+                0 if composition.earned == "none" else earned_size(setting.dim),
+                promise.period,
+                promise.kind is Kind.ROUND_ALONE,
                 method.forced_rounds_in(setting),
-                starts[confidence],
-                len(evidences[confidence]),
+                starts[model],
+                len(evidences[model]),
                 ledger_end,
                 len(ledger),
                 position,
@@ -114,6 +123,7 @@ def pool_shape(setting: Setting) -> tuple[object, ...]:
 
 def _scene_key(setting: Setting) -> tuple[object, ...]:
     truth = (setting.theta, *baseline_key(setting), setting.noise, setting.sigma)
+    truth = (*truth, setting.told_mean_error)
     return (*pool_shape(setting), setting.rho, *truth)
 
 

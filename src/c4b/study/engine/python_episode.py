@@ -19,7 +19,8 @@ from c4b.errors import C4BError
 from c4b.policies import registry
 from c4b.policies.candidate_fields import CandidateField
 from c4b.policies.decision import Decision
-from c4b.policies.gate import Gate, GateTerms
+from c4b.policies.gate import Gate, GateTerms, Played
+from c4b.policies.promise import HORIZON, SEED, Kind
 from c4b.policies.registry import PolicySpec
 from c4b.policies.round import BASELINE_MEAN, Round
 from c4b.study.engine.compiled_episode import Scene
@@ -47,7 +48,15 @@ def play_method(
     spec = method.parts.factory() if isinstance(method.parts, PythonGate) else method.parts
     model = setting.model(method.confidence_in(setting))
     with _named(f"method {method.label!r}, episode {episode}"):
-        gate = registry.build(spec, GateTerms(model, setting.alpha, setting.reserve))
+        terms = GateTerms(model, setting.alpha, setting.reserve, True, setting.baseline_floor)
+        needs = registry.needs(spec)
+        gate = registry.build(
+            spec,
+            terms._replace(
+                horizon=setting.rounds if HORIZON in needs else None,
+                seed=episode if SEED in needs else None,
+            ),
+        )
         gate.learn(*(rows.copy() for rows in history))
         return play(gate, spec, scene, method.forced_rounds_in(setting))
 
@@ -59,10 +68,11 @@ def play(gate: Gate, spec: PolicySpec, scene: Scene, forced_rounds: int) -> Play
     """
     alpha, reserve = gate.terms.alpha, gate.terms.reserve
     theta, rounds = scene.theta, len(scene.best)
+    promise = registry.promise(spec)
     linear = gate.terms.model.misspecification == 0.0
     says_mean = BASELINE_MEAN in registry.needs(spec)
     reward = regret = 0.0
-    deficit, least, least_slack = reserve, math.inf, math.inf
+    deficit, least, least_slack, broken = reserve, math.inf, math.inf, False
     covered: bool | None = True
     joint, separate = _MinimumReserve(), _MinimumReserve()
     fell_back = np.empty(rounds, dtype=np.int64)
@@ -71,7 +81,7 @@ def play(gate: Gate, spec: PolicySpec, scene: Scene, forced_rounds: int) -> Play
         covered = _both(covered, gate.covers(theta.copy()))
         pool = np.ascontiguousarray(scene.pools[t].T)
         offered = pool[:0] if t < forced_rounds else pool
-        known_mean = mean_of_baseline if says_mean else None
+        known_mean = scene.told_means[t].item() if says_mean else None
         decision = gate.decide(Round(offered.copy(), baseline.copy(), known_mean), f"round-{t}")
         action = _action(decision, offered)
         if action is not None and linear and np.array_equal(pool[action], baseline):
@@ -82,18 +92,23 @@ def play(gate: Gate, spec: PolicySpec, scene: Scene, forced_rounds: int) -> Play
         fell_back[t] = action is None
         reward += mean
         regret += scene.best[t].item() - mean
-        deficit += mean - (1.0 - alpha) * mean_of_baseline
-        least = min(least, deficit)
-        least_slack = float(np.minimum(least_slack, deficit - decision.bank))  # NaN stays NaN
+        contrast = mean - (1.0 - alpha) * mean_of_baseline
+        deficit += contrast
+        if promise.kind is Kind.NONE or promise.holds_at(t + 1):
+            least = min(least, deficit)
+            least_slack = float(np.minimum(least_slack, deficit - decision.bank))  # NaN stays NaN
+        broken |= promise.kind is Kind.ROUND_ALONE and contrast < 0.0
         joint.add(_bound(decision, action, CandidateField.JOINT))
         separate.add(_bound(decision, action, CandidateField.SEPARATE))
-        gate.absorb((baseline if action is None else pool[action]).copy(), mean + noise)
+        features = (baseline if action is None else pool[action]).copy()
+        played = Played(features, baseline.copy(), action is None, known_mean)
+        gate.absorb_outcome(played, mean + noise)
     fallbacks = np.cumsum(fell_back)
     metrics = np.full(len(Metric), np.nan)
     metrics[Metric.REWARD_RATIO] = reward / scene.baseline_reward
     metrics[Metric.FALLBACK] = fallbacks[-1] / rounds
     metrics[Metric.MIN_D] = least
-    metrics[Metric.VIOLATION] = least < 0.0
+    metrics[Metric.VIOLATION] = least < 0.0 or broken
     metrics[Metric.COVERED] = math.nan if covered is None else covered
     metrics[Metric.FINAL_BANK] = gate.bank
     metrics[Metric.REGRET] = regret

@@ -72,13 +72,16 @@ def _safety_row(results: Results, label: str, gated: bool) -> SafetyRow:
 
 
 def reserve_cost(results: Results) -> list[ReserveRow]:
-    """Gated methods in settings without reserve (or in all, when there are none such)."""
+    """Gated methods in settings without reserve (or in all, when there are none such).
+
+    Proposition 2 compares two intervals with one set; a method that is told the mean has neither.
+    """
     zero = [s for s, setting in enumerate(results.study.settings) if setting.reserve == 0.0]
     return [
         _reserve_row(results, s, method.label)
         for s in zero or range(len(results.study.settings))
         for method in results.study.methods
-        if method.gated
+        if method.gated and not method.is_told
     ]
 
 

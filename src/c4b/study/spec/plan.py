@@ -15,6 +15,7 @@ from c4b.evidence.sets.table import checked_name
 from c4b.policies import registry
 from c4b.policies.composition import Composition
 from c4b.policies.registry import GateFactory
+from c4b.policies.round import BASELINE_MEAN
 from c4b.study.spec.setting import Setting
 
 
@@ -84,6 +85,11 @@ class Method:
         """Whether the method certifies what it plays."""
         assert self.parts is not None
         return self.parts.gated
+
+    @property
+    def is_told(self) -> bool:
+        """Whether its certificates use baseline means that it is told."""
+        return isinstance(self.parts, Composition) and BASELINE_MEAN in self.parts.needs
 
     def confidence_in(self, setting: Setting) -> str | None:
         """The method's own choice, else the setting's, else the policy's; None leaves it to the gate."""

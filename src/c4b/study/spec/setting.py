@@ -54,6 +54,10 @@ class Setting:
     baseline in each round."""
     baselines: str | None = None
     """A file with the baseline's features in each round; it starts again after its last row."""
+    told_mean_error: float = 0.0
+    """What methods that need the baseline's mean are told too much, in units of reward."""
+    baseline_floor: float = 0.0
+    """r_l, the smallest mean reward that methods know the baseline to have."""
     world: str = ""
     """Name of the setting, in studies that list their settings one by one."""
 
@@ -73,6 +77,8 @@ class Setting:
             _validate.positive("assumed_sigma", self.assumed_sigma, "must be a positive number")
         _validate.nonnegative("reserve", self.reserve, "must be a number >= 0")
         _validate.fraction("alpha", self.alpha, "must lie strictly between 0 and 1")
+        _validate.number("told_mean_error", self.told_mean_error, "must be a finite number")
+        _validate.nonnegative("baseline_floor", self.baseline_floor, "must be a number >= 0")
         _validate.nonnegative("baseline_spread", self.baseline_spread, "must be a number >= 0")
         if not 0.0 <= self.correlation < 1.0:
             raise InvalidInput("correlation", self.correlation, "must be at least 0 and below 1")

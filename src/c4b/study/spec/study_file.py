@@ -44,6 +44,8 @@ SECTIONS: dict[str, dict[str, str]] = {
         "assumed_sigma": "assumed_sigma",
         "misspecification": "misspecification",
         "reserve": "reserve",
+        "told_mean_error": "told_mean_error",
+        "baseline_floor": "baseline_floor",
     },
     "deployment": {"rounds": "rounds"},
 }
@@ -51,7 +53,9 @@ SECTIONS: dict[str, dict[str, str]] = {
 TOP_LEVEL = ("name", "title", "episodes", "seed", "methods", "worlds", "drawn_worlds")
 WHOLE_NUMBERS = ("count", "rounds", "history_size")
 VECTORS = ("theta", "baseline")
-COMPOSITION_KEYS = ("certificate", "ledger", "selection", "score", "latches")
+COMPOSITION_KEYS = (
+    "certificate", "ledger", "selection", "score", "latches", "learns", "earned", "phase",
+)  # fmt: skip
 METHOD_KEYS = (
     "label",
     "policy",

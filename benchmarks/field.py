@@ -1,0 +1,150 @@
+"""The systems of the field beside independent NumPy versions; prints JSON.
+
+    python benchmarks/field.py [--episodes 128] [--seed 0] [--arms 16] [--oracle-rounds 10000]
+
+``table``: reward ratio and fallback in percent with standard errors, of the package and of the NumPy
+version on the same draws, and how many standard errors the package is from the published target.
+``violations`` counts episodes in which the system's own promise was broken. ``arms``: one-hot, means .5
+(baseline) | .6 .5 .4 .2, alpha .1, T 5000. ``oracle``: rewards x @ theta with uniform noise of +-.2, 8
+candidates (1, u), alpha .1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from c4b.study.engine.chunk import simulate
+from c4b.study.engine.episode_metrics import Metric
+from c4b.study.spec.plan import Method, Study
+from c4b.study.spec.setting import Setting
+from support.field_scenes import SETTINGS, oracle_story, scene
+
+ROWS: dict[str, tuple[str, dict[str, Any], list[tuple[float, float]]]] = {
+    "clucb": ("clucb", {}, [(1.037, 45.5), (1.009, 58.9), (1.169, 47.0)]),
+    "clucb-plays": (
+        "clucb", {"learns_plays_only": True}, [(1.019, 72.2), (1.005, 71.7), (1.175, 45.8)],
+    ),
+    "clucb2": ("clucb2", {}, [(1.043, 35.0), (1.010, 49.8), (1.191, 40.7)]),
+    "clucb2t": ("clucb2t", {"floor": 1.0}, [(1.045, 32.0), (1.012, 47.4), (1.198, 39.1)]),
+    "lcbce": ("lcbce", {}, [(1.024, 67.2), (1.001, 92.0), (1.000, 99.0)]),
+    "maximin": ("maximin", {}, [(1.029, 61.1), (1.0, 100.0), (1.0, 100.0)]),
+    "budget-first": ("", {}, [(1.0, 100.0)] * 3),
+}  # fmt: skip
+"""System -> its NumPy version and options, and (ratio, fallback %) in each of ``SETTINGS``."""
+ARMS = Setting(
+    generator="one-hot",
+    history_size=0,
+    sigma=0.3,
+    alpha=0.1,
+    count=4,
+    rounds=5000,
+    theta=(0.5, 0.6, 0.5, 0.4, 0.2),
+    baseline=(1.0, 0.0, 0.0, 0.0, 0.0),
+)
+ORACLE = Setting(
+    rho=1.0,
+    history_size=0,
+    sigma=0.2,
+    noise="uniform",
+    alpha=0.1,
+    count=8,
+    theta=(0.5, 0.3, 0.0, 0.0, 0.0),
+    norm_bound=0.6,
+)
+
+
+def measured(values: Any) -> list[float]:
+    """[mean, standard error]."""
+    return [round(float(np.mean(values)), 4), round(float(np.std(values) / np.sqrt(len(values))), 4)]
+
+
+def apart(values: Any, target: float, unit: float) -> float:
+    """Standard errors between a mean and a target that is rounded to ``unit``."""
+    gap = max(abs(float(np.mean(values)) - target) - unit / 2.0, 0.0)
+    error = float(np.std(values) / np.sqrt(len(values)))
+    return round(gap / error, 2) if error else (0.0 if gap < 1e-9 else float("inf"))
+
+
+def summary(metrics: Any) -> dict[str, Any]:
+    """Metrics (episodes, len(Metric)) of one method in one setting."""
+    return {
+        "ratio": measured(metrics[:, Metric.REWARD_RATIO]),
+        "fallback": measured(100.0 * metrics[:, Metric.FALLBACK]),
+        "violations": int(metrics[:, Metric.VIOLATION].sum()),
+    }
+
+
+def table(episodes: int, seed: int) -> dict[str, Any]:
+    methods = tuple(Method(name, name) for name in ROWS)
+    out: dict[str, Any] = {}
+    for number, (column, setting) in enumerate(SETTINGS.items()):
+        for floor in (0.0, 1.0):
+            told = tuple(m for m in methods if (m.label == "clucb2t") == (floor == 1.0))
+            played = replace(setting, baseline_floor=floor)
+            chunk = simulate(Study("field", "", told, (played,), (), episodes, seed), 0, episodes)
+            for m, method in enumerate(told):
+                found = chunk.metrics[:, 0, m]
+                ratio, fallback = ROWS[method.label][2][number]
+                out.setdefault(method.label, {})[column] = {
+                    **summary(found),
+                    "target": [ratio, fallback],
+                    "standard_errors_apart": [
+                        apart(found[:, Metric.REWARD_RATIO], ratio, 1e-3),
+                        apart(100.0 * found[:, Metric.FALLBACK], fallback, 0.1),
+                    ],
+                    **_numpy(method.label, setting, episodes, seed),
+                }
+    return out
+
+
+def _numpy(name: str, setting: Setting, episodes: int, seed: int) -> dict[str, Any]:
+    system, options, _ = ROWS[name]
+    if not system:
+        return {}
+    stories = [
+        oracle_story(system, setting, scene(setting, seed, episode), **options)
+        for episode in range(episodes)
+    ]
+    return {
+        "numpy_ratio": measured([story.ratio for story in stories]),
+        "numpy_fallback": measured([100.0 * story.fallback for story in stories]),
+    }
+
+
+def home(names: tuple[str, ...], setting: Setting, episodes: int, seed: int) -> dict[str, Any]:
+    methods = tuple(Method(name, name) for name in names)
+    chunk = simulate(Study("home", "", methods, (setting,), (), max(episodes, 2), seed), 0, episodes)
+    return {name: summary(chunk.metrics[:, 0, m]) for m, name in enumerate(names)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--episodes", type=int, default=128)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--arms", type=int, default=16, help="episodes of the world of arms")
+    parser.add_argument("--oracle", type=int, default=4, help="episodes of the oracle's world")
+    parser.add_argument("--oracle-rounds", type=int, default=10_000)
+    given = parser.parse_args()
+    result: dict[str, Any] = {"episodes": given.episodes, "seed": given.seed}
+    if given.episodes:
+        result["table"] = table(given.episodes, given.seed)
+    if given.arms:
+        names = ("cucb", "cucb-unknown", "reserve-c4b+")
+        result["arms"] = home(names, ARMS, given.arms, given.seed)
+    if given.oracle:
+        setting = replace(ORACLE, rounds=given.oracle_rounds)
+        result["oracle"] = home(("c-squarecb", "c-fastcb"), setting, given.oracle, given.seed)
+    print(json.dumps(result, indent=1))
+
+
+if __name__ == "__main__":
+    main()

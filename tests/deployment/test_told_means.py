@@ -1,0 +1,114 @@
+"""Told baseline means in a journal: recorded, replayed, audited; refuted ones raise an alarm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from c4b import Deployment, LinearModel, Round
+from c4b.deployment.state import same_bits
+from c4b.errors import ContradictoryRequest, InvalidInput
+from support.shop_world import BASELINE, create, entries_of, forge, outcome, replayed, rivals, seen
+
+SYSTEMS = ["clucb", "clucb2t", "lcbce"]
+ARMS = LinearModel(dim=3, noise=0.1, norm_bound=1.0)
+OTHERS: list[tuple[str, dict[str, Any]]] = [
+    ("cucb", {}),
+    ("cucb-unknown", {}),
+    ("budget-first", {"horizon": 1000}),
+    ("budget-first-arms", {"horizon": 1000}),
+    ("c-squarecb", {"seed": 3}),
+    ("c-fastcb", {"seed": 3}),
+]
+
+
+def trade(dep: Deployment, rounds: int, mean: float | None = 0.6, seed: int = 0) -> None:
+    rng = np.random.default_rng(seed)
+    for n in range(rounds):
+        pool = rivals(rng)
+        made = dep.decide(pool, BASELINE, baseline_mean=mean)
+        if n % 5 == 2:
+            dep.executed(made.id, None if n % 2 else 0.9 * BASELINE)
+        if n % 4:
+            dep.observe(made.id, outcome(pool, made.action, rng))
+
+
+@pytest.mark.parametrize("policy", SYSTEMS)
+def test_a_journal_is_continued_bit_for_bit(sqlite_url: str, policy: str) -> None:
+    with create(sqlite_url, policy=policy, baseline_floor=0.2, snapshot_every=7) as dep:
+        trade(dep, 20)
+        bank = dep.state().bank
+    with Deployment.open(sqlite_url, "shop") as dep:
+        assert dep.state().bank == bank
+        assert dep.configuration.baseline_floor == 0.2
+        trade(dep, 5, seed=1)
+        assert same_bits(seen(dep), replayed(dep))
+        report = dep.audit(sample=3)
+        assert report.clean, report
+        assert report.level == "recomputed"
+
+
+@pytest.mark.parametrize("change", [0.01, -0.01])
+def test_a_forged_mean_is_found(sqlite_url: str, change: float) -> None:
+    def lie(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
+        fields["baseline_mean"] += change
+
+    with create(sqlite_url, policy="clucb") as dep:
+        trade(dep, 8)
+        number = [e.seq for e in entries_of(dep) if e.kind == "decided"][4]
+        forge(dep, number, lie)
+    with Deployment.open(sqlite_url, "shop") as dep:
+        assert not dep.audit(sample=0).clean
+
+
+def test_a_request_with_another_mean_is_another_request(sqlite_url: str) -> None:
+    with create(sqlite_url, policy="clucb") as dep:
+        first = dep.decide(Round([], BASELINE, 0.6, request_id="r"))
+        assert dep.decide([], BASELINE, "r", baseline_mean=0.6) == first
+        with pytest.raises(ContradictoryRequest):
+            dep.decide([], BASELINE, "r", baseline_mean=0.5)
+        with pytest.raises(InvalidInput, match="baseline_mean"):
+            dep.decide([], BASELINE)
+    with pytest.raises(InvalidInput, match="horizon"):
+        create(sqlite_url, "other", policy="clucb", horizon=5)
+
+
+def test_a_refuted_mean_is_recorded_as_an_alarm(sqlite_url: str) -> None:
+    with create(sqlite_url, policy="clucb") as dep:
+        trade(dep, 2)
+        assert dep.state().alarm is None
+        made = dep.decide_many([Round([], BASELINE, 0.6), Round([], BASELINE, 9.0)])
+        assert made[0].alarm is None
+        assert made[1].alarm is not None
+        assert dep.state().alarm == made[1].alarm
+        assert same_bits(seen(dep), replayed(dep))
+        assert dep.audit(sample=0).clean
+
+
+def test_a_batch_that_fails_leaves_no_alarm(sqlite_url: str) -> None:
+    with create(sqlite_url, policy="clucb") as dep:
+        with pytest.raises(InvalidInput):
+            dep.decide_many([Round([], BASELINE, 9.0), Round([[np.nan] * 3], BASELINE, 0.6)])
+        assert dep.state().alarm is None
+        assert dep.state().rounds == 0
+
+
+@pytest.mark.parametrize(("policy", "terms"), OTHERS)
+def test_gates_in_python_are_replayed(sqlite_url: str, policy: str, terms: dict[str, Any]) -> None:
+    rng, arms = np.random.default_rng(0), policy in ("cucb", "cucb-unknown", "budget-first-arms")
+    theta = np.array([0.5, 0.6, 0.3])
+    mean = None if policy == "cucb-unknown" else 0.5
+    with Deployment.create(sqlite_url, "shop", ARMS, policy, 0.2, 1.0, snapshot_every=10, **terms) as dep:
+        for n in range(25):
+            pool = np.eye(3)[1:] if arms else rivals(rng, 3)
+            made = dep.decide(pool, BASELINE, baseline_mean=mean)
+            if n == 11:
+                dep.executed(made.id, np.eye(3)[2])
+            x = BASELINE if made.action is None else pool[made.action]
+            dep.observe(made.id, float(x @ theta + 0.1 * rng.normal()))
+        assert same_bits(seen(dep), replayed(dep))
+        report = dep.audit()
+        assert report.clean, report
+        assert (report.level, report.decisions) == ("replayed", 25)
