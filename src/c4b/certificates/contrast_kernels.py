@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from c4b._jit import allocating, inlined, kernel
+from c4b._jit import allocating, inlined
 from c4b._validate import Array
 from c4b.evidence.bounds import lower, new_forms, pool_forms, pool_lower, raise_to_lower, upper
 from c4b.evidence.ellipsoids import Region, opened
@@ -51,7 +51,7 @@ def pool_joint(region: Region, assessed: Assessment, alpha: float, row: int) -> 
     raise_to_lower(region, assessed.forms, assessed.pool, base, offset, row, details, True)
 
 
-@kernel
+@inlined
 def pool_separate(region: Region, assessed: Assessment, alpha: float, row: int) -> None:
     """(9) for every candidate: details[row]."""
     base = -(1.0 - alpha) * upper(region, assessed.baseline)

@@ -60,7 +60,7 @@ def pool_margins(
             details[row, k] -= round_slack(account, False)
 
 
-@kernel
+@inlined
 def baseline_margin(
     ledger: Ledger, account: Account, region: Region, baseline: Array, scratch: Array
 ) -> float:
@@ -120,7 +120,7 @@ def amend(
     ledger, account = opened(ledger_flat)
     region, _, _ = opened_evidence(evidence_flat)
     if account.kind == LedgerKind.BANK:
-        amend_bank(ledger, account, region, decided, executed, round_)
+        amend_bank(ledger, account, region, decided, executed, executed - decided, round_)
     if account.tolerance > 0.0:  # what that round cost every claim that spans it
         more = round_slack(account, executed_is_baseline) - round_slack(account, decided_is_baseline)
         ledger.tally[Tally.SLACK] += more
