@@ -68,8 +68,8 @@ def test_a_page_reads_only_what_it_shows(sqlite_url: str, monkeypatch: pytest.Mo
     with create(sqlite_url) as dep:
         trade(dep, 200)
         hashed: list[int] = []
-        of = journal._hash
-        monkeypatch.setattr(journal, "_hash", lambda e: hashed.append(e.seq) or of(e))
+        of = journal.Journal._hash
+        monkeypatch.setattr(journal.Journal, "_hash", lambda j, e: hashed.append(e.seq) or of(j, e))
         dep.decisions(newest=True, limit=5, before=dep.decisions(newest=True, limit=50)[-1].decision.id)
         assert len(hashed) < 250  # two pages, and the outcomes of 55 decisions
 

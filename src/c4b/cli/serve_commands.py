@@ -69,6 +69,9 @@ def serve(
     connections: Annotated[int, typer.Option(help="Most connections of a worker to the store.")] = (
         _DEFAULTS.connections
     ),
+    failures_per_minute: Annotated[
+        int, typer.Option(help="Requests of an address without a valid token, before it gets 429.")
+    ] = _DEFAULTS.failures_per_minute,
     witness: Annotated[
         Path | None,
         typer.Option(help="File for the ends of journals, on another machine; see `deploy witness`."),
@@ -85,7 +88,15 @@ def serve(
         limits = Limits(candidates=candidates, batch=_DEFAULTS.limits.batch)
         file = None if witness is None else str(witness.absolute())
         settings = Settings(
-            store, body_bytes, dimension, timeout, connections, file, witness_seconds, limits
+            store,
+            body_bytes,
+            dimension,
+            timeout,
+            connections,
+            failures_per_minute,
+            file,
+            witness_seconds,
+            limits,
         )
         server.run(settings, host, port, workers, log_level, tls_cert, tls_key)
 
@@ -141,11 +152,17 @@ def create(
     scope: Annotated[str, typer.Option(help="read, decide (includes read) or admin (includes decide).")],
     deployment: Annotated[str | None, typer.Option(help="Restrict the token to this deployment.")] = None,
     label: Annotated[str, typer.Option(help="A note, e.g. who uses the token.")] = "",
+    expires: Annotated[
+        float | None, typer.Option(help="Days for which it is valid; if not given, until it is revoked.")
+    ] = None,
+    rate: Annotated[
+        float | None, typer.Option(help="Requests a second that each worker accepts with it.")
+    ] = None,
     store: Store = DEFAULT_STORE,
 ) -> None:
     """Create a token. It is printed once, on standard output; the store keeps only a hash."""
     with _errors_name_options():
-        token = tokens.create(store, scope, deployment, label)
+        token = tokens.create(store, scope, deployment, label, expires, rate)
     typer.echo(token)
     typer.echo("c4b: keep it now, it cannot be shown again", err=True)
 
@@ -161,7 +178,7 @@ def list_tokens(
     if as_json:
         typer.echo(json.dumps(listed))
         return
-    heading = ["id", "scope", "deployment", "label", "created", "revoked"]
+    heading = ["id", "scope", "deployment", "label", "created", "revoked", "expires", "rate"]
     rows = [["" if token[key] is None else str(token[key]) for key in heading] for token in listed]
     print_table("", heading, rows, left=len(heading))
 

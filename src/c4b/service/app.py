@@ -24,6 +24,7 @@ from c4b.journal import sql_schema
 from c4b.journal.sql_store import Store
 from c4b.service import export_files, problems, routes, schemas
 from c4b.service.access.authorization import requires
+from c4b.service.access.rate_limits import RateLimit
 from c4b.service.access.token_verifier import TokenVerifier
 from c4b.service.access.tokens import Scope
 from c4b.service.middleware import RequestMiddleware
@@ -130,6 +131,7 @@ def create(settings: Settings) -> FastAPI:
         telemetry={"tracing": False, "metrics": False},
     )
     app.state.metrics, app.state.busy = request_metrics, False
+    app.state.token_rates, app.state.failed_authorizations = RateLimit(), RateLimit()
     problems.install(app)
     for router in (*routes.routers, _public_routes, _metrics_routes):
         app.include_router(router)

@@ -41,7 +41,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         413: "Larger than the limits.",
         415: "Not JSON.",
         422: "An argument is not valid.",
-        429: "Another audit or export is running.",
+        429: "Another audit or export is running, or too many requests of a token or an address.",
         500: "The journal is damaged, or a defect: see the log.",
         503: "The store cannot be reached.",
         504: "No answer in time.",

@@ -30,6 +30,8 @@ class Settings:
     """Time limit of one request, including the time in which its body arrives."""
     connections: int = 16
     """Most connections of one worker to the store."""
+    failures_per_minute: int = 60
+    """Requests of one address without a valid token that a worker answers with 401; the next get 429."""
     witness: str | None = None
     """File to which the ends of journals are written; see ``WitnessWriter``."""
     witness_seconds: float = 60.0
@@ -40,6 +42,8 @@ class Settings:
     def __post_init__(self) -> None:
         _validate.count("body_bytes", self.body_bytes, 1024, "must be a whole number of at least 1024")
         _validate.count("dimension", self.dimension, 1, "must be a whole number of at least 1")
+        minimum = "must be a whole number of at least 1"
+        _validate.count("failures_per_minute", self.failures_per_minute, 1, minimum)
         _validate.count("connections", self.connections, 1, "must be a whole number of at least 1")
         for name in ("seconds", "witness_seconds"):
             _validate.positive(name, getattr(self, name), "must be a positive number of seconds")

@@ -79,13 +79,23 @@ async def _authorize(request: Request, scope: Scope) -> Grant:
             grant = verifier.grant(token)
     except C4BError as error:
         raise without_details(error) from error
+    state = request.app.state
     if grant is None:
+        address = request.client.host if request.client else ""
+        allowed = float(state.deployments.settings.failures_per_minute)
+        if not state.failed_authorizations.allows(address, allowed / 60.0, allowed):
+            detail = "too many requests without a valid token came from this address; wait a minute"
+            raise Refused(429, "too-many-failures", detail)
         detail = (
             "send the header `Authorization: Bearer TOKEN` with a valid token; "
             "`c4b token create` on the service's machine makes one"
         )
         raise Refused(401, "unauthorized", detail)
     request.state.token = grant.token
+    if grant.rate is not None and not state.token_rates.allows(
+        grant.token, grant.rate, max(grant.rate, 1.0)
+    ):
+        raise Refused(429, "too-many-requests", f"the token allows {grant.rate:g} requests a second")
     if not grant.covers(scope, request.path_params.get("name", grant.deployment)):
         where = "" if grant.deployment is None else f" on {grant.deployment!r} only"
         detail = f"this needs scope {scope.name}; the token has {grant.scope.name}{where}"

@@ -8,10 +8,10 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import inspect, select
+from sqlalchemy import inspect
 
 from c4b.journal.sql_store import Store
-from c4b.service.access.tokens import TOKEN_PREFIX, Scope, hash_secret, token_table
+from c4b.service.access.tokens import TOKEN_PREFIX, Scope, hash_secret, rows_of, token_table
 
 CACHE_SECONDS = 1.0
 """Seconds for which a worker uses the tokens that it read. A revoked token works no longer than this."""
@@ -26,6 +26,8 @@ class Grant:
     scope: Scope
     deployment: str | None
     """The only deployment that the token is valid for, or None for all."""
+    rate: float | None = None
+    """Requests a second that each worker accepts; None: any number."""
 
     def covers(self, scope: Scope, deployment: str | None) -> bool:
         """Whether it allows ``scope`` on ``deployment``, or on the whole store if that is None."""
@@ -58,7 +60,9 @@ class TokenVerifier:
         same = hmac.compare_digest(hash_secret(secret), row.hash if row else b"\0" * 32)
         if prefix != TOKEN_PREFIX or row is None or not same or row.revoked is not None:
             return None
-        return Grant(token_id, Scope[row.scope], row.deployment)
+        if row.expires is not None and row.expires <= time.time() * 1e6:
+            return None
+        return Grant(token_id, Scope[row.scope], row.deployment, row.rate)
 
     @property
     def unprotected(self) -> bool:
@@ -79,7 +83,7 @@ class TokenVerifier:
                     began = time.monotonic()
                     with self._store.administering(write=False) as connection:
                         exists = inspect(connection).has_table(token_table.name)
-                        rows = connection.execute(select(token_table)).all() if exists else []
+                        rows = rows_of(connection) if exists else []
                     self._rows = {row.id: row for row in rows}
                     # deleting the rows does not make the service unprotected again
                     self._unprotected = self._unprotected and not rows

@@ -21,16 +21,20 @@ from sqlalchemy import (
     BigInteger,
     Column,
     Connection,
+    Float,
     LargeBinary,
     MetaData,
     String,
     Table,
     func,
     inspect,
+    null,
     select,
+    text,
     update,
 )
 
+from c4b import _validate
 from c4b.deployment import limits as checks
 from c4b.deployment.views import moment
 from c4b.errors import InvalidInput, UnknownName
@@ -53,6 +57,8 @@ token_table = Table(
     Column("label", String(200), nullable=False),
     Column("created", BigInteger, nullable=False),  # microseconds since 1970
     Column("revoked", BigInteger),
+    Column("expires", BigInteger),
+    Column("rate", Float),  # requests a second; null: no limit
 )
 
 
@@ -77,6 +83,9 @@ class Token:
     label: str
     created: datetime
     revoked: datetime | None
+    expires: datetime | None
+    rate: float | None
+    """Requests a second, of each worker."""
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -86,11 +95,26 @@ class Token:
             "label": self.label,
             "created": self.created.isoformat(),
             "revoked": None if self.revoked is None else self.revoked.isoformat(),
+            "expires": None if self.expires is None else self.expires.isoformat(),
+            "rate": self.rate,
         }
 
 
-def create(url: str, scope: str, deployment: str | None = None, label: str = "") -> str:
-    """Create a token and return it with its secret. The store is created if it does not exist."""
+def create(
+    url: str,
+    scope: str,
+    deployment: str | None = None,
+    label: str = "",
+    expires: float | None = None,
+    rate: float | None = None,
+) -> str:
+    """Create a token and return it with its secret. The store is created if it does not exist.
+
+    expires: days after which it is not valid any more. rate: requests a second that each worker accepts.
+    """
+    for name, value in (("expires", expires), ("rate", rate)):
+        if value is not None:
+            _validate.positive(name, value, "must be a positive number")
     if scope not in Scope.__members__:
         raise UnknownName("scope", scope, f"must be one of {', '.join(Scope.__members__)}")
     if deployment is not None:
@@ -105,6 +129,8 @@ def create(url: str, scope: str, deployment: str | None = None, label: str = "")
         "deployment": deployment,
         "label": label,
         "created": _now(),
+        "expires": None if expires is None else _now() + int(expires * 86_400e6),
+        "rate": rate,
     }
     _in_transaction(url, lambda connection: connection.execute(token_table.insert(), row), create=True)
     return f"{TOKEN_PREFIX}_{token_id}_{secret}"
@@ -116,8 +142,7 @@ def listed(url: str) -> list[Token]:
     def read(connection: Connection) -> list[Token]:
         if not inspect(connection).has_table(token_table.name):
             return []
-        rows = connection.execute(select(token_table).order_by(token_table.c.created, token_table.c.id))
-        return [_token(row) for row in rows]
+        return [_token(row) for row in rows_of(connection)]
 
     return _in_transaction(url, read)
 
@@ -133,12 +158,31 @@ def revoke(url: str, token_id: str) -> Token:
         if _TOKEN_ID.fullmatch(token_id) and inspect(connection).has_table(token_table.name):
             first = func.coalesce(token_table.c.revoked, _now())
             connection.execute(update(token_table).where(same_id).values(revoked=first))
-            row = connection.execute(select(token_table).where(same_id)).first()
+            row = next((each for each in rows_of(connection) if each.id == token_id), None)
         if row is None:
             raise UnknownName("id", token_id, "is no token's id; `c4b token list` shows them")
         return _token(row)
 
     return _in_transaction(url, write, write=True)
+
+
+def rows_of(connection: Connection) -> list[Any]:
+    """All tokens, oldest first. A table of an earlier version lacks some columns, which are None then."""
+    there = _columns(connection)
+    listed = [each if each.name in there else null().label(each.name) for each in token_table.c]
+    oldest = select(*listed).select_from(token_table).order_by(token_table.c.created, token_table.c.id)
+    return list(connection.execute(oldest))
+
+
+def _columns(connection: Connection) -> set[str]:
+    return {column["name"] for column in inspect(connection).get_columns(token_table.name)}
+
+
+def _add_columns(connection: Connection) -> None:
+    """To a table that an earlier version made."""
+    missing = {"expires": "BIGINT", "rate": "DOUBLE PRECISION"}
+    for name in missing.keys() - _columns(connection):
+        connection.execute(text(f"ALTER TABLE {token_table.name} ADD COLUMN {name} {missing[name]}"))
 
 
 def hash_secret(secret: str) -> bytes:
@@ -156,14 +200,24 @@ def _in_transaction(
                 if connection.dialect.name == "postgresql":  # concurrent CREATE TABLE would collide
                     connection.execute(select(func.pg_advisory_xact_lock(_CREATION_LOCK)))
                 _metadata.create_all(connection)
+                _add_columns(connection)
             return action(connection)
     finally:
         store.close()
 
 
 def _token(row: Any) -> Token:
-    revoked = None if row.revoked is None else moment(row.revoked)
-    return Token(row.id, Scope[row.scope], row.deployment, row.label, moment(row.created), revoked)
+    revoked, expires = (None if at is None else moment(at) for at in (row.revoked, row.expires))
+    return Token(
+        row.id,
+        Scope[row.scope],
+        row.deployment,
+        row.label,
+        moment(row.created),
+        revoked,
+        expires,
+        row.rate,
+    )
 
 
 def _now() -> int:
