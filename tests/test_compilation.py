@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from c4b import _jit, _sources
+from c4b import _compile_cache, _sources
 from c4b.study.spec import identity
 
 LOOK = """
@@ -56,6 +56,55 @@ def test_whether_a_kernel_is_compiled_is_known_before_it_is_called(tmp_path: Pat
     run(f"{start}assert is_compiled(clipped) and not clipped.signatures", tmp_path)  # from the cache
 
 
+@pytest.mark.slow
+def test_a_cache_serves_another_installation_of_the_same_source(tmp_path: Path) -> None:
+    look = (
+        "from c4b.evidence.bounds import clipped; "
+        "clipped(-1.0, 1.0, 2); print(len(clipped.stats.cache_hits))"
+    )
+    shutil.copytree(
+        _sources.PACKAGE, tmp_path / "site" / "c4b", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    cache = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    hits = [
+        subprocess.run(
+            [sys.executable, "-c", look],
+            env=os.environ | cache | {"PYTHONPATH": path},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+        for path in (str(_sources.PACKAGE.parent), str(tmp_path / "site"))
+    ]
+    assert hits == ["0", "1"]
+
+
+NOTICED = """
+import time
+from c4b import _compile_notice
+from c4b._jit import kernel
+from c4b.evidence.bounds import clipped
+_compile_notice.PATIENCE = 0.0
+clipped(-1.0, 1.0, 2)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("setting", "lines"), [({}, 1), ({"C4B_QUIET": "1"}, 0)])
+def test_compiling_says_so_once_unless_silenced(
+    tmp_path: Path, setting: dict[str, str], lines: int
+) -> None:
+    environment = {k: v for k, v in os.environ.items() if k != "C4B_QUIET"}
+    run_ = subprocess.run(
+        [sys.executable, "-c", NOTICED],
+        env=environment | {"NUMBA_CACHE_DIR": str(tmp_path)} | setting,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run_.stderr.count("c4b: compiling") == lines
+
+
 @pytest.fixture
 def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A copy of the package that the fingerprints are taken from."""
@@ -68,7 +117,7 @@ def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def kernels() -> str:
-    return _sources.digest(_jit.kernel_files())
+    return _sources.digest(_compile_cache.kernel_files())
 
 
 def results() -> str:
@@ -85,10 +134,10 @@ def edited(path: Path) -> None:
     "name", ["evidence/bounds.py", "policies/compiled_round.py", "_shaped_view.py", "errors.py"]
 )
 def test_an_edit_of_any_file_that_kernels_use_starts_a_new_cache(copied: Path, name: str) -> None:
-    """Numba looks at one file only; a kernel inlines others. See c4b._jit."""
-    assert Path(_jit.CACHE_FOLDER).name == f"c4b-{kernels()}"
+    """Numba looks at one file only; a kernel inlines others. See c4b._compile_cache."""
+    assert Path(_compile_cache.FOLDER).name == f"c4b-{kernels()}"
     edited(copied / name)
-    assert Path(_jit.CACHE_FOLDER).name != f"c4b-{kernels()}"
+    assert Path(_compile_cache.FOLDER).name != f"c4b-{kernels()}"
 
 
 @pytest.mark.parametrize("name", ["study/report/style.py", "service/routes.py", "cli/main.py"])

@@ -1,54 +1,18 @@
-"""How kernels are compiled: once, cached on disk, never stale.
+"""How kernels are compiled: once, for everybody who calls them, and cached on disk."""
 
-Numba's own cache looks only at the file a function is written in. A kernel inlines kernels of other
-files, so an edit there would leave old machine code in use: a certificate computed by code that is no
-longer in the source. Here the cache folder is named after the content of every file that holds a kernel
-and of every module that such a file imports: an edit there starts a new cache, other edits do not.
-"""
-
-import os
-import re
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
 from numba import types
+from numba.core import compiler, compiler_machinery, typed_passes
 from numba.extending import intrinsic
 
-from c4b import _sources as sources
+from c4b import _compile_cache as cache
+from c4b import _compile_notice  # noqa: F401 (says so when compiling takes long)
 
 F = TypeVar("F", bound=Callable[..., object])
-
-_DECORATED = re.compile(r"^(?:@|\w+ = )(?:kernel|inlined|outlined|allocating)\b", re.M)
-
-
-def kernel_files() -> list[Path]:
-    """The files with kernels in them, and all modules of this package that those import."""
-    every = sources.PACKAGE.rglob("*.py")
-    return sources.closure(p for p in every if _DECORATED.search(p.read_text(encoding="utf-8")))
-
-
-def _cache_folder() -> str:
-    """Beside the package if it can be written, else in the user's or the machine's temporary space."""
-    name = f"c4b-{sources.digest(kernel_files())}"
-    chosen = os.environ.get("NUMBA_CACHE_DIR")
-    if chosen:
-        return str(Path(chosen) / name)
-    beside = sources.PACKAGE / "__pycache__"
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    for parent in (beside, home / "reserve-c4b"):
-        try:
-            (parent / name).mkdir(parents=True, exist_ok=True)
-        except OSError:
-            continue
-        if os.access(parent / name, os.W_OK):
-            return str(parent / name)
-    return str(Path(tempfile.gettempdir()) / f"{name}-{os.getuid()}")
-
-
-CACHE_FOLDER = _cache_folder()
 
 
 def _typed_fma(_context: Any, a: Any, b: Any, c: Any) -> Any:
@@ -66,19 +30,49 @@ fma: Callable[[float, float, float], float] = _make(_typed_fma)
 sums as it likes, two copies of one kernel could round differently."""
 
 
+@compiler_machinery.register_pass(mutates_CFG=False, analysis_only=False)
+class _LeaveToCallers(compiler_machinery.LoweringPass):
+    """Give the function a library that is not optimised."""
+
+    _name = "leave_optimisation_to_callers"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def run_pass(self, state: Any) -> bool:
+        library = state.targetctx.codegen().create_library(state.func_id.func_qualname)
+        library.enable_object_caching()
+        library._optimize_final_module = lambda: None
+        state.library = library
+        return False
+
+
+class _Inner(compiler.CompilerBase):
+    """Numba's pipeline without the optimiser. A function that is copied into every caller is optimised
+    there; to optimise it alone before, on each level of calls, took most of the time of compiling.
+    """
+
+    def define_pipelines(self) -> list[Any]:
+        passes = compiler.DefaultPassBuilder.define_nopython_pipeline(self.state)
+        passes.add_pass_after(_LeaveToCallers, typed_passes.AnnotateTypes)
+        passes.finalize()
+        return [passes]
+
+
 def kernel(function: F) -> F:
     """Compile ``function`` on first call: float64, IEEE semantics (no fast-math), without the GIL.
 
-    A kernel allocates nothing, so it is compiled without reference counts: their atomic operations
-    on every view would cost more than the arithmetic of a round. For the same reason the compiler is
-    told to inline it: a call hands over every field of every array, some sixty words.
+    For kernels that Python calls. A kernel allocates nothing, so it is compiled without reference
+    counts: their atomic operations on every view would cost more than the arithmetic of a round.
     """
     return _compiled(function, forceinline=True, _nrt=False)
 
 
 def inlined(function: F) -> F:
-    """A small kernel that is copied into its callers before they are compiled."""
-    return _compiled(function, inline="always", _nrt=False)
+    """A kernel that kernels call: copied into each of them, because a call would hand over every field of
+    every array, some sixty words. Python may call it too, slowly, for tests.
+    """
+    return _compiled(function, forceinline=True, _nrt=False, pipeline_class=_Inner)
 
 
 def outlined(function: F) -> F:
@@ -92,14 +86,11 @@ def allocating(function: F) -> F:
 
 
 def _compiled(function: F, **options: Any) -> F:
-    settings: Any = numba.config
     njit: Any = numba.njit
-    before = settings.CACHE_DIR
-    settings.CACHE_DIR = CACHE_FOLDER
-    try:
-        return cast(F, njit(cache=True, nogil=True, error_model="numpy", **options)(function))
-    finally:
-        settings.CACHE_DIR = before
+    made: Any = njit(nogil=True, error_model="numpy", **options)(function)
+    if hasattr(made, "py_func"):  # not where compiling is switched off
+        made._cache = cache.KernelCache(function)
+    return cast(F, made)
 
 
 def is_compiled(function: Callable[..., object]) -> bool:
@@ -108,4 +99,4 @@ def is_compiled(function: Callable[..., object]) -> bool:
     if getattr(made, "signatures", True):  # a plain function, where compiling is switched off
         return True
     module = made.py_func.__module__.rsplit(".", 1)[-1]
-    return any(Path(CACHE_FOLDER).rglob(f"{module}.{made.py_func.__qualname__}-*.nbc"))
+    return any(Path(cache.FOLDER).rglob(f"{module}.{made.py_func.__qualname__}-*.nbc"))

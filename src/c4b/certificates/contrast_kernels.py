@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from c4b._jit import allocating, inlined, kernel
+from c4b._jit import allocating, inlined
 from c4b._validate import Array
 from c4b.evidence.bounds import lower, new_forms, pool_forms, pool_lower, raise_to_lower, upper
 from c4b.evidence.ellipsoids import Region, opened
@@ -50,7 +50,7 @@ def pool_joint(region: Region, assessed: Assessment, alpha: float, row: int) -> 
     raise_to_lower(region, assessed.forms, assessed.pool, base, offset, row, details, True)
 
 
-@kernel
+@inlined
 def pool_separate(region: Region, assessed: Assessment, alpha: float, known: bool, row: int) -> None:
     """(9) for every candidate: details[row]; if ``known``, with the told mean instead of an interval."""
     base = -(1.0 - alpha) * (assessed.mean if known else upper(region, assessed.baseline))

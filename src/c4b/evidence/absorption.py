@@ -95,7 +95,7 @@ def recentre(region: Region, data: Data, terms: Terms) -> None:
     watch(data, terms, explained, rho)
 
 
-@kernel
+@inlined
 def factor(region: Region, data: Data) -> None:
     """The eigenbasis afresh from the sums; or V_g^-1 and log det by Cholesky, all in the place of V_g^-1.
 

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from c4b._jit import allocating, fma, inlined, kernel
+from c4b._jit import allocating, fma, inlined
 from c4b._shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.evidence.eigenbasis import misturn
@@ -68,7 +68,7 @@ def clipped(square: float, size: float, dim: int) -> float:
     return rounding if -square <= rounding < np.inf else np.nan  # an overflow is no rounding
 
 
-@kernel
+@inlined
 def shifted_norm(inverse: Array, g: int, offset: Array, pool: Array, k: int) -> float:
     """``norm`` of offset + x_k, directly: where the expanded square would cancel."""
     dim = len(offset)
@@ -123,7 +123,7 @@ def interval(region: Region, v: Array) -> tuple[float, float]:
     return low, high
 
 
-@kernel
+@inlined
 def _spectral_interval(region: Region, v: Array) -> tuple[float, float]:
     """``interval`` before the norm ball and the slack; two ellipsoids at a time share the turned v."""
     stack, dim = region.estimate.shape
@@ -181,7 +181,7 @@ def contains(region: Region, data: Data, theta: Array) -> bool:
     return True
 
 
-@kernel
+@inlined
 def _spectral_contains(region: Region, data: Data, theta: Array) -> bool:
     stack, dim = region.estimate.shape
     size = 0.0
@@ -204,7 +204,7 @@ def _spectral_contains(region: Region, data: Data, theta: Array) -> bool:
     return True
 
 
-@kernel
+@inlined
 def pool_squares(region: Region, g: int, pool: Array, forms: Array) -> None:
     """x_k V_g^-1 x_k into its row of ``forms``; pool (d, K).
 
@@ -265,7 +265,7 @@ def pool_squares(region: Region, g: int, pool: Array, forms: Array) -> None:
                 forms[out, k] = clipped(forms[out, k], bound, dim)
 
 
-@kernel
+@inlined
 def pool_products(pool: Array, vectors: Array, g: int, row: int, out: Array) -> None:
     """out[row, k] = x_k @ vectors[g]; pool (d, K), vectors (G, d), out (R, K)."""
     dim, size = pool.shape
@@ -296,7 +296,7 @@ def pool_forms(region: Region, pool: Array, forms: Array) -> None:
             pool_products(pool, region.estimate, g, CENTRES + 2 * g, forms)
 
 
-@kernel
+@inlined
 def _spectral_forms(region: Region, pool: Array, forms: Array) -> None:
     """``pool_forms`` in the eigenbasis."""
     stack, (dim, size) = len(region.radius), pool.shape
@@ -311,7 +311,7 @@ def _spectral_forms(region: Region, pool: Array, forms: Array) -> None:
         pool_products(turned, region.estimate, g, CENTRES + 2 * g, forms)
 
 
-@kernel
+@inlined
 def pool_upper(region: Region, forms: Array, pool: Array, row: int, out: Array) -> None:
     """out[row, k] = U(x_k): the optimistic score of each candidate; pool (d, K).
 
@@ -338,7 +338,7 @@ def pool_upper(region: Region, forms: Array, pool: Array, row: int, out: Array) 
                 out[row, k] = value if value < held else held
 
 
-@kernel
+@inlined
 def pool_lower(region: Region, forms: Array, pool: Array, base: float, row: int, out: Array) -> None:
     """out[row, k] = base + L(x_k); pool (d, K); -inf when nothing bounds it."""
     size, several = out.shape[1], len(region.radius) > 1
@@ -353,7 +353,7 @@ def pool_lower(region: Region, forms: Array, pool: Array, base: float, row: int,
         _raise_by_ellipsoid(region, forms, SQUARES + 2 * g, 0.0, g, row, out)
 
 
-@kernel
+@inlined
 def _raise_by_ellipsoid(
     region: Region, forms: Array, squares: int, shift: float, g: int, row: int, out: Array
 ) -> None:
@@ -375,7 +375,7 @@ def _raise_by_ellipsoid(
             out[row, k] = value if (held < value) & (value < np.inf) else held
 
 
-@kernel
+@inlined
 def _pool_norms(pool: Array, forms: Array) -> None:
     """||x_k|| into the scratch row of ``forms``."""
     dim, size = pool.shape
@@ -387,7 +387,7 @@ def _pool_norms(pool: Array, forms: Array) -> None:
         forms[CROSS, k] = math.sqrt(forms[CROSS, k])
 
 
-@kernel
+@inlined
 def _shifted_pool_norms(pool: Array, offset: Array, forms: Array) -> None:
     """||offset + x_k|| into the scratch row of ``forms``."""
     dim, size = pool.shape
@@ -400,7 +400,7 @@ def _shifted_pool_norms(pool: Array, offset: Array, forms: Array) -> None:
         forms[CROSS, k] = math.sqrt(forms[CROSS, k])
 
 
-@kernel
+@inlined
 def raise_to_lower(
     region: Region,
     forms: Array,
@@ -483,7 +483,7 @@ def raise_to_lower(
             out[row, k] = value if out[row, k] < value else out[row, k]
 
 
-@kernel
+@inlined
 def _spectral_raise(
     region: Region,
     forms: Array,

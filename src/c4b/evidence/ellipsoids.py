@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from c4b._jit import inlined, kernel
+from c4b._jit import inlined
 from c4b._shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.evidence.eigenbasis import Spectrum, spectrum_size
@@ -278,7 +278,7 @@ def ridge_centre(region: Region, data: Data, terms: Terms, g: int, norm: float) 
     return explained, rho
 
 
-@kernel
+@inlined
 def _refined(region: Region, data: Data, g: int, norm: float, product: float) -> float:
     """One step c += V_g^-1 (m - V_g c) for the centre c of ellipsoid g; returns its rho."""
     dim = len(data.moment)
@@ -362,7 +362,7 @@ def inverse_is_poor(data: Data, g: int) -> bool:
     return not data.inverse_error[g] <= INVERSE_LIMIT and not tried_lately
 
 
-@kernel
+@inlined
 def update_ridge_stack(region: Region, data: Data, x: Array) -> bool:
     """x into every V_g = A + a_g I and into log det; whether the inverses should be recomputed."""
     stale, _ = first_is_stale(region, data, x)
@@ -413,7 +413,7 @@ def write_ridge_shape(region: Region, data: Data, g: int) -> None:
         region.inverse[g, i, i] += data.ridges[g]
 
 
-@kernel
+@inlined
 def cholesky(matrix: Array, g: int) -> None:
     """Lower Cholesky factor of matrix[g] in its lower triangle; NaN if it is not positive definite.
 
@@ -434,7 +434,7 @@ def cholesky(matrix: Array, g: int) -> None:
                 matrix[g, i, i] = np.nan
 
 
-@kernel
+@inlined
 def invert_from_cholesky(matrix: Array, g: int) -> None:
     """(L L^T)^-1 from L in the lower triangle of matrix[g]: invert L in place, then L^-T L^-1."""
     dim = matrix.shape[1]
@@ -456,7 +456,7 @@ def invert_from_cholesky(matrix: Array, g: int) -> None:
             matrix[g, i, j] = matrix[g, j, i]
 
 
-@kernel
+@inlined
 def factored_error(region: Region, data: Data, g: int) -> float:
     """Bound of the relative error of V_g^-1 as it has just been computed from the sums.
 

@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from c4b._jit import inlined, kernel
+from c4b._jit import inlined
 from c4b._validate import Array
 from c4b.evidence.alarms import root_or_alarm
 from c4b.evidence.eigenbasis import distance, misturn
@@ -92,7 +92,7 @@ def write_slack(region: Region, data: Data, terms: Terms) -> None:
     region.slack[0] = lost + 1.2 * (dim + 12) * UNIT * math.sqrt(longest)
 
 
-@kernel
+@inlined
 def lose(region: Region) -> None:
     """No ellipsoid says anything: the decomposition is unknown."""
     region.radius[:] = np.nan

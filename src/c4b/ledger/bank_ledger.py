@@ -87,15 +87,23 @@ def keep_checkpoint(ledger: Ledger) -> None:
 
 @inlined
 def amend_bank(
-    ledger: Ledger, account: Account, region: Region, decided: Array, executed: Array, round_: int
+    ledger: Ledger,
+    account: Account,
+    region: Region,
+    decided: Array,
+    executed: Array,
+    change: Array,
+    round_: int,
 ) -> None:
     """Charge the difference of two actions to the bank and to every checkpoint after ``round_``.
+
+    change (d,) = executed - decided.
 
     D changes by exactly (x(executed) - x(decided)) @ theta from that round on, so charging L of that
     difference keeps B <= D whatever was decided in between. The bank may become negative: the truth may
     be, too.
     """
-    cost = lower(region, executed - decided) - 2.0 * account.tolerance
+    cost = lower(region, change) - 2.0 * account.tolerance
     ledger.bank[0] += cost
     for m in range(int(ledger.tally[Tally.KEPT])):
         if ledger.kept_round[m] > round_:

@@ -84,7 +84,7 @@ def credit(account: Account, region: Region, baseline: Array, mean: float) -> fl
     return structural(region, baseline, account.alpha, account.floor, account.tolerance)
 
 
-@kernel
+@inlined
 def baseline_margin(
     ledger: Ledger,
     account: Account,
@@ -173,7 +173,7 @@ def amend(
     ledger, account = opened(ledger_flat)
     region, _, _ = opened_evidence(evidence_flat)
     if keeps_bank(account):
-        amend_bank(ledger, account, region, decided, executed, round_)
+        amend_bank(ledger, account, region, decided, executed, executed - decided, round_)
     if account.tolerance > 0.0:  # what that round cost every claim that spans it
         more = round_slack(account, executed_is_baseline) - round_slack(account, decided_is_baseline)
         ledger.tally[Tally.SLACK] += more

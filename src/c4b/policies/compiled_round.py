@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from c4b._jit import allocating, inlined, kernel
+from c4b._jit import allocating, inlined
 from c4b._validate import LARGEST, Array
 from c4b.certificates.contrast_kernels import (
     Assessment,
@@ -110,7 +110,7 @@ def score(region: Region, assessed: Assessment, boldness: float) -> None:
             details[SCORE, k] = 0.5 * ((1.0 + boldness) * high + (1.0 - boldness) * low)
 
 
-@kernel
+@inlined
 def _copy(details: Array, source: int, target: int) -> None:
     for k in range(details.shape[1]):
         details[target, k] = details[source, k]
@@ -143,7 +143,7 @@ def certificate_row(account: Account) -> int:
     return SEPARATE if separate or account.certificate == Certificate.KNOWN else JOINT
 
 
-@kernel
+@inlined
 def best_from(details: Array, least: float, proposed: bool, rank: Array) -> int:
     """Highest finite score among margins >= ``least``, lowest index on ties, or BASELINE.
 
@@ -269,7 +269,7 @@ def _promise(
     return 0.5 * ((1.0 + rule.trust) * high + (1.0 - rule.trust) * low)
 
 
-@kernel
+@inlined
 def _pass_over(
     region: Region,
     rule: Rule,

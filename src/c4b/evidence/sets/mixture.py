@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from c4b._jit import kernel
+from c4b._jit import inlined
 from c4b._validate import Array
 from c4b.evidence.ellipsoids import (
     MIXTURE,
@@ -37,7 +37,7 @@ def _ridges(model: LinearModel) -> Array:
     return np.array([model.ridge])
 
 
-@kernel
+@inlined
 def recentre_mixture(region: Region, data: Data, terms: Terms) -> tuple[float, float]:
     """Centre and radius of the only ellipsoid; returns m V^-1 m and the centre's rounding error."""
     explained, rho = ridge_centre(region, data, terms, 0, rewards_norm(data))

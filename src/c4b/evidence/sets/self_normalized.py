@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from c4b._jit import kernel
+from c4b._jit import inlined
 from c4b._validate import Array
 from c4b.evidence.ellipsoids import (
     SELF_NORMALIZED,
@@ -38,7 +38,7 @@ def _ridges(model: LinearModel) -> Array:
     return np.array([model.ridge])
 
 
-@kernel
+@inlined
 def recentre_self_normalized(region: Region, data: Data, terms: Terms) -> tuple[float, float]:
     """Centre and radius of the first ellipsoid; returns m V^-1 m and the centre's rounding error."""
     explained, rho = ridge_centre(region, data, terms, 0, rewards_norm(data))

@@ -7,6 +7,7 @@ import platform
 import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
@@ -15,7 +16,8 @@ from c4b.study.engine.chunk import Chunk, simulate
 from c4b.study.engine.prepared_setting import prepare
 from c4b.study.results import results
 from c4b.study.results.results_folder import ResultsFolder
-from c4b.study.spec.plan import Study
+from c4b.study.spec.plan import Method, Study
+from c4b.study.spec.setting import Setting
 
 EPISODE_RUNS = 4096
 """Episodes x settings x methods in a chunk, about a third of a second of work."""
@@ -68,6 +70,14 @@ def must_compile(study: Study) -> bool:
     """Whether the first episode has to wait for the compiler. Later processes use the cache on disk."""
     prepared = (prepare(setting, study.methods).compiled for setting in study.settings)
     return not all(_jit.is_compiled(compiled.run) for compiled in prepared if compiled is not None)
+
+
+def warm_up() -> None:
+    """Compile what studies need, if it is not in the cache yet: a short study of each kind of kernel."""
+    usual = Setting(rounds=2)
+    methods = (Method("refresh", "refresh"),)
+    settings = (usual, replace(usual, count=usual.count + 1))
+    simulate(Study("warm-up", "", methods, settings, (), episodes=2, seed=0), 0, 1)
 
 
 _PACKAGES = ("reserve-c4b", "numpy", "scipy", "numba", "polars")
