@@ -10,7 +10,7 @@ import c4b
 PAGE = (Path(__file__).parents[2] / "docs" / "field.md").read_text(encoding="utf-8")
 ROWS = {
     name: row
-    for row in re.findall(r"^\| `.*$", PAGE, re.MULTILINE)
+    for row in re.findall(r"^\| `.*$", PAGE.split("## ")[0], re.MULTILINE)
     for name in re.findall(r"`([\w+-]+)`", row.split("|")[1])
 }
 

@@ -57,6 +57,13 @@ def list_policies() -> None:
     print_table("", ["name", "certificate", "ledger", "selection", "what it does"], rows, left=5)
 
 
+def _described(spec: policies.Composition | policies.GateFactory) -> str:
+    """The summary, with needs and a promise that is not the usual one."""
+    needs = f"; needs {', '.join(sorted(spec.needs))}" if spec.needs else ""
+    usual = spec.promise.kind in (Kind.EVERY_ROUND, Kind.NONE)
+    return f"{spec.summary}{needs}{'' if usual else f'; promises {spec.promise}'}"
+
+
 @app.command("compile")
 def compile_now(
     study: Annotated[bool, typer.Option(help="Also what studies need, about as much again.")] = True,
@@ -73,13 +80,6 @@ def compile_now(
         if study:
             study_engine.warm_up()
     console.print(f"compiled in {time.monotonic() - started:.1f} s: {_compile_cache.FOLDER}")
-
-
-def _described(spec: policies.Composition | policies.GateFactory) -> str:
-    """The summary, with needs and a promise that is not the usual one."""
-    needs = f"; needs {', '.join(sorted(spec.needs))}" if spec.needs else ""
-    usual = spec.promise.kind in (Kind.EVERY_ROUND, Kind.NONE)
-    return f"{spec.summary}{needs}{'' if usual else f'; promises {spec.promise}'}"
 
 
 def _print_version(requested: bool) -> None:
