@@ -32,8 +32,8 @@ class _Contents:
         self.head = Head(name, first.seq, first.hash(), -1)
 
     def commit(self, entries: Iterable[Entry], snapshots: dict[int, StoredSnapshot], head: Head) -> None:
-        del self.entries[self.head.seq + 1 :]  # of a commit that was interrupted
         for entry in entries:
+            del self.entries[entry.seq :]  # of a commit that was interrupted
             self.entries.append(entry)
             if entry.request_id is not None:
                 self.by_request[entry.request_id] = entry.seq
