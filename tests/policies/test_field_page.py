@@ -34,5 +34,5 @@ def test_the_table_says_what_is_promised_and_needed(name: str) -> None:
 
 
 def test_no_system_of_the_field_is_missing() -> None:
-    ours = {"separate", "contrast", "revalue", "revalue-f", "linucb", "checkpoints"}
+    ours = {"separate", "contrast", "revalue", "revalue-f", "linucb", "checkpoints", "clicks"}
     assert {*c4b.policies.names()} - ours - {*ROWS} == set()

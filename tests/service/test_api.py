@@ -62,7 +62,8 @@ def test_the_whole_life_of_a_deployment(service: Service, name: str) -> None:
         assert executed["executed"] == [1.0, 0.05]
 
         newest = http.get(f"{at}/decisions", params={"limit": 3}).json()
-        assert [line["id"] for line in newest["decisions"]] == [f"{name}-{n}" for n in (5, 4, 3)]
+        numbers = [line["id"].removeprefix(f"{name}-").split("-")[0] for line in newest["decisions"]]
+        assert numbers == ["5", "4", "3"]
         rest = http.get(f"{at}/decisions", params={"after": newest["next"], "limit": 3}).json()
         assert [line["id"] for line in rest["decisions"]] == [decided["id"]]
         assert rest["next"] is None

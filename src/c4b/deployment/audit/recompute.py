@@ -225,7 +225,10 @@ class RecomputedSet:
         return not self.rounding() < (2e-8 if self.ellipsoids == 1 else 1e-7)
 
     def rounding(self) -> float:
-        """About the largest relative error of a bound in float64, with the allowance for it."""
+        """About the largest relative error of a bound in float64, with the allowance for it; NaN:
+        unknown, as for ``bounded``, whose radius has allowances of its own."""
+        if self.variance is not None:
+            return np.nan
         model, dim, trace = self.model, len(self.moment), float(np.trace(self.gram))
         if self.ellipsoids == 1:
             inverse = np.sum(self.stack().roots[0] ** 2, axis=0)
