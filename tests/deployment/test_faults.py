@@ -38,7 +38,7 @@ from support.shop_world import (
 
 pytestmark = pytest.mark.slow  # processes that are killed
 
-KILLS, BATCH = int(os.environ.get("C4B_KILLS", "200")), 20
+KILLS, BATCH = int(os.environ.get("C4B_KILLS", "100")), 20
 """SIGKILLs on each store, and how many of them one deployment has to survive."""
 
 

@@ -12,6 +12,8 @@ and of all other rows. They have one dimension where an ellipsoid has d.
 
 import math
 
+import numpy as np
+
 from c4b._jit import called, inlined
 from c4b._validate import Array
 from c4b.evidence.rounding import UNIT
@@ -87,8 +89,11 @@ def enter_totals(totals: Array, x: Array, y: float, width: float) -> None:
 
 @called
 def bound_totals(totals: Array, width: float, level: float) -> None:
-    """Write the three bounds; ``level`` is log(1 / delta) of one sum."""
+    """Write the three bounds, none of them where rewards are negative; ``level``: log(1 / delta) of a sum."""
     clicks = totals[OTHER_CLICKS]
+    if not (clicks >= 0.0 and totals[CLICKS] >= 0.0):
+        totals[OTHERS_LOW], totals[LOW], totals[HIGH] = -np.inf, -np.inf, np.inf
+        return
     least = least_total(clicks, _rounded(level, totals[OTHER_ROWS], clicks))
     totals[OTHERS_LOW] = width * least * (1.0 - 1e-12)
     totals[LOW], totals[HIGH] = 0.0, width
