@@ -99,7 +99,7 @@ def check(dep: Deployment, reports: list[list[str]]) -> None:
 
 
 def test_sigkill_at_random_moments(url: str) -> None:
-    """200 trials on each store."""
+    """100 trials on each store."""
     rng, acknowledgements = np.random.default_rng(0), 0
     for batch in range(KILLS // BATCH):
         if batch:

@@ -89,7 +89,7 @@ def enter_totals(totals: Array, x: Array, y: float, width: float) -> None:
 
 @called
 def bound_totals(totals: Array, width: float, level: float) -> None:
-    """Write the three bounds, none of them where rewards are negative; ``level``: log(1 / delta) of a sum."""
+    """Write the three bounds; ``level`` is log(1 / delta) of one sum. Negative rewards have none."""
     clicks = totals[OTHER_CLICKS]
     if not (clicks >= 0.0 and totals[CLICKS] >= 0.0):
         totals[OTHERS_LOW], totals[LOW], totals[HIGH] = -np.inf, -np.inf, np.inf
