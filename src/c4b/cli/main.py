@@ -75,7 +75,7 @@ def compile_now(
     on the same kind of processor.
     """
     started = time.monotonic()
-    with console.status("compiling, about a minute"):
+    with console.status("compiling, one to two minutes"):
         c4b.warm_up()
         if study:
             study_engine.warm_up()
