@@ -63,4 +63,8 @@ def test_negative_rewards_have_no_such_bounds() -> None:
     evidence = c4b.Evidence(c4b.LinearModel.bounded(2, 1.0, rewards=(-1, 1)))
     evidence.learn([[1.0, 0.0]] * 6 + [[1.0, 0.5]] * 6, [-1.0] * 12)
     held = views(evidence.flat)[0].totals
-    assert held[[totals.OTHERS_LOW, totals.LOW, totals.HIGH]].tolist() == [-np.inf, -np.inf, np.inf]
+    assert held[[totals.OTHERS_LOW, totals.LOW, totals.HIGH]].tolist() == [
+        -totals.NO_BOUND,
+        -totals.NO_BOUND,
+        totals.NO_BOUND,
+    ]

@@ -12,8 +12,6 @@ and of all other rows. They have one dimension where an ellipsoid has d.
 
 import math
 
-import numpy as np
-
 from c4b._jit import called, inlined
 from c4b._validate import Array
 from c4b.evidence.rounding import UNIT
@@ -24,6 +22,8 @@ a lower bound of the other rows' total mean; bounds of the first row's mean; the
 sum of the other rows' features (d,) and what rounding took from that sum (d,)."""
 SUMS = 2
 """Sums that have a share of delta."""
+NO_BOUND = 1e300
+"""Stands where nothing is known: a state holds finite numbers only."""
 
 
 def totals_size(dim: int) -> int:
@@ -92,7 +92,7 @@ def bound_totals(totals: Array, width: float, level: float) -> None:
     """Write the three bounds; ``level`` is log(1 / delta) of one sum. Negative rewards have none."""
     clicks = totals[OTHER_CLICKS]
     if not (clicks >= 0.0 and totals[CLICKS] >= 0.0):
-        totals[OTHERS_LOW], totals[LOW], totals[HIGH] = -np.inf, -np.inf, np.inf
+        totals[OTHERS_LOW], totals[LOW], totals[HIGH] = -NO_BOUND, -NO_BOUND, NO_BOUND
         return
     least = least_total(clicks, _rounded(level, totals[OTHER_ROWS], clicks))
     totals[OTHERS_LOW] = width * least * (1.0 - 1e-12)
