@@ -44,7 +44,7 @@ def past_films(ratings: pl.DataFrame, films: pl.DataFrame, users: Array) -> Film
     """Averages are shrunk by five ratings towards the mean of all."""
     past = ratings.filter(pl.col("user_id").is_in(users.tolist()))
     liked = pl.col("liked")
-    mean = float(past["liked"].mean())  # type: ignore[arg-type]
+    mean = float(past.select(liked.mean()).item())
     by_film = past.group_by("movie_id").agg(
         average=(liked.sum() + 5.0 * mean) / (liked.count() + 5.0), popularity=liked.count()
     )

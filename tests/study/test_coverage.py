@@ -1,4 +1,4 @@
-"""Coverage at scale, reduced: ``benchmarks/coverage.py`` is the same with 100 000 episodes a method."""
+"""Coverage at scale, reduced: ``benchmarks/set_coverage.py`` is the same, 100 000 episodes a method."""
 
 import importlib.util
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from c4b.study.results.intervals import binomial_upper
 
-_SCRIPT = Path(__file__).parents[2] / "benchmarks" / "coverage.py"
+_SCRIPT = Path(__file__).parents[2] / "benchmarks" / "set_coverage.py"
 
 
 @pytest.mark.slow

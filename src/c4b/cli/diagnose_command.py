@@ -80,17 +80,14 @@ def diagnose(
 
 def _draw(found: diagnostics.Diagnosis, path: Path) -> None:
     """Observed against predicted means of the groups by prediction."""
-    import matplotlib as mpl  # noqa: PLC0415 (slow to import)
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt  # noqa: PLC0415
+    from matplotlib.figure import Figure  # noqa: PLC0415 (slow to import)
 
     bins = [group for group in found.groups if group.by == "prediction"]
-    drawn, axes = plt.subplots(figsize=(4.5, 4.2), layout="constrained")
+    drawn = Figure(figsize=(4.5, 4.2), layout="constrained")
+    axes = drawn.subplots()
     x, y = [group.predicted for group in bins], [group.observed for group in bins]
     axes.errorbar(x, y, yerr=[group.half_width for group in bins], fmt="o", capsize=3)
     ends = [min([*x, *y], default=0.0), max([*x, *y], default=1.0)]
     axes.plot(ends, ends, color="0.6", lw=1)
     axes.set(xlabel="predicted mean", ylabel="observed mean", title="Held-out rows")
     drawn.savefig(path)
-    plt.close(drawn)

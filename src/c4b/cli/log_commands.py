@@ -26,6 +26,12 @@ PropensityColumn = Annotated[
 LowestReward = Annotated[float, typer.Option("--lowest", help="The smallest possible reward.")]
 HighestReward = Annotated[float, typer.Option("--highest", help="The largest possible reward.")]
 Delta = Annotated[float, typer.Option(help="Probability of a wrong answer.")]
+PolicyName = Annotated[str, typer.Option(help="See c4b policies.")]
+Alpha = Annotated[float, typer.Option(help="Fraction of the incumbent's reward to risk.")]
+Reserve = Annotated[float, typer.Option(help="Deficit allowed on top, in units of reward.")]
+Context = Annotated[
+    list[str] | None, typer.Option(help="Column that the policy may use; repeat it for several.")
+]
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print JSON; without it only if the output is a pipe or a file.")
 ]
@@ -93,9 +99,7 @@ def replay(
     uniform: Annotated[
         bool, typer.Option("--uniform", help="All actions were equally likely; needs no propensities.")
     ] = False,
-    context: Annotated[
-        list[str] | None, typer.Option(help="Column that the policy may use; repeat it for several.")
-    ] = None,
+    context: Context = None,
     full: Annotated[
         list[str] | None,
         typer.Option(
@@ -107,9 +111,9 @@ def replay(
         typer.Option(help="A saved FeatureBuilder (default: action, and action times context)."),
     ] = None,
     past: Annotated[float, typer.Option(help="Share of rows to learn from before the replay.")] = 0.2,
-    policy: Annotated[str, typer.Option(help="See c4b policies.")] = "reserve-c4b+",
-    alpha: Annotated[float, typer.Option(help="Fraction of the incumbent's reward to risk.")] = 0.05,
-    reserve: Annotated[float, typer.Option(help="Deficit allowed on top, in units of reward.")] = 0.0,
+    policy: PolicyName = "reserve-c4b+",
+    alpha: Alpha = 0.05,
+    reserve: Reserve = 0.0,
     delta: Delta = 0.05,
     lowest: LowestReward = 0.0,
     highest: HighestReward = 1.0,

@@ -9,10 +9,14 @@ from typing import Annotated
 import typer
 
 from c4b.cli.log_commands import (
+    Alpha,
     AsJson,
+    Context,
     Delta,
     HighestReward,
     LowestReward,
+    PolicyName,
+    Reserve,
     RewardColumn,
     print_json,
     wants_json,
@@ -36,9 +40,7 @@ def plan(
     baseline: Annotated[str, typer.Option(help="The incumbent's action: a label of the log.")] = "",
     reward: RewardColumn = "reward",
     action: Annotated[str, typer.Option(help="Column: the executed action's label.")] = "action",
-    context: Annotated[
-        list[str] | None, typer.Option(help="Column that the policy may use; repeat it for several.")
-    ] = None,
+    context: Context = None,
     features: Annotated[Path | None, typer.Option(help="A saved FeatureBuilder.")] = None,
     rate: Annotated[
         list[float] | None,
@@ -48,9 +50,9 @@ def plan(
         int | None,
         typer.Option(help="Past rows of the incumbent alone (default: every row of the first half)."),
     ] = None,
-    alpha: Annotated[float, typer.Option(help="Fraction of the incumbent's reward to risk.")] = 0.05,
-    reserve: Annotated[float, typer.Option(help="Deficit allowed on top, in units of reward.")] = 0.0,
-    policy: Annotated[str, typer.Option(help="See c4b policies.")] = "reserve-c4b+",
+    alpha: Alpha = 0.05,
+    reserve: Reserve = 0.0,
+    policy: PolicyName = "reserve-c4b+",
     delta: Delta = 0.05,
     lowest: LowestReward = 0.0,
     highest: HighestReward = 1.0,

@@ -44,12 +44,10 @@ def write_page(plan: Plan, path: Path) -> None:
 
 def _figure(plan: Plan) -> str:
     """Uplift after each number of weeks: median, and 5 to 95 %."""
-    import matplotlib as mpl  # noqa: PLC0415 (slow to import)
+    from matplotlib.figure import Figure  # noqa: PLC0415 (slow to import)
 
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt  # noqa: PLC0415
-
-    drawn, axes = plt.subplots(figsize=(6.0, 3.2), layout="constrained")
+    drawn = Figure(figsize=(6.0, 3.2), layout="constrained")
+    axes = drawn.subplots()
     middle = [100 * found.middle for found in plan.forecast.uplift.values()]
     below = [100 * (found.middle - found.low) for found in plan.forecast.uplift.values()]
     above = [100 * (found.high - found.middle) for found in plan.forecast.uplift.values()]
@@ -58,5 +56,4 @@ def _figure(plan: Plan) -> str:
     axes.set(xlabel="weeks", ylabel="above the incumbent, %", xticks=list(WEEKS))
     held = io.BytesIO()
     drawn.savefig(held, format="png", dpi=130)
-    plt.close(drawn)
     return base64.b64encode(held.getvalue()).decode()

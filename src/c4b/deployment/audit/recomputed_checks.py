@@ -16,7 +16,8 @@ import numpy as np
 from c4b._validate import Array
 from c4b.deployment.audit.audit_report import Finding, Report
 from c4b.deployment.audit.decision_checks import EVERYTHING, RecordedDecision, Share, described, same
-from c4b.deployment.audit.recompute import JOINT, MARGIN, SCORE, SEPARATE, UCB, Books, RecomputedSet
+from c4b.deployment.audit.recompute import RecomputedSet
+from c4b.deployment.audit.recomputed_books import JOINT, MARGIN, SCORE, SEPARATE, UCB, Books
 from c4b.policies.gate import Played
 
 TOLERANCE = 1e-6

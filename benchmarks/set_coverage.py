@@ -1,6 +1,6 @@
 """Coverage at scale in the hardest settings of the study. Prints JSON lines.
 
-    python benchmarks/coverage.py [--episodes 25000] [--jobs N]
+    python benchmarks/set_coverage.py [--episodes 25000] [--jobs N]
 
 Both histories, the smallest and the largest candidate radius, the larger noise: four settings, so the
 default is 100 000 episodes a method. A *miss* is an episode in which theta left the confidence set at
