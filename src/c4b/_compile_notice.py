@@ -48,4 +48,8 @@ def _is_ours(compiled: Any) -> bool:
 
 
 NOTICE = Notice()
-event.register("numba:compile", NOTICE)
+
+
+def listen() -> None:
+    """Hear from now on when a kernel compiles."""
+    event.register("numba:compile", NOTICE)

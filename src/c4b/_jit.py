@@ -10,9 +10,11 @@ from numba.core import compiler, compiler_machinery, typed_passes
 from numba.extending import intrinsic
 
 from c4b import _compile_cache as cache
-from c4b import _compile_notice  # noqa: F401 (says so when compiling takes long)
+from c4b import _compile_notice
 
 F = TypeVar("F", bound=Callable[..., object])
+
+_compile_notice.listen()
 
 
 def _typed_fma(_context: Any, a: Any, b: Any, c: Any) -> Any:

@@ -222,7 +222,7 @@ def opened(flat: Array) -> tuple[Ledger, Account]:
 @inlined
 def has_bank(account: Account) -> bool:
     """Whether a bank is carried from round to round."""
-    return account.kind == LedgerKind.BANK or account.kind == LedgerKind.FREE  # noqa: PLR1714 (compiled)
+    return account.kind in (LedgerKind.BANK, LedgerKind.FREE)
 
 
 @inlined
