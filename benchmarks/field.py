@@ -38,8 +38,11 @@ ROWS: dict[str, tuple[str, dict[str, Any], list[tuple[float, float]]]] = {
     "lcbce": ("lcbce", {}, [(1.024, 67.2), (1.001, 92.0), (1.000, 99.0)]),
     "maximin": ("maximin", {}, [(1.029, 61.1), (1.0, 100.0), (1.0, 100.0)]),
     "budget-first": ("", {}, [(1.0, 100.0)] * 3),
+    "clucb-unknown": ("", {}, []),
+    "refresh": ("", {}, []),
+    "reserve-c4b+": ("", {}, []),
 }  # fmt: skip
-"""System -> its NumPy version and options, and (ratio, fallback %) in each of ``SETTINGS``."""
+"""System -> its NumPy version and options, and target (ratio, fallback %) in each of ``SETTINGS``."""
 ARMS = Setting(
     generator="one-hot",
     history_size=0,
@@ -93,17 +96,26 @@ def table(episodes: int, seed: int) -> dict[str, Any]:
             chunk = simulate(Study("field", "", told, (played,), (), episodes, seed), 0, episodes)
             for m, method in enumerate(told):
                 found = chunk.metrics[:, 0, m]
-                ratio, fallback = ROWS[method.label][2][number]
                 out.setdefault(method.label, {})[column] = {
                     **summary(found),
-                    "target": [ratio, fallback],
-                    "standard_errors_apart": [
-                        apart(found[:, Metric.REWARD_RATIO], ratio, 1e-3),
-                        apart(100.0 * found[:, Metric.FALLBACK], fallback, 0.1),
-                    ],
+                    **_against_target(found, ROWS[method.label][2][number : number + 1]),
                     **_numpy(method.label, setting, episodes, seed),
                 }
     return out
+
+
+def _against_target(found: Any, targets: list[tuple[float, float]]) -> dict[str, Any]:
+    """Metrics (episodes, len(Metric)) beside the target, if there is one."""
+    if not targets:
+        return {}
+    ratio, fallback = targets[0]
+    return {
+        "target": [ratio, fallback],
+        "standard_errors_apart": [
+            apart(found[:, Metric.REWARD_RATIO], ratio, 1e-3),
+            apart(100.0 * found[:, Metric.FALLBACK], fallback, 0.1),
+        ],
+    }
 
 
 def _numpy(name: str, setting: Setting, episodes: int, seed: int) -> dict[str, Any]:
