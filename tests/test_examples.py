@@ -12,6 +12,7 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 SAYS = {
     "my_gate.py": ["'the bank never exceeds the truth': 'passed'", "reserve-c4b+", "\n0 replayed\n"],
     "my_set.py": [],
+    "monotone_slates.py": [" of 400 rounds played; bank "],
 }
 pytestmark = pytest.mark.slow
 

@@ -35,7 +35,7 @@ def of_dataclass(value: type) -> set[str]:
     [
         (schemas.Decided, set(Decision._fields) - NOT_IN_A_RESPONSE),
         (schemas.Candidate, {*CandidateReport._fields, "features"}),
-        (schemas.Round, set(Round._fields) - {"request_id", "argument"}),
+        (schemas.Round, set(Round._fields) - {"request_id", "argument", "items"}),
         (schemas.NamedRound, set(Round._fields) - {"argument", "items"}),
         (schemas.State, of_dataclass(Status) | {"health", "reasons"}),
         (schemas.Series, of_dataclass(Point)),
