@@ -1,4 +1,4 @@
-"""docs/conformal.md: split conformal intervals (Lei et al. 2018) keep their promise, and fail this job."""
+"""docs/conformal.md: split conformal intervals (Lei et al. 2018) keep their promise and fail this job."""
 
 from __future__ import annotations
 
