@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from concurrent.futures import Executor
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from c4b import _validate
 from c4b._validate import Array
-from c4b.diagnostics.ridge_fit import fit
+from c4b.diagnostics.ridge_fit import estimated, fit_batches
 from c4b.errors import InvalidInput, LogCannotAnswer
 from c4b.evidence import LinearModel
 from c4b.features import FeatureBuilder
-from c4b.logs import Log
+from c4b.logs import Log, StreamedLog
 from c4b.planning.forecast import Forecast, Simulator, Traffic
 from c4b.planning.proposal import ORIGINS, Proposal
 from c4b.policies import DEFAULT_POLICY
-from c4b.replay.log_replay import Pool, Terms, default_features, executed_features
+from c4b.replay import Terms
+from c4b.replay.action_pool import ActionPool, fitted
 
 WEEKS = (1, 4, 12)
 NORM_MARGIN = 1.5
 MOST_ROWS = 2000
 """Rows whose pools a simulation draws from, and rows of history."""
+MOST_RESIDUALS = 100_000
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ class Plan:
 
 
 def plan_log(
-    log: Log,
+    log: Log | StreamedLog,
     terms: Terms,
     *,
     rounds_a_day: float,
@@ -56,6 +59,7 @@ def plan_log(
     simulations: int = 20,
     rounds: int = 2000,
     seed: int = 0,
+    executor: Executor | None = None,
 ) -> Plan:
     """Plan a deployment from a log that took every action at random with positive probability.
 
@@ -63,45 +67,77 @@ def plan_log(
     Neither is evidence of the deployment, except as history that is given before its first decision.
 
     terms: as for a replay; ``past`` is not used. rounds_a_day: the traffic to expect.
-    history: give the policy so many rows of the incumbent alone; without it, every row of the first half.
+    history: give the policy so many rows of the incumbent alone; without it, the first rows of the log.
+    executor: where simulations run, for example the processes of a cluster; without it, here.
     """
     rounds_a_day = _validate.positive("rounds_a_day", rounds_a_day, "must be a positive number")
     first, second = log.split(len(log) // 2)
-    pool = Pool(log, terms)
-    if builder is None:
-        builder = default_features(first.frame, pool.action_column, log.columns.context, pool.labels)
-    elif not builder.fitted:
-        builder = builder.fit(first.frame)
-    chosen_on, _ = executed_features(first, builder)
-    judged_on, _ = executed_features(second, builder)
+    pool = ActionPool(log, terms.baseline)
+    builder = fitted(builder, first, pool)
     if len(first) <= 2 * builder.dim:
         raise LogCannotAnswer(
             f"{len(first)} rows are too few to choose {builder.dim} coefficients; give fewer features"
         )
-    _require_all_actions(pool, second)
-    guess = fit(chosen_on, first.numbers("reward"))
-    rewards = second.numbers("reward")
-    found = fit(judged_on, rewards)
-    low, high = terms.reward_range
-    two_values = bool(np.all((rewards == low) | (rewards == high)))
-    norm = terms.norm_bound
-    said = "declared"
+    seen = _Seen.of(pool, second, terms.reward_range)
+    norm, said = terms.norm_bound, "declared"
     if norm is None:
-        norm = NORM_MARGIN * float(np.linalg.norm(guess.estimate))
+        guess, _ = estimated(lambda: _executed(first, builder), builder.dim)
+        norm = NORM_MARGIN * float(np.linalg.norm(guess))
         said = f"{NORM_MARGIN:g} times the norm of the first half's estimate; not to be changed later"
+    found = fit_batches(lambda: _executed(second, builder), builder.dim)
     covariance = found.inverse @ found.meat @ found.inverse
-    sample = second.split(min(MOST_ROWS, len(second)))[0]
-    pools = np.array(list(pool.pools(sample, builder)))
-    own = rewards[pool.taken(second) == pool.baseline]
+    pools = np.array(list(pool.pools(second.head(MOST_ROWS), builder)))
     traffic = Traffic(
         pools=pools,
         baselines=np.full(len(pools), pool.baseline),
-        history=_history(chosen_on, pool.taken(first) == pool.baseline, history),
+        history=_history(first, builder, pool, history),
         estimate=found.estimate,
         covariance=(covariance + covariance.T) / 2.0,
-        residuals=np.empty(0) if two_values else rewards - judged_on @ found.estimate,
+        residuals=np.empty(0) if seen.two_values else _residuals(second, builder, found.estimate),
     )
-    return _plan(traffic, terms, norm, said, float(own.mean()), rounds_a_day, simulations, rounds, seed)
+    return _plan(
+        traffic, terms, norm, said, seen.baseline, rounds_a_day, simulations, rounds, seed, executor
+    )
+
+
+class _Seen(NamedTuple):
+    """What the second half says without features."""
+
+    baseline: float
+    """Mean reward of the incumbent's action."""
+    two_values: bool
+    """Whether every reward was the smallest or the largest possible one."""
+
+    @classmethod
+    def of(cls, pool: ActionPool, log: Log | StreamedLog, reward_range: tuple[float, float]) -> _Seen:
+        low, high = reward_range
+        counts, sums, two_values = np.zeros(len(pool.labels)), np.zeros(len(pool.labels)), True
+        for batch in log.batches():
+            taken, rewards = pool.taken(batch), batch.numbers("reward")
+            counts += np.bincount(taken, minlength=len(counts))
+            sums += np.bincount(taken, rewards, minlength=len(counts))
+            two_values &= bool(np.all((rewards == low) | (rewards == high)))
+        if counts.min() == 0:
+            never = pool.labels[int(np.argmin(counts))]
+            raise LogCannotAnswer(
+                f"the second half of the log never took {never!r}: nothing is known of it"
+            )
+        return cls(float(sums[pool.baseline] / counts[pool.baseline]), two_values)
+
+
+def _executed(log: Log | StreamedLog, builder: FeatureBuilder) -> Iterator[tuple[Array, Array]]:
+    """Features and rewards of what was executed, some rows at a time."""
+    for batch in log.batches():
+        yield builder.transform(batch.frame), batch.numbers("reward")
+
+
+def _residuals(log: Log | StreamedLog, builder: FeatureBuilder, estimate: Array) -> Array:
+    """Of every row, or of rows at equal distances in a log of more than MOST_RESIDUALS."""
+    step, offset, kept = -(-len(log) // MOST_RESIDUALS), 0, []
+    for x, y in _executed(log, builder):
+        kept.append((y - x @ estimate)[offset::step])
+        offset = (offset - len(y)) % step
+    return np.concatenate(kept)
 
 
 def plan_rates(
@@ -117,6 +153,7 @@ def plan_rates(
     simulations: int = 20,
     rounds: int = 2000,
     seed: int = 0,
+    executor: Executor | None = None,
 ) -> Plan:
     """Plan without a log, from guesses: the incumbent's success rate and those of other actions.
 
@@ -141,29 +178,33 @@ def plan_rates(
     terms = Terms("0", policy=policy, alpha=alpha, reserve=reserve, delta=delta)
     norm = max(1.0, NORM_MARGIN * float(np.linalg.norm(truth)))
     said = f"{NORM_MARGIN:g} times the norm of the guessed rates, at least 1"
-    return _plan(traffic, terms, norm, said, float(rates[0]), rounds_a_day, simulations, rounds, seed)
+    return _plan(
+        traffic, terms, norm, said, float(rates[0]), rounds_a_day, simulations, rounds, seed, executor
+    )
 
 
-def _history(features: Array, incumbent: NDArray[np.bool_], rows: int | None) -> Array:
+def _history(
+    log: Log | StreamedLog, builder: FeatureBuilder, pool: ActionPool, rows: int | None
+) -> Array:
+    """Features of the first rows, or of so many of the incumbent."""
     if rows is None:
-        return features[:MOST_ROWS]
-    own = features[incumbent]
+        return builder.transform(log.head(MOST_ROWS).frame)
     rows = _validate.count("history", rows, 0, "must be a number of rows")
-    if rows > len(own):
-        raise InvalidInput("history", rows, f"the first half holds {len(own)} rows of the incumbent")
-    return own[:rows]
-
-
-def _require_all_actions(pool: Pool, log: Log) -> None:
-    counts = np.bincount(pool.taken(log), minlength=len(pool.labels))
-    if counts.min() == 0:
-        never = pool.labels[int(np.argmin(counts))]
-        raise LogCannotAnswer(f"the second half of the log never took {never!r}: nothing is known of it")
+    kept, own = [np.empty((0, builder.dim))], 0
+    for batch in log.batches():
+        if own >= rows:
+            break
+        x = builder.transform(batch.frame)[pool.taken(batch) == pool.baseline][: rows - own]
+        own += len(x)
+        kept.append(x)
+    if rows > own:
+        raise InvalidInput("history", rows, f"the first half holds {own} rows of the incumbent")
+    return np.concatenate(kept)
 
 
 def _plan(
     traffic: Traffic, terms: Terms, norm: float, norm_origin: str, baseline: float, rounds_a_day: float,
-    simulations: int, rounds: int, seed: int,
+    simulations: int, rounds: int, seed: int, executor: Executor | None,
 ) -> Plan:  # fmt: skip
     simulations = _validate.count("simulations", simulations, 2, "must be at least 2")
     rounds = _validate.count("rounds", rounds, 10, "must be at least 10")
@@ -184,7 +225,7 @@ def _plan(
     )
     horizons = [max(1, round(7 * weeks * rounds_a_day)) for weeks in WEEKS]
     simulator = Simulator(traffic, model, terms.policy, terms.alpha, terms.reserve, terms.reward_range)
-    forecast = simulator.run(simulations, rounds, horizons, seed)
+    forecast = simulator.run(simulations, rounds, horizons, seed, executor)
     return Plan(proposal, forecast, _verdict(forecast, horizons[-1]))
 
 
