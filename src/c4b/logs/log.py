@@ -61,13 +61,21 @@ class Log:
         return Log(self.frame.head(rows), self.columns, self.name)
 
     def labels(self, column: str) -> list[str]:
-        """Every label in a column, sorted as texts."""
-        return sorted(map(str, self.frame[column].unique().to_list()))
+        """Every label in a column of labels or of lists of them, sorted as texts."""
+        return labels_in(self.frame.lazy(), column)
 
     def batches(self, size: int = BATCH) -> Iterator[Log]:
         """All rows in order, as logs of at most ``size`` rows."""
         for frame in self.frame.iter_slices(size):
             yield Log(frame, self.columns, self.name)
+
+
+def labels_in(frame: pl.LazyFrame, column: str) -> list[str]:
+    """Every label in a column of labels or of lists of them, sorted as texts."""
+    labels = pl.col(column)
+    if isinstance(frame.collect_schema()[column], pl.List):
+        labels = labels.explode()
+    return sorted(map(str, frame.select(labels.unique()).collect(engine="streaming")[column].to_list()))
 
 
 def declared(source: object, columns: Columns) -> tuple[pl.LazyFrame, str]:

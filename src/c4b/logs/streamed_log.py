@@ -11,7 +11,7 @@ from c4b import _validate
 from c4b.errors import InvalidLog
 from c4b.logs.checks import check_ids, check_rows
 from c4b.logs.columns import Columns
-from c4b.logs.log import BATCH, Log, declared
+from c4b.logs.log import BATCH, Log, declared, labels_in
 from c4b.logs.sources import in_batches
 
 
@@ -44,9 +44,8 @@ class StreamedLog:
         return Log(self.lazy.slice(self.start, min(rows, self.rows)).collect(), self.columns, self.name)
 
     def labels(self, column: str) -> list[str]:
-        """Every label in a column, sorted as texts."""
-        found = self.lazy.slice(self.start, self.rows).select(pl.col(column).unique())
-        return sorted(map(str, found.collect(engine="streaming")[column].to_list()))
+        """Every label in a column of labels or of lists of them, sorted as texts."""
+        return labels_in(self.lazy.slice(self.start, self.rows), column)
 
     def batches(self, size: int = BATCH) -> Iterator[Log]:
         """All rows in order, as logs of at most ``size`` rows in memory."""

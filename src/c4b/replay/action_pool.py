@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from c4b._validate import Array
-from c4b.errors import InvalidInput, LogCannotAnswer
+from c4b.errors import InvalidInput, InvalidLog, LogCannotAnswer
 from c4b.features import FeatureBuilder, Interaction, Intercept, Number, OneHot, Part
 from c4b.logs import Log, StreamedLog
 
@@ -30,7 +31,7 @@ class ActionPool:
         elif columns.action is None:
             raise InvalidInput("action", None, "name the column of the executed action")
         else:
-            self.labels = tuple(log.labels(columns.action))
+            self.labels = tuple(log.labels(columns.candidates or columns.action))
         if len(self.labels) < 2:
             raise LogCannotAnswer(
                 f"the log always took {self.labels[0]!r} and knows nothing about another action. Log a "
@@ -40,6 +41,8 @@ class ActionPool:
             raise InvalidInput("baseline", baseline, f"must be one of {list(self.labels)[:20]}")
         self.place = {label: n for n, label in enumerate(self.labels)}
         self.baseline = self.place[baseline]
+        if columns.candidates is not None:
+            _require_everywhere(log, columns.candidates, baseline)
 
     def taken(self, log: Log) -> NDArray[np.int64]:
         """The index of each row's action."""
@@ -62,10 +65,96 @@ class ActionPool:
                 rows = rows.hstack(context[repeated])
             yield builder.transform(rows).reshape(n, k, -1)
 
-    def pools(self, log: Log, builder: FeatureBuilder) -> Iterator[Array]:
-        """The features of all actions, row by row: shape (K, d) each."""
-        for block in self.blocks(log, builder):
-            yield from block
+    def rounds(self, log: Log, builder: FeatureBuilder) -> Iterator[Choices]:
+        """What could be chosen in each row: all actions, or those that the row lists."""
+        if log.columns.candidates is not None:
+            for listed in self.listed(log, builder):
+                yield from listed.rows()
+            return
+        taken = [NONE] * len(log) if log.columns.action is None else self.taken(log).tolist()
+        pools = (x for block in self.blocks(log, builder) for x in block)
+        for x, action in zip(pools, taken, strict=True):
+            yield Choices(x, self.baseline, action)
+
+    def listed(self, log: Log, builder: FeatureBuilder) -> Iterator[Listed]:
+        """The same for a log whose rows list their candidates, some rows at a time."""
+        column, action = log.columns.candidates, log.columns.action
+        assert column is not None
+        assert action is not None
+        texts = log.frame.with_columns(
+            pl.col(column).cast(pl.List(pl.String)), pl.col(action).cast(pl.String)
+        )
+        most = int(texts[column].list.len().max() or 1)  # type: ignore[arg-type]
+        for rows in texts.iter_slices(max(1, AT_ONCE // most)):
+            every = rows.select(column, *log.columns.context).explode(column)
+            yield Listed(
+                builder.transform(every.rename({column: self.action_column})),
+                rows[column].list.len().to_numpy().astype(np.int64),
+                _place(rows, column, pl.lit(self.labels[self.baseline])),
+                _place(rows, column, pl.col(action)),
+            )
+
+
+NONE = -1
+"""In the place of an index: no action."""
+
+
+class Choices(NamedTuple):
+    """One row: features of what could be chosen (K, d), and which of them the incumbent's action and the
+    logged one are."""
+
+    features: Array
+    baseline: int
+    taken: int
+
+
+class Listed(NamedTuple):
+    """Rows of different sizes."""
+
+    features: Array
+    """Of all candidates of all rows, one row after the other."""
+    sizes: NDArray[np.int64]
+    baselines: NDArray[np.int64]
+    """Index of the incumbent's action in each row."""
+    taken: NDArray[np.int64]
+
+    def rows(self) -> Iterator[Choices]:
+        """Row by row."""
+        end = 0
+        for n, size in enumerate(self.sizes.tolist()):
+            x = self.features[end : end + size]
+            yield Choices(x, int(self.baselines[n]), int(self.taken[n]))
+            end += size
+
+
+def _require_everywhere(log: Log | StreamedLog, column: str, label: str) -> None:
+    """Raise ``InvalidLog`` for the first row whose candidates lack the incumbent's action."""
+    before = 0
+    for batch in log.batches():
+        lists = batch.frame[column].cast(pl.List(pl.String))
+        missing = (~lists.list.contains(label)).arg_max()
+        if missing is not None and label not in lists[missing].to_list():
+            raise InvalidLog(
+                f"{log.name}, column {column!r}, row {before + missing + 1}",
+                lists[missing].to_list(),
+                f"must hold the incumbent's action {label!r}: it can always be played",
+            )
+        before += len(batch)
+
+
+def _place(rows: pl.DataFrame, column: str, label: pl.Expr) -> NDArray[np.int64]:
+    """The index of a label in each row's list, NONE where it is missing."""
+    numbered = rows.select(pl.col(column), label.alias("wanted")).with_row_index("row")
+    found = (
+        numbered.with_columns(pl.int_ranges(pl.col(column).list.len()).alias("at"))
+        .explode(column, "at")
+        .filter(pl.col(column) == pl.col("wanted"))
+        .group_by("row", maintain_order=True)
+        .agg(pl.col("at").first())
+    )
+    places = np.full(len(rows), NONE, dtype=np.int64)
+    places[found["row"].to_numpy()] = found["at"].to_numpy()
+    return places
 
 
 def fitted(builder: FeatureBuilder | None, past: Log | StreamedLog, pool: ActionPool) -> FeatureBuilder:

@@ -10,25 +10,25 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import chisquare
 
 from c4b._validate import Array
-from c4b.errors import InvalidInput, LogCannotAnswer
+from c4b.errors import InvalidInput
 from c4b.evidence import LinearModel
 from c4b.features import FeatureBuilder
 from c4b.logs import Log, StreamedLog
 from c4b.policies import Policy
 from c4b.replay.action_pool import ActionPool, fitted
 from c4b.replay.full_feedback import FullRound, play_full
+from c4b.replay.greedy_judgement import judge_greedy
 from c4b.replay.interruptible_run import InterruptibleRun
-from c4b.replay.judge import Judgement, Judging
+from c4b.replay.judge import Judgement
 from c4b.replay.matching import LoggedRound, play_matching, require_rounds
 from c4b.replay.queues import Queues
+from c4b.replay.randomisation import how_to_replay
 from c4b.replay.result import ReplayResult
 
 UNGATED = "linucb"
 MOST_FEATURES = 400
-NOT_UNIFORM = 1e-6
 
 
 @dataclass(frozen=True)
@@ -118,8 +118,12 @@ def replay_log(
         )
         raise InvalidInput("features", builder.names[:3], remedy)
     replay = _Replay(past, rest, pool, builder, terms, None if resume is None else Path(resume))
-    method = "full feedback" if log.columns.rewards else replay.method()
-    judgement = replay.judged() if log.columns.propensity is not None else None
+    method = "full feedback" if log.columns.rewards else how_to_replay(past, rest, pool, terms.uniform)
+    judgement = None
+    if log.columns.propensity is not None:
+        judgement = judge_greedy(
+            past, rest, pool, builder, terms.alpha, terms.delta, terms.reward_range, terms.max_weight
+        )
     names = () if method == "weights" else (terms.policy, UNGATED)
     if executor is None:
         results = [
@@ -201,23 +205,23 @@ class _Replay(NamedTuple):
         return np.concatenate(blocks), batch.full_rewards()[:, self.pool.baseline]
 
     def _play_rows(self, run: InterruptibleRun, method: str, progress: Progress) -> None:
-        base, total = self.pool.baseline, len(self.rest)
+        total = len(self.rest)
         for batch in self.rest.split(run.rows)[1].batches(ROWS_BETWEEN):
-            pools = self.pool.pools(batch, self.builder)
+            rounds = self.pool.rounds(batch, self.builder)
             if method == "full feedback":
-                for n, (x, rewards) in enumerate(zip(pools, batch.full_rewards(), strict=True)):
-                    play_full(run.recorder, FullRound(x, base, rewards), run.rows + n)
+                for n, (row, rewards) in enumerate(zip(rounds, batch.full_rewards(), strict=True)):
+                    play_full(run.recorder, FullRound(row.features, row.baseline, rewards), run.rows + n)
             else:
-                taken, logged = self.pool.taken(batch).tolist(), batch.numbers("reward").tolist()
-                for n, (x, action, reward) in enumerate(zip(pools, taken, logged, strict=True)):
-                    play_matching(run.recorder, LoggedRound(x, base, action, reward), run.rows + n)
+                for n, (row, reward) in enumerate(zip(rounds, batch.numbers("reward"), strict=True)):
+                    given = LoggedRound(row.features, row.baseline, row.taken, float(reward))
+                    play_matching(run.recorder, given, run.rows + n)
             run.advance(len(batch))
             progress(run.rows, total)
 
     def _play_queues(self, run: InterruptibleRun, progress: Progress) -> None:
         parts = [(self.pool.taken(batch), batch.numbers("reward")) for batch in self.rest.batches()]
         taken, rewards = (np.concatenate(each) for each in zip(*parts, strict=True))
-        table = next(self.pool.pools(self.rest.head(1), self.builder))
+        table = next(self.pool.rounds(self.rest.head(1), self.builder)).features
         queues = Queues(table, self.pool.baseline, taken, rewards)
         if run.used:
             queues.used[:] = run.used
@@ -227,35 +231,6 @@ class _Replay(NamedTuple):
                 run.advance(ROWS_BETWEEN // 10)
                 progress(run.rows, len(self.rest))
         run.used = queues.used.tolist()
-
-    def method(self) -> str:
-        """How rows become rounds; raises where the log cannot answer at all."""
-        k, columns = len(self.pool.labels), self.rest.columns
-        uniform = True
-        if columns.propensity is not None:
-            for batch in (each for part in (self.past, self.rest) for each in part.batches()):
-                uniform &= bool(np.allclose(batch.numbers("propensity"), 1.0 / k, rtol=1e-6))
-        elif not self.terms.uniform:
-            raise LogCannotAnswer(
-                "the log does not say how actions were drawn: name a column of propensities, or say that "
-                "all actions were equally likely (uniform)"
-            )
-        else:
-            self._require_equal_counts()
-        if not uniform:
-            return "weights"
-        return "matching" if columns.context else "queues"
-
-    def _require_equal_counts(self) -> None:
-        k = len(self.pool.labels)
-        counts = np.zeros(k, dtype=np.int64)
-        for batch in (each for part in (self.past, self.rest) for each in part.batches()):
-            counts += np.bincount(self.pool.taken(batch), minlength=k)
-        if chisquare(counts).pvalue < NOT_UNIFORM:
-            shown = dict(zip(self.pool.labels, counts.tolist(), strict=True))
-            raise LogCannotAnswer(
-                f"actions were declared equally likely, but were taken so often: {shown}"
-            )
 
     def means(self) -> tuple[float | None, float | None]:
         """Mean logged reward of all replayed rows, and of those with the incumbent's action."""
@@ -270,28 +245,3 @@ class _Replay(NamedTuple):
             own += float(rewards[incumbent].sum())
             rows += int(incumbent.sum())
         return total / len(self.rest), own / rows if rows else None
-
-    def judged(self) -> Judgement:
-        """The greedy policy of a ridge estimate from the past rows, judged on the others."""
-        gram, moment = np.eye(self.builder.dim), np.zeros(self.builder.dim)
-        for batch in self.past.batches():
-            x, rewards = self._history(batch)
-            gram += x.T @ x
-            moment += x.T @ rewards
-        estimate = np.linalg.solve(gram, moment)
-        low, high = self.terms.reward_range
-        judging = Judging(
-            True, 1.0 - self.terms.alpha, self.terms.delta, (low, high), self.terms.max_weight
-        )
-        for batch in self.rest.batches():
-            means = np.concatenate([x @ estimate for x in self.pool.blocks(batch, self.builder)])
-            taken, greedy = self.pool.taken(batch), np.argmax(means, axis=1)
-            rows = np.arange(len(batch))
-            judging.extend(
-                (greedy == taken).astype(float),
-                batch.numbers("propensity"),
-                batch.numbers("reward"),
-                np.clip(means[rows, taken], low, high),
-                np.clip(means[rows, greedy], low, high),
-            )
-        return judging.judgement()

@@ -28,6 +28,12 @@ NORM_MARGIN = 1.5
 MOST_ROWS = 2000
 """Rows whose pools a simulation draws from, and rows of history."""
 MOST_RESIDUALS = 100_000
+FEWEST_ROUNDS, MOST_ROUNDS = 2_000, 10_000
+"""Of a simulation whose length nobody chose."""
+LOW_VARIANCE = 0.5
+"""Share of the largest possible variance below which the set ``bounded`` is proposed."""
+CLICKS = "clicks"
+"""The policy for that set where no reward is negative."""
 
 
 @dataclass(frozen=True)
@@ -57,20 +63,24 @@ def plan_log(
     builder: FeatureBuilder | None = None,
     history: int | None = None,
     simulations: int = 20,
-    rounds: int = 2000,
+    rounds: int | None = None,
     seed: int = 0,
     executor: Executor | None = None,
 ) -> Plan:
     """Plan a deployment from a log that took every action at random with positive probability.
 
-    The first half of the rows chooses features and the norm bound. The second half says what to expect.
-    Neither is evidence of the deployment, except as history that is given before its first decision.
+    The first half of the rows chooses features, the norm bound and the set; it is evidence of nothing.
+    The second half says what to expect, and its rows may be given as history before the first decision.
 
     terms: as for a replay; ``past`` is not used. rounds_a_day: the traffic to expect.
-    history: give the policy so many rows of the incumbent alone; without it, the first rows of the log.
+    history: give the policy so many rows of the incumbent alone; without it, MOST_ROWS of all actions.
+    rounds: of each simulation; without it twelve weeks, but at least 2,000 and at most 10,000.
     executor: where simulations run, for example the processes of a cluster; without it, here.
     """
     rounds_a_day = _validate.positive("rounds_a_day", rounds_a_day, "must be a positive number")
+    if log.columns.candidates is not None:
+        remedy = "cannot be planned with: every row must offer the same actions"
+        raise InvalidInput("candidates", log.columns.candidates, remedy)
     first, second = log.split(len(log) // 2)
     pool = ActionPool(log, terms.baseline)
     builder = fitted(builder, first, pool)
@@ -79,6 +89,7 @@ def plan_log(
             f"{len(first)} rows are too few to choose {builder.dim} coefficients; give fewer features"
         )
     seen = _Seen.of(pool, second, terms.reward_range)
+    past = _Seen.of(pool, first, terms.reward_range)
     norm, said = terms.norm_bound, "declared"
     if norm is None:
         guess, _ = estimated(lambda: _executed(first, builder), builder.dim)
@@ -86,23 +97,26 @@ def plan_log(
         said = f"{NORM_MARGIN:g} times the norm of the first half's estimate; not to be changed later"
     found = fit_batches(lambda: _executed(second, builder), builder.dim)
     covariance = found.inverse @ found.meat @ found.inverse
-    pools = np.array(list(pool.pools(second.head(MOST_ROWS), builder)))
+    pools = np.concatenate(list(pool.blocks(second.head(MOST_ROWS), builder)))
     traffic = Traffic(
         pools=pools,
         baselines=np.full(len(pools), pool.baseline),
-        history=_history(first, builder, pool, history),
+        history=_history(second, builder, pool, history),
         estimate=found.estimate,
         covariance=(covariance + covariance.T) / 2.0,
         residuals=np.empty(0) if seen.two_values else _residuals(second, builder, found.estimate),
     )
+    declared = _declared(terms, builder.dim, norm, said, past.mean)
     return _plan(
-        traffic, terms, norm, said, seen.baseline, rounds_a_day, simulations, rounds, seed, executor
+        traffic, terms, declared, seen.baseline, rounds_a_day, simulations, rounds, seed, executor
     )
 
 
 class _Seen(NamedTuple):
-    """What the second half says without features."""
+    """What a part of the log says without features."""
 
+    mean: float
+    """Mean reward of all rows."""
     baseline: float
     """Mean reward of the incumbent's action."""
     two_values: bool
@@ -119,10 +133,9 @@ class _Seen(NamedTuple):
             two_values &= bool(np.all((rewards == low) | (rewards == high)))
         if counts.min() == 0:
             never = pool.labels[int(np.argmin(counts))]
-            raise LogCannotAnswer(
-                f"the second half of the log never took {never!r}: nothing is known of it"
-            )
-        return cls(float(sums[pool.baseline] / counts[pool.baseline]), two_values)
+            raise LogCannotAnswer(f"half of the log never took {never!r}: too little is known of it")
+        means = sums / counts
+        return cls(float(sums.sum() / counts.sum()), float(means[pool.baseline]), two_values)
 
 
 def _executed(log: Log | StreamedLog, builder: FeatureBuilder) -> Iterator[tuple[Array, Array]]:
@@ -151,7 +164,7 @@ def plan_rates(
     policy: str = DEFAULT_POLICY,
     delta: float = 0.05,
     simulations: int = 20,
-    rounds: int = 2000,
+    rounds: int | None = None,
     seed: int = 0,
     executor: Executor | None = None,
 ) -> Plan:
@@ -178,8 +191,9 @@ def plan_rates(
     terms = Terms("0", policy=policy, alpha=alpha, reserve=reserve, delta=delta)
     norm = max(1.0, NORM_MARGIN * float(np.linalg.norm(truth)))
     said = f"{NORM_MARGIN:g} times the norm of the guessed rates, at least 1"
+    declared = _declared(terms, len(rates), norm, said, float(rates.mean()))
     return _plan(
-        traffic, terms, norm, said, float(rates[0]), rounds_a_day, simulations, rounds, seed, executor
+        traffic, terms, declared, float(rates[0]), rounds_a_day, simulations, rounds, seed, executor
     )
 
 
@@ -198,33 +212,60 @@ def _history(
         own += len(x)
         kept.append(x)
     if rows > own:
-        raise InvalidInput("history", rows, f"the first half holds {own} rows of the incumbent")
+        raise InvalidInput("history", rows, f"the second half holds {own} rows of the incumbent")
     return np.concatenate(kept)
 
 
+class _Declared(NamedTuple):
+    """The model and the policy to declare, and where their numbers come from."""
+
+    model: LinearModel
+    policy: str
+    origins: dict[str, str]
+
+
+def _declared(terms: Terms, dim: int, norm: float, norm_origin: str, mean: float) -> _Declared:
+    """The set that learns the noise where rewards vary much less than their range says; ``mean`` is that
+    of rows that are no evidence."""
+    low, high = terms.reward_range
+    origins = {**ORIGINS, "norm_bound": norm_origin}
+    worst = ((high - low) / 2.0) ** 2
+    if (mean - low) * (high - mean) >= LOW_VARIANCE * worst:
+        model = LinearModel(dim=dim, noise=(high - low) / 2.0, norm_bound=norm, delta=terms.delta)
+        return _Declared(model, terms.policy, origins)
+    model = LinearModel.bounded(dim, norm, terms.reward_range, delta=terms.delta)
+    policy = CLICKS if terms.policy == DEFAULT_POLICY and low == 0.0 else terms.policy
+    origins["confidence"] = (
+        f"LinearModel.bounded learns the noise: rewards of mean {mean:.2g} vary less than they could"
+    )
+    origins["noise"] = "the declared range; nothing to choose"
+    return _Declared(model, policy, origins)
+
+
 def _plan(
-    traffic: Traffic, terms: Terms, norm: float, norm_origin: str, baseline: float, rounds_a_day: float,
-    simulations: int, rounds: int, seed: int, executor: Executor | None,
+    traffic: Traffic, terms: Terms, declared: _Declared, baseline: float, rounds_a_day: float,
+    simulations: int, rounds: int | None, seed: int, executor: Executor | None,
 ) -> Plan:  # fmt: skip
     simulations = _validate.count("simulations", simulations, 2, "must be at least 2")
+    horizons = [max(1, round(7 * weeks * rounds_a_day)) for weeks in WEEKS]
+    if rounds is None:
+        rounds = min(max(horizons[-1], FEWEST_ROUNDS), MOST_ROUNDS)
     rounds = _validate.count("rounds", rounds, 10, "must be at least 10")
-    low, high = terms.reward_range
-    dim = traffic.pools.shape[2]
-    model = LinearModel(dim=dim, noise=(high - low) / 2.0, norm_bound=norm, delta=terms.delta)
+    model, policy = declared.model, declared.policy
     proposal = Proposal(
+        policy=policy,
         noise=model.noise,
-        norm_bound=norm,
-        dim=dim,
-        confidence=model.confidence or f"as {terms.policy} chooses",
+        norm_bound=model.norm_bound,
+        dim=model.dim,
+        confidence=model.confidence or f"as {policy} chooses",
         alpha=terms.alpha,
         reserve=terms.reserve,
         history=len(traffic.history),
         baseline_reward=baseline,
         rounds_a_week=7.0 * rounds_a_day,
-        origins={**ORIGINS, "norm_bound": norm_origin},
+        origins=declared.origins,
     )
-    horizons = [max(1, round(7 * weeks * rounds_a_day)) for weeks in WEEKS]
-    simulator = Simulator(traffic, model, terms.policy, terms.alpha, terms.reserve, terms.reward_range)
+    simulator = Simulator(traffic, model, policy, terms.alpha, terms.reserve, terms.reward_range)
     forecast = simulator.run(simulations, rounds, horizons, seed, executor)
     return Plan(proposal, forecast, _verdict(forecast, horizons[-1]))
 
