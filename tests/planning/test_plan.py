@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import c4b
 from c4b import LinearModel, Policy
 from c4b.errors import InvalidInput, LogCannotAnswer
 from c4b.logs import Columns, Log, read_log
