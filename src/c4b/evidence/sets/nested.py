@@ -26,8 +26,8 @@ KEPT = 15
 """Earlier ellipsoids; from 2^15 observations on the oldest are replaced."""
 LAST, LONGEST = 0, 1
 """Entries of ``extra``: how many ellipsoids were kept so far, and D^2."""
-ROUNDING = 1e-9
-"""Relative allowance for rounding in a radius."""
+LARGEST_CONDITION = 1e10
+"""Of V; beyond it today's ellipsoid says nothing."""
 
 
 def _ridges(model: LinearModel) -> Array:
@@ -59,14 +59,20 @@ def _rebuild(radius: Callable[[SetView, float], float]) -> Callable[[SetView], N
         """Today's ellipsoid first, kept once the observations have doubled."""
         model, n = view.model, view.count
         shape = view.gram + model.ridge * np.eye(model.dim)
-        sign, log_det = np.linalg.slogdet(shape / model.ridge)
-        if sign == 1.0 and math.isfinite(log_det):
+        widest = float(
+            np.trace(shape)
+        )  # at least the largest eigenvalue; the smallest is at least the ridge
+        condition = widest / model.ridge
+        view.radius[0] = np.nan
+        if condition <= LARGEST_CONDITION:
             view.inverse[0] = np.linalg.inv(shape)
             view.estimate[0] = view.inverse[0] @ view.moment
+            log_det = float(np.linalg.slogdet(shape / model.ridge)[1])
             bias = math.sqrt(model.ridge) * model.norm_bound + model.misspecification * math.sqrt(n)
-            view.radius[0] = (1.0 + ROUNDING) * (radius(view, max(log_det, 0.0)) + bias)
-        else:
-            view.radius[0] = np.nan
+            rounding = np.finfo(float).eps * (16.0 * model.dim + n) * condition
+            centre = math.sqrt(widest) * float(np.linalg.norm(view.estimate[0]))
+            size = radius(view, max(log_det, 0.0)) + bias
+            view.radius[0] = (1.0 + rounding) * size + rounding * centre
         if n == 0:
             view.radius[1:] = view.radius[0]
         due = n.bit_length()  # 1 at 1, 2 from 2 on, 3 from 4 on
