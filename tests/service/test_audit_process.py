@@ -1,5 +1,4 @@
-"""Audits of the service: in a process of low priority that decisions do not notice, and that ends with the
-worker."""
+"""Audits of the service: in a process of low priority, which ends with its worker."""
 
 from __future__ import annotations
 
