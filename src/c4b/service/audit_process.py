@@ -4,8 +4,8 @@ An audit computes for minutes or hours. In a thread of a worker it would take it
 and of the interpreter, from decisions.
 
 The process is told by its standard input what to audit, and writes the report, or the error, as JSON to
-its standard output. The input stays open. It ends with the worker, however that ends, and the process ends
-with it.
+its standard output. The input stays open. It ends with the worker, however that ends, and then the
+process ends, too.
 """
 
 from __future__ import annotations
