@@ -103,6 +103,13 @@ def test_a_policy_that_only_this_program_knows(sqlite_url: str) -> None:
         registry._REGISTRY.pop("only-here")
 
 
+def test_before_the_first_witness(sqlite_url: str, tmp_path: Path) -> None:
+    with Deployment.create(sqlite_url, "mine", LinearModel(2, 0.1, 1.0)) as dep:
+        assert AuditProcess(sqlite_url, str(tmp_path / "absent")).run(dep, 4).attested == 0
+        dep.witness(tmp_path / "kept")
+        assert AuditProcess(sqlite_url, str(tmp_path / "kept")).run(dep, 4).attested == 1
+
+
 def test_after_the_end_of_the_worker(sqlite_url: str) -> None:
     with Deployment.create(sqlite_url, "mine", LinearModel(2, 0.1, 1.0)) as dep:
         audits = AuditProcess(sqlite_url, None)

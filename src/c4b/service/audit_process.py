@@ -17,10 +17,11 @@ import subprocess
 import sys
 import threading
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from c4b import errors
-from c4b.deployment import Deployment
+from c4b.deployment import Deployment, witness
 from c4b.deployment.audit.audit_report import Report
 from c4b.deployment.audit.low_priority import give_way
 
@@ -39,14 +40,19 @@ class AuditProcess:
         A policy or a set that only this program has registered is not known to another process. Such a
         deployment is audited here.
         """
+        path = self._witness
+        if path is not None and not (
+            Path(path).exists() and witness.read("witness", path, deployment.name)
+        ):
+            path = None  # nothing was witnessed yet
         try:
-            return self._in_process(deployment.name, sample)
+            return self._in_process(deployment.name, sample, path)
         except errors.SchemaVersion:
-            return deployment.audit(sample, witness=self._witness)
+            return deployment.audit(sample, witness=path)
 
-    def _in_process(self, name: str, sample: int) -> Report:
+    def _in_process(self, name: str, sample: int, path: str | None) -> Report:
         command = [sys.executable, "-m", __name__]
-        job = {"store": self._store, "name": name, "sample": sample, "witness": self._witness}
+        job = {"store": self._store, "name": name, "sample": sample, "witness": path}
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
             self._process = process
             if self._stopped:
