@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PYTHONS ?= python3.11 python3.12 python3.13
 
-.PHONY: reproduce worlds test quick pythons demo check browser bench hostile simulate flips kills widths realdata clean
+.PHONY: reproduce worlds test quick pythons demo check browser bench hostile simulate flips kills powerloss widths realdata clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed; try make PYTHON=python3.12")'
@@ -67,6 +67,10 @@ flips: $(READY)  ## FLIPS copies of a store with one flipped bit each: a typed e
 KILLS ?= 500
 kills: $(READY)  ## KILLS workers on SQLite and as many on PostgreSQL, each ended by SIGKILL at a random moment
 	C4B_KILLS=$(KILLS) $(BIN)/pytest -q tests/deployment/test_faults.py -k sigkill
+
+LOSSES ?= 2000
+powerloss: $(READY)  ## SQLite files as they may be after LOSSES losses of power: everything acknowledged is there
+	C4B_LOSSES=$(LOSSES) $(BIN)/pytest -q tests/deployment/test_power_loss.py
 
 SET ?= unbiased
 widths: $(READY)  ## widths of the confidence set SET against the exact dual, over six decades of lambda, sigma and S; prints JSON

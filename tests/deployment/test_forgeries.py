@@ -133,7 +133,7 @@ def test_the_last_reward_is_for_a_key_or_a_witness(sqlite_url: str, tmp_path: Pa
     last = traded(sqlite_url)[-1].seq
     with Deployment.open(sqlite_url, "shop") as dep:
         dep.witness(tmp_path / "kept")
-        forge(dep, last, more(5.0))
+        forge(dep, last, more(0.05))  # a larger one would be an alarm, and that is missing
         state = State(dep.configuration)
         state.replay(entries_of(dep))
         forge(dep, last, lambda fields, arrays: fields.update(set=state.fingerprint()))

@@ -452,7 +452,10 @@ class Deployment:
         attested: Attested = {}
         for argument, source in sources.items():
             if source is not None:
-                for seq, hashes in witnesses.read(argument, str(source), self.name).items():
+                said = witnesses.read(argument, str(source), self.name)
+                if not said:
+                    raise InvalidInput(argument, str(source), f"says nothing of {self.name!r}")
+                for seq, hashes in said.items():
                     attested[seq] = attested.get(seq, frozenset()) | hashes
         return attested
 

@@ -27,6 +27,7 @@ from c4b.service.access.authorization import requires
 from c4b.service.access.rate_limits import RateLimit
 from c4b.service.access.token_verifier import TokenVerifier
 from c4b.service.access.tokens import Scope
+from c4b.service.audit_process import AuditProcess
 from c4b.service.middleware import RequestMiddleware
 from c4b.service.monitoring import metrics
 from c4b.service.open_deployments import OpenDeployments, load_kernels
@@ -99,12 +100,14 @@ def create(settings: Settings) -> FastAPI:
         app.state.deployments = OpenDeployments(settings)
         app.state.token_verifier = TokenVerifier(app.state.deployments.backend.store)
         app.state.token_verifier.grant(None)  # reads the tokens before the store may become unavailable
+        app.state.audit_process = AuditProcess(settings.store, settings.witness)
         writer = None
         if settings.witness is not None:
             writer = WitnessWriter(app.state.deployments, settings.witness, settings.witness_seconds)
         try:
             yield
         finally:
+            app.state.audit_process.close()
             if writer is not None:
                 writer.stop()
             app.state.deployments.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import partial
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Query, Request
@@ -316,11 +315,13 @@ async def audit(
     name: Name,
     sample: Annotated[int, Query(ge=0, le=1000, description="Decisions to recompute in 50 digits.")] = 16,
 ) -> schemas.Audited:
-    """Recompute the whole journal with independent code. May take minutes; one at a time."""
+    """Recompute the whole journal with independent code. May take minutes; one at a time.
+
+    It runs in a process of low priority: decisions go first.
+    """
     dep = await _deployment(request, name)
     async with _one_at_a_time(request):
-        witness = _open_deployments(request).settings.witness
-        report = await run_in_threadpool(partial(dep.audit, sample, witness=witness))
+        report = await run_in_threadpool(request.app.state.audit_process.run, dep, sample)
     return schemas.Audited.model_validate(report.to_dict())
 
 

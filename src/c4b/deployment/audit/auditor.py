@@ -15,6 +15,7 @@ import numpy as np
 
 from c4b._validate import Array
 from c4b.deployment import snapshot
+from c4b.deployment.audit.alarm_checks import AlarmChecks
 from c4b.deployment.audit.audit_report import Finding, Report
 from c4b.deployment.audit.decision_checks import (
     EVERYTHING,
@@ -90,6 +91,7 @@ class Auditor:
         self.timeout_reward: float | None = fields["timeout_reward"]
         self.asserts_independence = configuration.asserts_independence
         self.attests_snapshots = configuration.attests_snapshots
+        self.alarms = AlarmChecks(of_model=recomputable(configuration))
         self.unattested: StoredSnapshot | None = None  # the one after the entry before
         self.latest = -1  # last round whose reward was reported
         self.open: dict[int, OpenOutcome] = {}  # by number of the decision's entry
@@ -128,6 +130,7 @@ class Auditor:
         fields, arrays = entry_contents(entry.payload)
         self._attest(fields.get("state"))
         getattr(self, f"_{entry.kind}", self._unknown)(entry, fields, arrays)
+        self.alarms.take(entry.kind, fields, arrays, self.state)
         before = self.state.fingerprint()
         self.state.apply(entry)
         if "set" in fields:
@@ -163,14 +166,14 @@ class Auditor:
     def finish(self) -> None:
         """There are no more entries."""
         self._attest(None)
+        self.alarms.finish(self.state)
 
     def _created(self, entry: Entry, fields: Fields, arrays: Arrays) -> None:
         if entry.seq != 0:
             raise Finding("creates the deployment a second time")
 
     def _alarm(self, entry: Entry, fields: Fields, arrays: Arrays) -> None:
-        if not isinstance(fields["reason"], str):
-            raise Finding("gives no reason")
+        """See ``AlarmChecks``."""
 
     def _learned(self, entry: Entry, fields: Fields, arrays: Arrays) -> None:
         if self.report.decisions:
