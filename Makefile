@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PYTHONS ?= python3.11 python3.12 python3.13
 
-.PHONY: reproduce worlds test quick pythons demo check browser bench hostile simulate flips kills widths realdata clean
+.PHONY: reproduce worlds test quick pythons demo check browser bench hostile simulate flips kills widths realdata docs pictures package clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed; try make PYTHON=python3.12")'
@@ -75,6 +75,15 @@ widths: $(READY)  ## widths of the confidence set SET against the exact dual, ov
 realdata: $(READY)  ## real data from packages of the registry, about a quarter of an hour: results/realdata/index.html
 	$(BIN)/python benchmarks/realdata/run.py
 
+docs: $(READY)  ## the documentation as a site: site/index.html; a warning is an error, nothing is fetched
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
+pictures: $(READY)  ## the pictures of the documentation again, about five minutes
+	for script in benchmarks/pictures/[!d]*.py; do $(BIN)/python $$script || exit 1; done
+
+package: $(READY)  ## wheel and sdist in dist/
+	$(BIN)/python -m build
+
 clean:
-	rm -rf $(VENV) .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-* build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
