@@ -81,8 +81,14 @@ docs: $(READY)  ## the documentation as a site: site/index.html; a warning is an
 pictures: $(READY)  ## the pictures of the documentation again, about five minutes
 	for script in benchmarks/pictures/[!d]*.py; do $(BIN)/python $$script || exit 1; done
 
-package: $(READY)  ## wheel and sdist in dist/
-	$(BIN)/python -m build
+package: $(READY)  ## wheel and sdist in dist/, installed and run in an environment of their own
+	rm -rf dist build/clean
+	$(BIN)/python -m build --no-isolation
+	$(PYTHON) -m venv build/clean
+	build/clean/bin/pip install --quiet --disable-pip-version-check -c constraints.txt "$$(ls dist/*.whl)[service]"
+	cd build && clean/bin/c4b deploy create sqlite:///clean.db shop --dim 2 --noise 0.1 --norm-bound 1 --reserve 1 \
+	  && clean/bin/c4b deploy decide sqlite:///clean.db shop '{"candidates": [[1, 0.1]], "baseline": [1, 0]}' \
+	  && clean/bin/c4b deploy audit sqlite:///clean.db shop && rm clean.db*
 
 clean:
 	rm -rf $(VENV) .venv-* build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis
