@@ -1,4 +1,4 @@
-"""What is shipped: wheel and sdist hold everything and run away from the clone; container and unit files are sound."""
+"""What is shipped: the wheel holds everything and runs elsewhere; container and unit files are sound."""
 
 from __future__ import annotations
 
@@ -56,7 +56,11 @@ def test_the_wheel_holds_every_file_of_the_package(wheel: Path) -> None:
     assert held == {
         path.relative_to(ROOT / "src").as_posix() for path in files if "__pycache__" not in path.parts
     }
-    assert {"c4b/py.typed", "c4b/service/dashboard/index.html", "c4b/study/spec/studies/paper.toml"} <= held
+    assert {
+        "c4b/py.typed",
+        "c4b/service/dashboard/index.html",
+        "c4b/study/spec/studies/paper.toml",
+    } <= held
 
 
 @pytest.mark.slow
@@ -91,7 +95,9 @@ def test_metadata(metadata: Message) -> None:
     assert metadata["Description-Content-Type"] == "text/markdown"
     assert str(metadata.get_payload()).startswith("# Reserve-C4B")
     assert "Programming Language :: Python :: 3.13" in metadata.get_all("Classifier", [])
-    assert {"study", "cluster", "deploy", "client", "service"} <= set(metadata.get_all("Provides-Extra", []))
+    assert {"study", "cluster", "deploy", "client", "service"} <= set(
+        metadata.get_all("Provides-Extra", [])
+    )
 
 
 def commands() -> list[list[str]]:
@@ -110,11 +116,11 @@ def test_the_commands_in_these_files_exist() -> None:
     assert len(commands()) == 6
     for program, *words in commands():
         assert Path(program).name == "c4b"
-        command, name = typer.main.get_command(app), ""
+        command, depth = typer.main.get_command(app), 0
         while hasattr(command, "commands"):
-            name, *words = words
-            command = command.commands[name]
-        command.make_context(name, words, resilient_parsing=False).close()
+            command = command.commands[words[depth]]
+            depth += 1
+        command.make_context(words[depth - 1], words[depth:]).close()
 
 
 def test_linters() -> None:
@@ -130,7 +136,11 @@ def test_linters() -> None:
 def test_what_the_image_copies_exists_and_is_not_ignored() -> None:
     docker = (SHIPPED / "Dockerfile").read_text()
     let_in = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line[:1] == "!"}
-    copied = [word for line in re.findall(r"^COPY (?!--)(.*) \S+$", docker, re.MULTILINE) for word in line.split()]
+    copied = [
+        word
+        for line in re.findall(r"^COPY (?!--)(.*) \S+$", docker, re.MULTILINE)
+        for word in line.split()
+    ]
     assert set(copied) == let_in
     assert all((ROOT / name).exists() for name in copied)
 

@@ -1,4 +1,4 @@
-"""The pages of the documentation: every snippet runs, in the page's order and with the page's own files."""
+"""The documentation: every snippet of a page runs, in its order; every picture is there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DOCS = ROOT / "docs"
 PAGES = ["tutorial/first-gate.md", "tutorial/first-study.md", *(
     str(path.relative_to(DOCS)) for path in sorted((DOCS / "howto").glob("*.md"))
 )]  # fmt: skip
-"""The others have tests of their own: beside the tests of deployments, of the service, of logs and of the field."""
+"""Other pages are tested beside the tests of deployments, of the service, of logs and of the field."""
 REAL_DATA = {"howto/choose-the-numbers.md", "howto/features.md", "howto/replay.md"}
 
 
@@ -85,4 +85,3 @@ def test_every_script_draws_a_picture_that_is_shown() -> None:
     for script in scripts:
         assert f"/{script.name}" in shown, script.name
         assert f"images/{script.stem}.png" in shown, script.name
-

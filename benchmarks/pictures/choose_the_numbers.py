@@ -2,9 +2,9 @@
 
     python benchmarks/pictures/choose_the_numbers.py [--seeds 10] [--first-seed 300]
 
-The randomised trial of Thornton (2008), replayed: who came to learn a test's result, by incentive. The incumbent
-is no incentive; 100 of its rows are history. Lines are medians over orders of the rows, bands reach from the
-best to the worst.
+The randomised trial of Thornton (2008), replayed: who came to learn a test's result, by incentive. The
+incumbent is no incentive; 100 of its rows are history. Lines are medians over orders of the rows, bands
+reach from the best to the worst.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from collections.abc import Sequence
 
 import numpy as np
 from drawing import CERTIFIED, new, save
+from realdata.trials import incentives
 
 from c4b import LinearModel, Policy
 from c4b.replay import replay_queues
-from realdata.trials import incentives
 
 HISTORY = 100
 DECLARED = {"noise": 0.5, "norm_bound": 1.0, "alpha": 0.05, "reserve": 0.0}
 PANELS: dict[str, tuple[str, Sequence[float]]] = {
     "norm_bound": ("norm bound S", (0.75, 1.0, 2.0, 4.0, 8.0)),
-    "alpha": ("share at risk α", (0.02, 0.05, 0.1, 0.2)),
+    "alpha": ("share at risk, alpha", (0.02, 0.05, 0.1, 0.2)),
     "reserve": ("reserve, in people who come", (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)),
 }
 
@@ -52,7 +52,9 @@ def main() -> None:
     figure, panels = new(columns=len(PANELS), width=10.0, height=3.6, sharey=True)
     for axes, (name, (label, values)) in zip(panels, PANELS.items(), strict=True):
         rounds = np.array([[opened(seed, **{**DECLARED, name: v}) for seed in seeds] for v in values])
-        axes.fill_between(values, rounds.min(axis=1), rounds.max(axis=1), color=CERTIFIED, alpha=0.13, lw=0)
+        axes.fill_between(
+            values, rounds.min(axis=1), rounds.max(axis=1), color=CERTIFIED, alpha=0.13, lw=0
+        )
         axes.plot(values, np.median(rounds, axis=1), "o-", color=CERTIFIED, lw=2)
         axes.axvline(DECLARED[name], color="black", lw=0.8, ls=":")
         axes.set_xlabel(label)
@@ -60,7 +62,9 @@ def main() -> None:
         print(name, dict(zip(values, np.median(rounds, axis=1), strict=True)))
     panels[0].set_ylabel("first round with an incentive")
     panels[0].set_ylim(0, None)
-    figure.suptitle("When the gate opens, by what was declared (dotted: as in the other panels)", x=0.01, ha="left")
+    figure.suptitle(
+        "When the gate opens, by what was declared (dotted: as in the other panels)", x=0.01, ha="left"
+    )
     save(figure, "choose_the_numbers")
 
 

@@ -12,11 +12,11 @@ import argparse
 import numpy as np
 import polars as pl
 from drawing import CERTIFIED, PLAIN, new, save
+from realdata.film_log import GENRES, POOL, past_and_rounds
 
 from c4b import LinearModel, Policy
 from c4b.features import FeatureBuilder, Interaction, Intercept, Number, OneHot, Part
 from c4b.replay import FullRound, replay_full
-from realdata.film_log import GENRES, POOL, past_and_rounds
 
 HISTORY = 1000
 GENRE: list[Part] = [Number(name, scale="none") for name in GENRES]
@@ -25,7 +25,7 @@ PARTS: dict[str, list[Part]] = {
     "popularity": [Number("log_popularity")],
     "and genres": [Number("log_popularity"), *GENRE],
     "and past average": [Number("log_popularity"), *GENRE, Number("average")],
-    "and genre × gender, age": [
+    "and genre by gender, age": [
         Number("log_popularity"),
         *GENRE,
         Number("average"),

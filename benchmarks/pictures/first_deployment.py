@@ -1,6 +1,6 @@
 """Draws docs/images/first_deployment.png: what `c4b deploy plot` shows of a simulated shop.
 
-    python benchmarks/pictures/first_deployment.py
+python benchmarks/pictures/first_deployment.py
 """
 
 from __future__ import annotations

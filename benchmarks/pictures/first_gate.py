@@ -1,6 +1,6 @@
 """Draws docs/images/first_gate.png: the tutorial's 500 rounds.
 
-    python benchmarks/pictures/first_gate.py
+python benchmarks/pictures/first_gate.py
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ def main() -> None:
     money.legend(frameon=False, fontsize=9.5)
     chosen = np.array(fell_back)
     played.scatter(x[~chosen], np.array(discounts)[~chosen], s=9, color=CERTIFIED, label="a candidate")
-    played.scatter(x[chosen], np.array(discounts)[chosen], s=22, marker="x", color=PLAIN, label="the incumbent")
+    played.scatter(
+        x[chosen], np.array(discounts)[chosen], s=22, marker="x", color=PLAIN, label="the incumbent"
+    )
     played.set(xlabel="round", ylabel="discount of the offer shown")
     played.legend(frameon=False, loc="lower right", fontsize=9.5)
     save(figure, "first_gate")

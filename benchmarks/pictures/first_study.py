@@ -1,6 +1,6 @@
 """Draws docs/images/first_study.png: a figure of the example study that `c4b study init` writes.
 
-    python benchmarks/pictures/first_study.py
+python benchmarks/pictures/first_study.py
 """
 
 from __future__ import annotations

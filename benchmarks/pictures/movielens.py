@@ -2,8 +2,8 @@
 
     python benchmarks/pictures/movielens.py [--seeds 10] [--first-seed 100] [--rounds 20000]
 
-Lines are means over the seeds, bands reach from the worst to the best seed. Features and constants were chosen
-on seeds below 10.
+Lines are means over the seeds, bands reach from the worst to the best seed. Features and constants were
+chosen on seeds below 10.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import argparse
 
 import numpy as np
 from drawing import CERTIFIED, KNOWN, UNSAFE, new, save, thousands
+from realdata import movielens as ml
 
 from c4b import LinearModel, Policy
 from c4b._validate import Array
 from c4b.replay import FullRound, replay_full
-from realdata import movielens as ml
 
 FIRST = 100
 """Shares of fewer rounds are noise."""
@@ -28,7 +28,7 @@ LINES = {
 
 
 def gains(seed: int, rounds: int) -> dict[str, Array]:
-    """Liked films so far over the incumbent's in the same rounds, minus 1, in percent, from round FIRST on."""
+    """Films liked beyond the incumbent's in the same rounds, in percent, from round FIRST on."""
     films, drawn = ml.world(seed, rounds)
     popular = films.popularity[drawn.films].argmax(axis=1)
     past, live = np.arange(ml.HISTORY), np.arange(ml.HISTORY, len(drawn.films))
@@ -66,7 +66,9 @@ def main() -> None:
         axes.plot(x, all_runs.mean(axis=0), style, color=colour, label=label, lw=2)
         print(f"{name}: worst {all_runs.min():.1f} %, at the end {all_runs[:, -1].mean():.1f} %")
     axes.axhline(-100.0 * ml.ALPHA, color="black", lw=1)
-    axes.text(asked.rounds, -100.0 * ml.ALPHA - 0.5, "promised: never below this line", ha="right", va="top")
+    axes.text(
+        asked.rounds, -100.0 * ml.ALPHA - 0.5, "promised: never below this line", ha="right", va="top"
+    )
     axes.axhline(0.0, color="black", lw=0.6, alpha=0.5)
     axes.text(asked.rounds, -0.5, "the incumbent: the most popular film", ha="right", va="top", alpha=0.7)
     axes.set_xscale("log")

@@ -11,11 +11,11 @@ import argparse
 
 import numpy as np
 from drawing import CERTIFIED, KNOWN, PLAIN, UNSAFE, new, save, thousands
+from realdata.trials import ALPHA, HISTORY, NOISE, NORM_BOUND, incentives
 
 from c4b import LinearModel, Policy
 from c4b._validate import Array
 from c4b.replay import replay_queues
-from realdata.trials import ALPHA, HISTORY, NOISE, NORM_BOUND, incentives
 
 ROUNDS = 400
 LINES = {
@@ -56,7 +56,10 @@ def main() -> None:
         axes.plot(x, every.mean(axis=0), style, color=colour, label=label, lw=2)
     actions, came = incentives()
     usual, best = (100.0 * came[actions == n].mean() for n in (0, 2))
-    for height, colour, words in ((usual, PLAIN, "no incentive: the incumbent"), (best, KNOWN, "2 dollars, always")):
+    for height, colour, words in (
+        (usual, PLAIN, "no incentive: the incumbent"),
+        (best, KNOWN, "2 dollars, always"),
+    ):
         axes.axhline(height, color=colour, lw=1)
         axes.text(ROUNDS, height + 1, words, ha="right", color=colour)
     axes.axhline((1.0 - ALPHA) * usual, color="black", lw=1)

@@ -38,13 +38,22 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for policy in ("reserve-c4b+", "refresh"):
             model = LinearModel(dim=5, noise=0.3, norm_bound=1.0)
-            with Deployment.create(f"sqlite:///{folder}/{policy}.db", "shop", model, policy=policy) as dep:
+            with Deployment.create(
+                f"sqlite:///{folder}/{policy}.db", "shop", model, policy=policy
+            ) as dep:
                 rate(dep, 1, rng)  # warm
                 rates[policy] = [rate(dep, batch, rng) for batch in BATCHES]
                 print(policy, np.round(rates[policy]))
     figure, axes = new(height=3.9)
     for (policy, found), style in zip(rates.items(), ("o-", "s--"), strict=True):
-        axes.plot(BATCHES, found, style, lw=2, color=CERTIFIED if policy == "reserve-c4b+" else "#777777", label=policy)
+        axes.plot(
+            BATCHES,
+            found,
+            style,
+            lw=2,
+            color=CERTIFIED if policy == "reserve-c4b+" else "#777777",
+            label=policy,
+        )
     axes.set(xlabel="decisions that share one commit", ylabel="decided and observed, a second")
     axes.set_xscale("log", base=2)
     axes.set_xticks(BATCHES, [str(batch) for batch in BATCHES])

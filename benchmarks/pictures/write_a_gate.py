@@ -1,6 +1,6 @@
 """Draws docs/images/write_a_gate.png: the gate of examples/my_gate.py beside two others, in simulation.
 
-    python benchmarks/pictures/write_a_gate.py
+python benchmarks/pictures/write_a_gate.py
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Draws docs/images/write_a_set.png: how wide the interval of one arm is, by set.
 
-    python benchmarks/pictures/write_a_set.py
+python benchmarks/pictures/write_a_set.py
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """MovieLens-100k as a table: one row for each film that could be recommended in a round.
 
-Columns of the user (age, gender, occupation), of the film (title, genres, and what 300 past users say about it:
-average, log_popularity), and ``liked``: 1 for a rating of 4 or 5.
+Columns of the user (age, gender, occupation), of the film (title, genres, and what 300 past users say
+about it: average, log_popularity), and ``liked``: 1 for a rating of 4 or 5.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from realdata.datasets import table
 
 PAST_USERS, POOL = 300, 10
 GENRES = (
-    "Action", "Adventure", "Animation", "Children's", "Comedy", "Crime", "Documentary", "Drama", "Fantasy",
-    "Film-Noir", "Horror", "Musical", "Mystery", "Romance", "Sci-Fi", "Thriller", "War", "Western",
+    "Action", "Adventure", "Animation", "Children's", "Comedy", "Crime", "Documentary", "Drama",
+    "Fantasy", "Film-Noir", "Horror", "Musical", "Mystery", "Romance", "Sci-Fi", "Thriller", "War", "Western",
 )  # fmt: skip
 
 
@@ -36,7 +36,8 @@ def film_statistics(past: pl.DataFrame) -> pl.DataFrame:
     """Averages are shrunk by five ratings towards the mean of all."""
     mean, liked = past["liked"].mean(), pl.col("liked")
     return past.group_by("movie_id").agg(
-        average=(liked.sum() + 5.0 * mean) / (liked.count() + 5.0), log_popularity=(liked.count() + 1).log()
+        average=(liked.sum() + 5.0 * mean) / (liked.count() + 5.0),
+        log_popularity=(liked.count() + 1).log(),
     )
 
 

@@ -56,7 +56,8 @@ def routes() -> Iterator[str]:
     for name, schema in sorted(api["components"]["schemas"].items()):
         if "properties" not in schema:
             continue
-        yield f"\n### {name}\n\n{schema.get('description', '')}\n\n| field | type | meaning |\n|---|---|---|"
+        yield f"\n### {name}\n\n{schema.get('description', '')}\n"
+        yield "| field | type | meaning |\n|---|---|---|"
         for field, about in schema["properties"].items():
             required = "" if field in schema.get("required", []) else " (optional)"
             yield f"| `{field}`{required} | {cell(_type(about))} | {cell(about.get('description'))} |"
