@@ -35,8 +35,8 @@ def of_dataclass(value: type) -> set[str]:
     [
         (schemas.Decided, set(Decision._fields) - NOT_IN_A_RESPONSE),
         (schemas.Candidate, {*CandidateReport._fields, "features"}),
-        (schemas.Round, set(Round._fields) - {"request_id", "argument"}),
-        (schemas.NamedRound, set(Round._fields) - {"argument"}),
+        (schemas.Round, set(Round._fields) - {"request_id", "argument", "items"}),
+        (schemas.NamedRound, set(Round._fields) - {"argument", "items"}),
         (schemas.State, of_dataclass(Status) | {"health", "reasons"}),
         (schemas.Series, of_dataclass(Point)),
         (schemas.PendingDecision, of_dataclass(PendingDecision) - {"context_json"} | {"context"}),

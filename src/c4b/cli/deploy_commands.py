@@ -163,7 +163,8 @@ def learn(url: Url, name: Name, request: Request) -> None:
 def decide(url: Url, name: Name, request: Request) -> None:
     """Decide: {"candidates": [[...]], "baseline": [...], "request_id": "...", "context": ...}.
 
-    Further keys: "labels", names of the candidates; "baseline_mean", for policies that need it.
+    Further keys: "labels", names of the candidates; "baseline_mean", for policies that need it. A
+    slate is a list of rows, one for each item.
     """
     optional = ("request_id", "context", "labels", "baseline_mean")
     round_ = Round(**_with_keys(request, ("candidates", "baseline"), optional))
@@ -173,7 +174,7 @@ def decide(url: Url, name: Name, request: Request) -> None:
 
 @app.command()
 def observe(url: Url, name: Name, request: Request, independent: Independent = False) -> None:
-    """Report outcomes: {"ID": reward, ...}; null declares an outcome lost.
+    """Report outcomes: {"ID": reward, ...}; a list for the items of a slate; null for a lost outcome.
 
     Rewards are recorded first. After the outcome of a later decision, a loss needs --independent.
     """

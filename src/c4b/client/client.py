@@ -18,6 +18,7 @@ from c4b.client.retrying_http import RetryingHttp
 from c4b.evidence.model import LinearModel
 from c4b.policies import Round
 from c4b.policies.policy import as_rounds
+from c4b.policies.slates import Reward
 from c4b.service import schemas
 
 
@@ -114,17 +115,17 @@ class Client:
         path = _path(name, "decisions", "batch")
         return self._http.call(schemas.Decisions, "POST", path, json={"rounds": body}).decisions
 
-    def observe(self, name: str, decision_id: str, reward: float) -> None:
-        """Report a decision's reward, in any order, after any delay."""
+    def observe(self, name: str, decision_id: str, reward: Reward) -> None:
+        """Report a decision's reward, in any order, after any delay; of a slate also by item."""
         path = _path(name, "decisions", decision_id, "outcome")
-        self._http.call(schemas.Done, "PUT", path, json={"reward": reward})
+        self._http.call(schemas.Done, "PUT", path, json={"reward": _as_lists(reward)})
 
     def observe_many(
-        self, name: str, outcomes: Mapping[str, float] | Iterable[tuple[str, float]]
+        self, name: str, outcomes: Mapping[str, Reward] | Iterable[tuple[str, Reward]]
     ) -> None:
         """Report several (id, reward) pairs, or a mapping, in one commit."""
         pairs = outcomes.items() if isinstance(outcomes, Mapping) else outcomes
-        body = {"outcomes": [{"id": id_, "reward": reward} for id_, reward in pairs]}
+        body = {"outcomes": [{"id": id_, "reward": _as_lists(reward)} for id_, reward in pairs]}
         self._http.call(schemas.Done, "POST", _path(name, "outcomes"), json=body)
 
     def forget(self, name: str, decision_id: str, *, independent: bool = False) -> None:

@@ -15,6 +15,7 @@ from c4b.journal.seal import SEAL
 from c4b.policies.decision import Decision, DecisionNumbers, Receipt
 from c4b.policies.gate import Played
 from c4b.policies.round import Round
+from c4b.policies.slates import Outcome, Slates
 
 Fields = dict[str, Any]
 Arrays = dict[str, Array]
@@ -88,6 +89,8 @@ def contents(
         "details": made.details,
         "numbers": np.array(numbers),
     }
+    if round_.items is not None:
+        arrays["items"], arrays["baseline_items"] = round_.items
     if not {*arrays, SEAL}.isdisjoint(explanation):
         remedy = f"must not hold arrays named {', '.join([*arrays, SEAL])}: the decision's own are"
         raise InvalidInput("explanation", sorted(explanation), remedy)
@@ -105,6 +108,7 @@ def recorded_round(fields: Fields, arrays: Arrays, request_id: str | None = None
         None if labels is None else tuple(labels),
         request_id,
         fields["context"],
+        items=Slates(arrays["items"], arrays["baseline_items"]) if "items" in arrays else None,
     )
 
 
@@ -116,7 +120,18 @@ def recorded_play(fields: Fields, arrays: Arrays) -> Played:
     """What the decision chose to execute; arrays of its own."""
     action, baseline = fields["action"], arrays["baseline"]
     features = baseline if action is None else arrays["candidates"][action]
-    return Played(features.copy(), baseline, action is None, fields.get("baseline_mean"))
+    played = Played(features.copy(), baseline, action is None, fields.get("baseline_mean"))
+    if "items" not in arrays:
+        return played
+    incumbent = arrays["baseline_items"]
+    items = incumbent if action is None else arrays["items"][action]
+    return played._replace(items=items.copy(), baseline_items=incumbent.copy())
+
+
+def recorded_outcome(arrays: Arrays) -> Outcome:
+    """What was reported of a decision."""
+    numbers = arrays["numbers"].tolist()
+    return float(numbers[0]) if len(numbers) == 1 else tuple(numbers)
 
 
 def recorded_decision(
@@ -146,4 +161,6 @@ def same_round(given: Round, recorded: Round) -> bool:
         np.array_equal(given.candidates, recorded.candidates)
         and np.array_equal(given.baseline, recorded.baseline)
         and given.baseline_mean == recorded.baseline_mean
+        and (given.items is None) == (recorded.items is None)
+        and (given.items is None or all(map(np.array_equal, given.items, recorded.items or ())))
     )

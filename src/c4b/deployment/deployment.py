@@ -34,6 +34,7 @@ from c4b.policies.decision import Decision, Explanation
 from c4b.policies.policy import Policy, as_rounds
 from c4b.policies.registry import DEFAULT_POLICY, PolicySpec
 from c4b.policies.round import Round, checked_round
+from c4b.policies.slates import Outcome, Reward, checked_execution, checked_outcome
 
 C = TypeVar("C")
 T = TypeVar("T")
@@ -185,6 +186,7 @@ class Deployment:
     ) -> Decision:
         """Choose among ``candidates`` (K, d) against ``baseline`` (d,); charged and durable on return.
 
+        Slates of m items have the shape (K, m, d), their baseline (n, d): :mod:`c4b.policies.slates`.
         Or give a :class:`c4b.Round`, which may carry more. The same ``request_id`` returns the same
         decision, from any process, for ever; with other candidates it is an error. ``context`` is JSON,
         kept for whoever asks why. ``baseline_mean`` is for policies that need it; see
@@ -252,11 +254,16 @@ class Deployment:
 
     def _measured(self, given: Round, request_id: object, context: object) -> tuple[Round, int]:
         """A round that was checked, and the most bytes that its entry can have."""
-        candidates, baseline, mean, labels, _, _, argument = checked_round(given, self._dim, self._needs)
+        round_ = checked_round(given, self._dim, self._needs)
+        argument, items, dim = round_.argument, round_.items, self._dim
         text = self._limits.context(f"{argument}context", context)
-        size = self._limits.pool(f"{argument}candidates", len(candidates), self._dim, text, labels)
+        if items is not None:  # an entry holds their features beside the sums
+            dim *= 1 + max(items.candidates.shape[1], len(items.baseline))
+        size = self._limits.pool(
+            f"{argument}candidates", len(round_.candidates), dim, text, round_.labels
+        )
         id_ = checks.request_id(f"{argument}request_id", request_id)
-        return Round(candidates, baseline, mean, labels, id_, text, argument), size
+        return round_._replace(request_id=id_, context=text), size
 
     def decide_each(self, rounds: Sequence[Round]) -> list[Decision | C4BError]:
         """Rounds of several callers, each from ``request``, in one commit; one that cannot be decided
@@ -270,24 +277,27 @@ class Deployment:
 
         return _each(rounds, together, lambda one: self._decide([one])[0])
 
-    def observe_each(self, outcomes: Sequence[tuple[str, float]]) -> list[C4BError | None]:
+    def observe_each(self, outcomes: Sequence[tuple[str, Reward]]) -> list[C4BError | None]:
         """Reports (id, reward) of several callers in one commit; each gets None or its error."""
 
-        def together(some: Sequence[tuple[str, float]]) -> list[C4BError | None]:
+        def together(some: Sequence[tuple[str, Reward]]) -> list[C4BError | None]:
             self.observe_many(some)
             return [None] * len(some)
 
         return _each(outcomes, together, lambda one: self.observe(*one))
 
-    def observe(self, decision_id: str, reward: float) -> None:
-        """A decision's reward, in any order, after any delay; repeating the same report is harmless."""
+    def observe(self, decision_id: str, reward: Reward) -> None:
+        """A decision's reward, in any order, after any delay; repeating the same report is harmless.
+
+        Of a slate: the rewards of its items in their order, or one number, which is their sum.
+        """
         value = self._reward("reward", reward)
         self._transactor.write(lambda commands: commands.observe([("", decision_id, value)]))
 
-    def _reward(self, argument: str, value: object) -> float:
-        return self._model.check_reward(argument, _validate.reward(argument, value))
+    def _reward(self, argument: str, value: object) -> Outcome:
+        return checked_outcome(self._model, argument, value)
 
-    def observe_many(self, outcomes: Mapping[str, float] | Iterable[tuple[str, float]]) -> None:
+    def observe_many(self, outcomes: Mapping[str, Reward] | Iterable[tuple[str, Reward]]) -> None:
         """Several (id, reward) pairs, or a mapping, in one commit; all are taken or none."""
         listed = outcomes.items() if isinstance(outcomes, Mapping) else outcomes
         pairs = _validate.pairs("outcomes", listed, "must be a mapping, or pairs (id, reward)")
@@ -311,15 +321,18 @@ class Deployment:
         self._transactor.write(lambda commands: commands.forget(decision_id, asserted))
 
     def executed(self, decision_id: str, features: object = None, *, independent: bool = False) -> None:
-        """Another action was executed: charge that one. Features (d,), or None for the baseline.
+        """Another action was executed: charge that one. Features (d,), of a slate (m, d), or None for the
+        baseline.
 
         Features that are the round's baseline bit for bit mean the baseline, unless the model declares
         misspecification. What was executed must depend on no reward of this decision or of a later one;
         ``independent`` asserts that, as in ``forget``.
         """
-        checked = None if features is None else _validate.vector("features", features, self._dim)
+        checked = items = None
+        if features is not None:
+            checked, items = checked_execution("features", features, self._dim)
         asserted = _validate.boolean("independent", independent)
-        self._transactor.write(lambda commands: commands.executed(decision_id, checked, asserted))
+        self._transactor.write(lambda commands: commands.executed(decision_id, checked, asserted, items))
 
     def expire(self) -> int:
         """Close outcomes that are overdue now instead of at the next call; returns how many."""

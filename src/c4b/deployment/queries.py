@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from itertools import islice
 
@@ -161,7 +162,7 @@ def _record(state: State, entry: Entry, later: Iterable[Entry]) -> Record:
             outcome = "forgotten"
         elif after.kind == kinds.OBSERVED:
             outcome = "timeout" if fields["by"] == "timeout" else "observed"
-            reward = float(arrays["numbers"][0])
+            reward = math.fsum(arrays["numbers"])  # of a slate's items
     if (outcome != "pending") != _known(state, entry.seq):
         raise JournalCorrupt(
             f"the outcome of entry {entry.seq} is not where it was recorded; run an audit"

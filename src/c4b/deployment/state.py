@@ -21,6 +21,7 @@ from c4b.deployment.decision_entry import (
     decision_id,
     id_tag,
     recorded_numbers,
+    recorded_outcome,
     recorded_play,
 )
 from c4b.deployment.downsampled_series import DownsampledSeries, Row
@@ -31,6 +32,7 @@ from c4b.policies import gate_run
 from c4b.policies.decision import DecisionNumbers
 from c4b.policies.gate import Arrays, Gate
 from c4b.policies.pending import PendingOutcome
+from c4b.policies.slates import Outcome
 
 REMEMBERED_REPORTS = ("outcomes.recent_round", "outcomes.recent_reward")
 """Arrays by which a policy without a journal recognises repeated reports."""
@@ -175,7 +177,7 @@ class State:
                 )
             )
 
-    def absorb(self, seq: int, reward: float | None) -> None:
+    def absorb(self, seq: int, reward: Outcome | None) -> None:
         """An open decision's outcome, None for lost; absorbs what can be absorbed now."""
         number, outcomes = self.open[seq].round, self.run.outcomes
         first = outcomes.next if outcomes.in_order else number
@@ -185,9 +187,15 @@ class State:
         self._fingerprint = self._centre = None
         self.counts["forgotten" if reward is None else "observed"] += 1
 
-    def amend(self, seq: int, features: Array | None, bank: float | None = None) -> None:
+    def amend(
+        self,
+        seq: int,
+        features: Array | None,
+        bank: float | None = None,
+        items: Array | None = None,
+    ) -> None:
         """Another action was executed; None for the baseline. A recorded ``bank`` is taken over."""
-        self.run.amend(self.open[seq].round, features, bank)
+        self.run.amend(self.open[seq].round, features, bank, items)
         self.counts["executed"] += 1
 
     def mark(self) -> Mark:
@@ -232,7 +240,7 @@ def _decided(state: State, entry: Entry, fields: Fields, arrays: dict[str, Array
 
 
 def _observed(state: State, entry: Entry, fields: Fields, arrays: dict[str, Array]) -> None:
-    state.absorb(_about(entry), float(arrays["numbers"][0]))
+    state.absorb(_about(entry), recorded_outcome(arrays))
 
 
 def _forgotten(state: State, entry: Entry, fields: Fields, arrays: dict[str, Array]) -> None:
@@ -242,7 +250,8 @@ def _forgotten(state: State, entry: Entry, fields: Fields, arrays: dict[str, Arr
 def _executed(state: State, entry: Entry, fields: Fields, arrays: dict[str, Array]) -> None:
     numbers = BankNumbers(*arrays["numbers"].tolist())
     features = None if fields["baseline"] else arrays["features"]
-    state.amend(_about(entry), features, numbers.after)  # the journal is the authority
+    bank = numbers.after  # the journal is the authority
+    state.amend(_about(entry), features, bank, arrays.get("items"))
 
 
 def _alarm(state: State, entry: Entry, fields: Fields, arrays: dict[str, Array]) -> None:

@@ -5,6 +5,8 @@ from c4b.evidence.model import LinearModel
 from c4b.evidence.sets.confidence_set import ConfidenceSet, PythonSet, SetView
 from c4b.evidence.sets.table import CONFIDENCES, is_compiled, register_set, set_names
 
+from c4b.evidence.sets import nested  # isort: skip  (registers its sets)
+
 __all__ = [
     "CONFIDENCES",
     "ConfidenceSet",
@@ -13,6 +15,7 @@ __all__ = [
     "PythonSet",
     "SetView",
     "is_compiled",
+    "nested",
     "register_set",
     "set_names",
 ]

@@ -11,10 +11,12 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Discriminator,
     Field,
     JsonValue,
     SkipValidation,
     Strict,
+    Tag,
     model_validator,
 )
 from pydantic_core import InitErrorDetails, ValidationError
@@ -25,6 +27,30 @@ from c4b import policies
 Vector = Annotated[list[float], Field(fail_fast=True)]
 Matrix = Annotated[list[Vector], Field(fail_fast=True)]
 Texts = Annotated[list[str], Field(fail_fast=True)]
+
+
+PLAIN, SLATE = "(plain)", "(slate)"
+"""What a value was taken for: parts of an error's place that are no part of the request."""
+
+
+def _slate_at(depth: int) -> Discriminator:
+    """A list that is so deep, judged by its first elements, belongs to a slate."""
+
+    def kind(value: Any) -> str:
+        found = 0
+        while isinstance(value, list) and found < depth:
+            found, value = found + 1, value[0] if value else None
+        return SLATE if found == depth else PLAIN
+
+    return Discriminator(kind)
+
+
+Actions = Annotated[
+    Annotated[Matrix, Tag(PLAIN)] | Annotated[list[Matrix], Field(fail_fast=True), Tag(SLATE)],
+    _slate_at(3),
+]
+Action = Annotated[Annotated[Vector, Tag(PLAIN)] | Annotated[Matrix, Tag(SLATE)], _slate_at(2)]
+Reward = Annotated[Annotated[float, Tag(PLAIN)] | Annotated[Vector, Tag(SLATE)], _slate_at(1)]
 
 
 def _is_none(value: Any) -> bool:
@@ -183,8 +209,12 @@ class History(RequestBody):
 class Round(RequestBody):
     """One round: the candidates and the baseline among which the service decides."""
 
-    candidates: Matrix = Field(description="K rows of d features.", examples=[_CANDIDATES])
-    baseline: Vector = Field(description="d features of the incumbent's action.", examples=[_BASELINE])
+    candidates: Actions = Field(
+        description="K rows of d features; or K slates of m rows each.", examples=[_CANDIDATES]
+    )
+    baseline: Action = Field(
+        description="d features of the incumbent's action; or the rows of a slate.", examples=[_BASELINE]
+    )
     baseline_mean: float | None = Field(
         None, description="The known mean reward of the baseline, for policies that need it."
     )
@@ -259,7 +289,9 @@ class Outcome(RequestBody):
     """A decision's reward; or ``lost``, which asserts that the loss depends on no reward of this decision
     or of a later one."""
 
-    reward: float | None = Field(None, examples=[0.58])
+    reward: Reward | None = Field(
+        None, description="Of a slate also one number for each item.", examples=[0.58]
+    )
     lost: bool = False
     independent: bool = Field(False, description=_INDEPENDENT)
 
@@ -268,7 +300,7 @@ class NamedOutcome(RequestBody):
     """The reward of one decision of a batch."""
 
     id: str = Field(examples=["homepage-3-5be3c1a20f47"])
-    reward: float = Field(examples=[0.58])
+    reward: Reward = Field(examples=[0.58])
 
 
 class Outcomes(RequestBody):
@@ -280,7 +312,9 @@ class Outcomes(RequestBody):
 class Executed(RequestBody):
     """The action that was executed instead of the decided one."""
 
-    features: Vector | None = Field(description="d features; null: the baseline.", examples=[[1.0, 0.2]])
+    features: Action | None = Field(
+        description="d features, or the rows of a slate; null: the baseline.", examples=[[1.0, 0.2]]
+    )
     independent: bool = Field(False, description=_INDEPENDENT)
 
 

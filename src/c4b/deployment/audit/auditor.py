@@ -51,7 +51,7 @@ class OpenOutcome:
     at: int
     played: Played
     known: bool = False
-    reward: float | None = None
+    reward: float | tuple[float, ...] | None = None
 
 
 def recomputable(configuration: Configuration) -> bool:
@@ -184,13 +184,16 @@ class Auditor:
     def _decided(self, entry: Entry, fields: Fields, arrays: Arrays) -> None:
         action, baseline = fields["action"], arrays["baseline"]
         features = baseline if action is None else arrays["candidates"][action]
+        played = Played(features, baseline, action is None, fields.get("baseline_mean"))
+        if "items" in arrays:
+            played = _slate(played, action, arrays)
         decision = RecordedDecision(
             entry.seq,
             self.report.decisions,
             fields,
             arrays,
             DecisionNumbers(*arrays["numbers"].tolist()),
-            Played(features, baseline, action is None, fields.get("baseline_mean")),
+            played,
         )
         count = self.checks.observations
         if fields["observations"] != count:
@@ -198,7 +201,7 @@ class Auditor:
         self._continues(decision.numbers.bank_before)
         self.checks.decided(decision)
         # copies: the arrays are views of the whole entry, and many decisions may be open
-        played = decision.played._replace(features=features.copy(), baseline=baseline.copy())
+        played = played._replace(features=features.copy(), baseline=baseline.copy())
         self.open[entry.seq] = OpenOutcome(decision.round, entry.at, played)
         self.seq_of[decision.round] = entry.seq
         self.report.decisions += 1
@@ -212,14 +215,17 @@ class Auditor:
     # -- outcomes ------------------------------------------------------------------------------
 
     def _observed(self, entry: Entry, fields: Fields, arrays: Arrays) -> None:
-        outcome, reward = self._open_outcome(entry), float(arrays["numbers"][0])
-        if not math.isfinite(reward):
-            raise Finding(f"reports the reward {reward!r}")
+        outcome, rewards = self._open_outcome(entry), arrays["numbers"].tolist()
+        items = outcome.played.items
+        if not all(map(math.isfinite, rewards)):
+            raise Finding(f"reports the reward {rewards!r}")
+        if len(rewards) not in (1, 1 if items is None else len(items)):
+            raise Finding(f"reports {len(rewards)} rewards of {1 if items is None else len(items)} items")
         if fields["by"] == "timeout":
             self._overdue(entry, outcome)
-            if reward != self.timeout_reward:
-                raise Finding(f"records {reward!r}, the declared default is {self.timeout_reward!r}")
-        outcome.reward = reward
+            if rewards != [self.timeout_reward]:
+                raise Finding(f"records {rewards!r}, the declared default is {self.timeout_reward!r}")
+        outcome.reward = rewards[0] if len(rewards) == 1 else tuple(rewards)
         self.latest = max(self.latest, outcome.round)
         self._close(outcome)
 
@@ -236,7 +242,13 @@ class Auditor:
         self._independent(fields, outcome)
         decided, numbers = outcome.played, BankNumbers(*arrays["numbers"].tolist())
         self._continues(numbers.before)
-        executed = decided._replace(features=arrays["features"], is_baseline=bool(fields["baseline"]))
+        executed = decided._replace(
+            features=arrays["features"], is_baseline=bool(fields["baseline"]), items=arrays.get("items")
+        )
+        if (executed.items is None) != (decided.items is None):
+            raise Finding("is about a slate and names no items, or the other way round")
+        if executed.items is not None:
+            _check_sum(executed.items, executed.features)
         if executed.is_baseline and not np.array_equal(executed.features, decided.baseline):
             raise Finding("calls something the baseline that is not")
         self.checks.executed(outcome.round, decided, executed, numbers.after)
@@ -276,3 +288,19 @@ class Auditor:
                 self.checks.absorb(ready.played, ready.reward)
                 self.report.observations += self.checks.observations - before
             round_ = next(iter(self.seq_of), None) if self.in_order else None
+
+
+def _slate(played: Played, action: int | None, arrays: Arrays) -> Played:
+    """The same with the items that were recorded, once every slate is the sum of its items."""
+    for items, features in zip(arrays["items"], arrays["candidates"], strict=True):
+        _check_sum(items, features)
+    incumbent = arrays["baseline_items"].copy()
+    _check_sum(incumbent, arrays["baseline"])
+    items = incumbent if action is None else arrays["items"][action].copy()
+    return played._replace(items=items, baseline_items=incumbent)
+
+
+def _check_sum(items: Array, features: Array) -> None:
+    size = np.abs(items).sum(axis=0) + np.finfo(float).tiny
+    if not np.all(np.abs(items.sum(axis=0) - features) <= len(items) * np.finfo(float).eps * size):
+        raise Finding("gives a slate other features than the sum of its items'")

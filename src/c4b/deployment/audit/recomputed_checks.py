@@ -100,11 +100,16 @@ class RecomputedChecks:
         if self.every:
             self.sums.add(features, rewards)
 
-    def absorb(self, played: Played, reward: float) -> None:
+    def absorb(self, played: Played, reward: float | tuple[float, ...]) -> None:
+        count = 1 if played.items is None else len(played.items)
         if not (self.learns_plays_only and played.is_baseline):
-            self.learn(played.features[None, :], np.array([reward]))
+            if isinstance(reward, tuple):
+                assert played.items is not None
+                self.learn(played.items, np.array(reward))
+            else:  # one outcome of n items has the noise of sqrt(n) of them
+                self.learn(played.features[None, :] / np.sqrt(count), np.array([reward / np.sqrt(count)]))
         if not played.is_baseline:
-            self.books.earn(played.features, reward)
+            self.books.earn(played.features, float(np.sum(reward)), count)
 
     def decided(self, decision: RecordedDecision) -> None:
         if self.books.known:
@@ -113,7 +118,7 @@ class RecomputedChecks:
         if self.share.covers(decision):
             self.set.renew()
             self._in_either_arithmetic(lambda: self._recompute(decision))
-        self.books.charge(decision.numbers.bank, *decision.played)
+        self.books.charge(decision.numbers.bank, *decision.played[:4])
 
     def _in_either_version(self, check: Callable[[], None]) -> None:
         """A check with the norm ball in the bounds; if it fails, as the first version bounded."""
