@@ -66,6 +66,34 @@ class Client:
             headers=_idempotency_key(request_id),
         )
 
+    # -- rolling out and back ------------------------------------------------------------------
+
+    def freeze(self, name: str, reason: str, by: str | None = None) -> schemas.Deployment:
+        """From the next decision on play the incumbent only. Like all orders: admin, safe to repeat."""
+        return self._order(name, "freeze", reason, by)
+
+    def thaw(self, name: str, reason: str, by: str | None = None) -> schemas.Deployment:
+        """End ``freeze``."""
+        return self._order(name, "thaw", reason, by)
+
+    def ramp(self, name: str, share: float, reason: str, by: str | None = None) -> schemas.Deployment:
+        """Let at most ``share`` of the rounds leave the incumbent; 1 ends it."""
+        return self._order(name, "ramp", reason, by, share)
+
+    def go_live(self, name: str, reason: str, by: str | None = None) -> schemas.Deployment:
+        """End shadow mode for good."""
+        return self._order(name, "go-live", reason, by)
+
+    def close_decisions(self, name: str, reason: str, by: str | None = None) -> schemas.Deployment:
+        """Make no more decisions, for good; outcomes are still taken."""
+        return self._order(name, "close", reason, by)
+
+    def _order(
+        self, name: str, action: str, why: str, by: str | None, share: float | None = None
+    ) -> schemas.Deployment:
+        body = {"action": action, "why": why, "by": by, "share": share}
+        return self._http.call(schemas.Deployment, "POST", _path(name, "orders"), json=body)
+
     # -- decisions and outcomes ----------------------------------------------------------------
 
     def decide(

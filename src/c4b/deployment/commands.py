@@ -24,6 +24,7 @@ from c4b.deployment.decision_entry import (
     same_round,
 )
 from c4b.deployment.journal_clock import JournalTime
+from c4b.deployment.rollout import SHADOW_HOLDS, Control, closed_error
 from c4b.deployment.snapshot import ATTESTED
 from c4b.deployment.state import AHEAD, Mark, State
 from c4b.errors import (
@@ -134,6 +135,8 @@ class Commands:
             ):
                 raise _other_request("request_id", request_id, earlier)
             return
+        if (closed := self.state.rollout.closed) is not None:
+            raise closed_error(closed)
         if self.state.counts["decided"]:
             raise HistoryClosed(
                 f"learn: {self.state.counts['decided']} decisions were made already; give all history "
@@ -155,6 +158,7 @@ class Commands:
         """
         known = self._known([r.request_id for r in rounds if r.request_id is not None], look_up)
         self._mark = self.state.mark()
+        closed = self.state.rollout.closed
         knowledge = self._knowledge()  # decisions do not change it
         try:
             decisions = []
@@ -163,6 +167,8 @@ class Commands:
                 if earlier is not None:
                     decisions.append(self._repeated(round_, earlier))
                     continue
+                if closed is not None:
+                    raise closed_error(closed)
                 decision, entry = self._decide(round_, knowledge)
                 decisions.append(decision)
                 self._record_model_alarm()  # a told mean may speak against the model
@@ -197,9 +203,11 @@ class Commands:
     def _decide(self, round_: Round, knowledge: dict[str, Any]) -> tuple[Decision, Entry]:
         state, seq = self.state, self.state.seq + 1
         explanation = state.gate.explanation(round_)
-        made = state.run.decide(round_, f"{state.configuration.name}-{seq}")
+        held = state.rollout.hold()
+        id_ = f"{state.configuration.name}-{seq}"
+        made = state.run.decide(round_, id_, held, charged=held != SHADOW_HOLDS)
         numbers = made.numbers
-        state.enter(seq, self.at, made.action is None, numbers)
+        state.enter(seq, self.at, made.action is None, numbers, made.proposed is not None)
         fields, arrays = contents(round_, made, numbers, knowledge, explanation)
         entry = self._append(kinds.DECIDED, fields, arrays, request_id=round_.request_id)
         id_ = decision_id(state.configuration, seq, id_tag(state.hash))
@@ -303,6 +311,20 @@ class Commands:
         self._append(kinds.EXECUTED, fields, arrays, seq)
         if numbers.before >= 0.0 > numbers.after:
             self._record_alarm(NEGATIVE_BANK, "ledger")
+
+    # -- rolling out and back ------------------------------------------------------------------
+
+    def control(self, action: str, by: str, why: str, share: float | None = None) -> None:
+        """An order that moves ``State.rollout``; one that is in force already is not recorded again."""
+        state = self.state
+        if not state.rollout.is_news(action, share):
+            return
+        self.changed = True
+        state.rollout = state.rollout.ordered(Control(action, by, why, self.at, share))
+        fields: dict[str, Any] = {"action": action, "by": by, "why": why}
+        if share is not None:
+            fields["share"] = share
+        self._append(kinds.CONTROL, fields, {})
 
     # -- what no caller asked for --------------------------------------------------------------
 

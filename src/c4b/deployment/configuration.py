@@ -22,6 +22,7 @@ from c4b.policies.policy import Policy
 from c4b.policies.registry import GateFactory, PolicySpec
 
 FORMAT = 1
+MODES = ("live", "shadow")
 SNAPSHOT_EVERY = 1000
 """Entries between two snapshots: at most so many are replayed on opening."""
 
@@ -51,6 +52,8 @@ class Configuration:
     baseline_floor: float | None = None
     horizon: int | None = None
     seed: int | None = None
+    mode: str = "live"
+    """``"shadow"``: it begins by executing the incumbent only, see ``rollout``."""
 
     @classmethod
     def of(
@@ -60,6 +63,7 @@ class Configuration:
         outcome_timeout: object,
         timeout_reward: object,
         key: str | None = None,
+        mode: str = "live",
     ) -> Configuration:
         """Check what is the deployment's own; a policy has checked the rest already."""
         timeout, reward = None, None
@@ -92,6 +96,7 @@ class Configuration:
             baseline_floor=policy.gate.terms.baseline_floor,
             horizon=policy.gate.terms.horizon,
             seed=policy.gate.terms.seed,
+            mode=_validate.name("mode", mode, MODES),
         )
 
     def run(self) -> GateRun:

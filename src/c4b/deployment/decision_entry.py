@@ -76,6 +76,8 @@ def contents(
 ) -> tuple[Fields, Arrays]:
     """What is written of a decision. ``knowledge`` names the confidence set that it used."""
     fields = {"action": made.action, "context": round_.context, "alarm": made.alarm, **knowledge}
+    if made.held is not None:
+        fields |= {"held": made.held, "proposed": made.proposed}
     if made.propensity is not None:
         fields["propensity"] = made.propensity
     if round_.baseline_mean is not None:
@@ -137,6 +139,8 @@ def recorded_decision(
         arrays["details"],
         fields.get("propensity"),
         Receipt(entry.seq, hash_.hex()),
+        fields.get("held"),
+        fields.get("proposed"),
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import getpass
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 from c4b import _validate
 from c4b.deployment import limits as checks
-from c4b.deployment import queries
+from c4b.deployment import queries, rollout
 from c4b.deployment import witness as witnesses
 from c4b.deployment.audit import audit as audits
 from c4b.deployment.audit import parallel_audit
@@ -22,7 +24,14 @@ from c4b.deployment.limits import Limits
 from c4b.deployment.transactor import Transactor
 from c4b.deployment.views import PendingDecision, Point, Record, Status
 from c4b.deployment.witness import Attested, Witness
-from c4b.errors import C4BError, DeploymentError, InvalidInput, JournalCorrupt, NoSafeAction
+from c4b.errors import (
+    C4BError,
+    DecisionsClosed,
+    DeploymentError,
+    InvalidInput,
+    JournalCorrupt,
+    NoSafeAction,
+)
 from c4b.evidence.model import LinearModel
 from c4b.journal import seal
 from c4b.journal.backend import JournalBackend, KnownRequest
@@ -89,6 +98,7 @@ class Deployment:
         baseline_floor: float | None = None,
         horizon: int | None = None,
         seed: int | None = None,
+        mode: str = "live",
     ) -> Deployment:
         """A new deployment in the store at ``url``; see :class:`c4b.Policy` for what it promises.
 
@@ -99,7 +109,11 @@ class Deployment:
 
         outcome_timeout: seconds after which an outcome that did not come counts as ``timeout_reward``
         (declare what silence means, say 0 for "no click"), or, with None, as lost: see ``forget``.
-        The next call that writes closes what is overdue. limits and snapshot_every belong to this
+        The next call that writes closes what is overdue.
+
+        mode: ``"shadow"`` decides and records, but always executes the incumbent, until ``go_live``.
+
+        limits and snapshot_every belong to this
         object, not to the deployment.
         """
         checks.deployment_name(name)
@@ -107,7 +121,7 @@ class Deployment:
         chosen = Policy(policy, model, alpha, reserve, baseline_nonnegative, absorb, *terms)
         sealer = seal.first()
         key = None if sealer is None else sealer.key_id
-        configuration = Configuration.of(name, chosen, outcome_timeout, timeout_reward, key)
+        configuration = Configuration.of(name, chosen, outcome_timeout, timeout_reward, key, mode)
         allowed, every = _limits(limits), _interval(snapshot_every)
         backend = _backend(url, create=True)
         with _closed_on_error(backend, owned=backend is not url):
@@ -218,7 +232,7 @@ class Deployment:
         was safe then is not now."""
         try:
             return self._transactor.write(lambda commands: commands.decide(rounds, look_up=False))
-        except (KnownRequest, NoSafeAction) as first:
+        except (KnownRequest, NoSafeAction, DecisionsClosed) as first:
             if all(round_.request_id is None for round_ in rounds):
                 raise
             lost = first.lost if isinstance(first, KnownRequest) else None
@@ -324,6 +338,48 @@ class Deployment:
     def expire(self) -> int:
         """Close outcomes that are overdue now instead of at the next call; returns how many."""
         return self._transactor.expire()
+
+    # -- rolling out and back ------------------------------------------------------------------
+
+    def freeze(self, reason: str, by: str | None = None) -> Status:
+        """From the next decision on play the incumbent only, until ``thaw``. Credit is kept as always.
+
+        by: who orders it; without it, the user of this process. Like every order of this kind it is
+        recorded once, however often it is given, and returns the state.
+        """
+        return self._order(rollout.FREEZE, reason, by)
+
+    def thaw(self, reason: str, by: str | None = None) -> Status:
+        """End ``freeze``."""
+        return self._order(rollout.THAW, reason, by)
+
+    def ramp(self, share: float, reason: str, by: str | None = None) -> Status:
+        """Let at most ``share`` of the rounds from now on leave the incumbent; 1 ends it.
+
+        Of any n decisions in a row at most ``share * n + 1`` leave the incumbent.
+        """
+        remedy = "must lie in (0, 1], at least a millionth; freeze() allows none"
+        value = _validate.positive("share", share, remedy)
+        if not 1e-6 <= value <= 1.0:
+            raise InvalidInput("share", share, remedy)
+        return self._order(rollout.RAMP, reason, by, value)
+
+    def go_live(self, reason: str, by: str | None = None) -> Status:
+        """End shadow mode for good. What was learned is kept, and the budget begins with the reserve."""
+        return self._order(rollout.LIVE, reason, by)
+
+    def close_decisions(self, reason: str, by: str | None = None) -> Status:
+        """Make no more decisions, for good; ``decide`` raises ``DecisionsClosed``.
+
+        Outcomes of its decisions are still taken, repeated requests are answered, and everything can be
+        read and audited. (``close`` gives this object's connections back and is something else.)
+        """
+        return self._order(rollout.CLOSE, reason, by)
+
+    def _order(self, action: str, reason: str, by: str | None, share: float | None = None) -> Status:
+        why, who = checks.text("reason", reason), checks.text("by", user_name() if by is None else by)
+        self._transactor.write(lambda commands: commands.control(action, who, why, share))
+        return self.state()
 
     # -- questions -----------------------------------------------------------------------------
 
@@ -470,6 +526,14 @@ class Deployment:
     def __repr__(self) -> str:
         policy = self.configuration.spec.name
         return f"Deployment({self.name!r}, {policy!r}, {self._transactor.backend!r})"
+
+
+def user_name() -> str:
+    """Of whoever runs this process."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a container may have no name for its user
+        return f"user {os.getuid()}" if hasattr(os, "getuid") else "unknown"
 
 
 def _backend(url: str | JournalBackend, create: bool = False) -> JournalBackend:

@@ -16,8 +16,9 @@ from c4b.deployment.decision_entry import (
 )
 from c4b.deployment.downsampled_series import Row
 from c4b.deployment.journal_clock import JournalTime
+from c4b.deployment.rollout import Rollout
 from c4b.deployment.state import State
-from c4b.deployment.views import PendingDecision, Point, Record, Status, moment
+from c4b.deployment.views import Order, PendingDecision, Point, Record, Status, moment
 from c4b.deployment.witness import Witness
 from c4b.errors import JournalCorrupt, UnknownDecision
 from c4b.journal import entries as kinds
@@ -61,6 +62,18 @@ def status(state: State, time: JournalTime) -> Status:
         seq=state.seq,
         hash=state.hash.hex(),
         at=moment(state.at),
+        mode=state.rollout.mode,
+        held=state.rollout.held,
+        orders=_orders(state.rollout),
+    )
+
+
+def _orders(rollout: Rollout) -> tuple[Order, ...]:
+    in_force = (rollout.closed, rollout.frozen, rollout.ramp, rollout.live)
+    return tuple(
+        Order(each.action, each.by, each.why, moment(each.at), each.share)
+        for each in in_force
+        if each is not None
     )
 
 

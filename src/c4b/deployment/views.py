@@ -13,6 +13,22 @@ from c4b.policies.decision import Decision, Explanation, same_content
 
 
 @dataclass(frozen=True, slots=True)
+class Order:
+    """An order that is in force; see :mod:`c4b.deployment.rollout`."""
+
+    action: str
+    """``freeze``, ``ramp``, ``go-live`` or ``close``."""
+    by: str
+    why: str
+    at: datetime
+    share: float | None = None
+    """Of a ramp: the most of all rounds that may leave the incumbent."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return _plain_fields(self)
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """The state of a deployment after entry ``seq``."""
 
@@ -42,9 +58,15 @@ class Status:
     hash: str
     """Of the last entry: keep it elsewhere, and nobody can rewrite the past unnoticed."""
     at: datetime
+    mode: str = "live"
+    """``live``, ``shadow``, ``ramp``, ``frozen`` or ``closed``."""
+    held: int = 0
+    """Decisions for the baseline although the gate chose a candidate: in shadow, frozen, or by a ramp."""
+    orders: tuple[Order, ...] = ()
+    """What is in force, with who and why."""
 
     def to_dict(self) -> dict[str, Any]:
-        return _plain_fields(self)
+        return {**_plain_fields(self), "orders": [order.to_dict() for order in self.orders]}
 
 
 @dataclass(frozen=True, slots=True)

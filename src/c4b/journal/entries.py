@@ -24,6 +24,9 @@ microseconds since 1970 and never decreases.
     executed   features (d,) of what was executed instead; numbers: bank before, bank after;
                independent: as in forgotten
     alarm      reason, source: "model" or "ledger"
+    control    action: "freeze", "thaw", "ramp" (with share), "go-live" or "close"; by: who ordered it;
+               why. From the next entry on a decision that was held has the fields held ("shadow",
+               "frozen", "ramp") and proposed, the candidate that the gate chose; null: the baseline
 
 ``ahead``, if there is one, is what is added to clocks from then on, in microseconds.
 ``seal``, in deployments with a key, is the last array of every entry: see ``seal``.
@@ -47,8 +50,8 @@ import numpy as np
 from c4b._validate import Array
 
 CREATED, LEARNED, DECIDED, OBSERVED = "created", "learned", "decided", "observed"
-FORGOTTEN, EXECUTED, ALARM = "forgotten", "executed", "alarm"
-KINDS = (CREATED, LEARNED, DECIDED, OBSERVED, FORGOTTEN, EXECUTED, ALARM)
+FORGOTTEN, EXECUTED, ALARM, CONTROL = "forgotten", "executed", "alarm", "control"
+KINDS = (CREATED, LEARNED, DECIDED, OBSERVED, FORGOTTEN, EXECUTED, ALARM, CONTROL)
 
 GENESIS = bytes(32)
 """What the first entry carries for a previous hash."""

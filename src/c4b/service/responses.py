@@ -24,6 +24,7 @@ def deployment(dep: Deployment) -> schemas.Deployment:
         baseline_floor=fixed.baseline_floor,
         horizon=fixed.horizon,
         seed=fixed.seed,
+        mode=fixed.mode,
     )
     return schemas.Deployment(
         state=state(dep.state(), fixed.outcome_timeout), configuration=configuration

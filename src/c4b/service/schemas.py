@@ -109,6 +109,9 @@ class Creation(RequestBody):
     )
     horizon: int | None = Field(None, ge=1, description="Most rounds, for policies that need it.")
     seed: int | None = Field(None, ge=0, description="Of a policy that randomises.")
+    mode: Literal["live", "shadow"] = Field(
+        "live", description="shadow: decide and record, but execute the incumbent until `go-live`."
+    )
 
 
 class Configuration(ResponseBody):
@@ -125,6 +128,17 @@ class Configuration(ResponseBody):
     baseline_floor: float | None = Field(None, exclude_if=_is_none)
     horizon: int | None = Field(None, exclude_if=_is_none)
     seed: int | None = Field(None, exclude_if=_is_none)
+    mode: str = Field("live", description="How it began: live or shadow.")
+
+
+class OrderInForce(ResponseBody):
+    """An order that is in force, with who and why."""
+
+    action: str = Field(description="freeze, ramp, go-live or close.")
+    by: str
+    why: str
+    at: datetime
+    share: float | None = Field(None, exclude_if=_is_none, description="Of a ramp.")
 
 
 class State(ResponseBody):
@@ -152,6 +166,11 @@ class State(ResponseBody):
         description="Hash of the last entry. A copy kept elsewhere reveals any later change of the past."
     )
     at: datetime
+    mode: str = Field("live", description="live, shadow, ramp, frozen or closed.")
+    held: int = Field(
+        0, description="Decisions for the baseline although the gate chose a candidate: held by an order."
+    )
+    orders: list[OrderInForce] = Field([], description="What is in force.")
     health: Literal["ok", "idle", "attention", "alarm"]
     reasons: list[str] = Field(description="Why health is not ok, and what to do.")
 
@@ -161,6 +180,9 @@ class Deployment(ResponseBody):
 
     state: State
     configuration: Configuration
+    scope: str | None = Field(
+        default=None, exclude_if=_is_none, description="What the request's token may do with it."
+    )
 
 
 class Deployments(ResponseBody):
@@ -243,6 +265,14 @@ class Decided(ResponseBody):
         description="Probability of the action, from policies that randomise; left out by others.",
     )
     receipt: Receipt | None = Field(None, description="Proof that the journal holds this decision.")
+    held: str | None = Field(
+        None,
+        exclude_if=_is_none,
+        description="shadow, frozen or ramp: the baseline is played whatever the gate chose.",
+    )
+    proposed: int | None = Field(
+        None, exclude_if=_is_none, description="What the gate chose in a round that was held."
+    )
 
     @property
     def is_baseline(self) -> bool:
@@ -356,6 +386,8 @@ class Audited(ResponseBody):
     entries: int
     decisions: int
     fallbacks: int
+    held: int = Field(0, description="Fallbacks by order where the gate chose a candidate.")
+    orders: int = Field(0, description="Freeze, thaw, ramp, go-live and close.")
     outcomes: int
     observations: int
     precise: int = Field(description="Decisions recomputed in 50 digits.")

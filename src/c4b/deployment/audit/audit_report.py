@@ -25,6 +25,9 @@ class Report:
     entries: int = 0
     decisions: int = 0
     fallbacks: int = 0
+    held: int = 0
+    """Fallbacks by order (shadow, freeze, ramp) where the gate chose a candidate."""
+    orders: int = 0
     outcomes: int = 0
     observations: int = 0
     precise: int = 0

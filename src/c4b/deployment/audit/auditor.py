@@ -27,6 +27,7 @@ from c4b.deployment.audit.entry_format import entry_contents
 from c4b.deployment.audit.recompute import SETS, Choice
 from c4b.deployment.audit.recomputed_checks import RecomputedChecks
 from c4b.deployment.audit.replayed_checks import ReplayedChecks
+from c4b.deployment.audit.rollout_checks import RolloutChecks
 from c4b.deployment.configuration import Configuration
 from c4b.deployment.decision_entry import BankNumbers
 from c4b.deployment.state import State
@@ -49,6 +50,7 @@ class OpenOutcome:
     round: int
     at: int
     played: Played
+    charged: bool = True
     known: bool = False
     reward: float | None = None
 
@@ -85,6 +87,8 @@ class Auditor:
         else:
             self.checks = ReplayedChecks(configuration)
         report.name, report.level = fields["name"], self.checks.level
+        self.rollout = RolloutChecks(fields.get("mode") == "shadow")
+        self.uncharged = 0  # decisions in shadow, all of them before the first charged one
         self.in_order = fields["absorb"] == "in-order"
         self.outcome_timeout: float | None = fields["outcome_timeout"]
         self.timeout_reward: float | None = fields["timeout_reward"]
@@ -172,6 +176,10 @@ class Auditor:
         if not isinstance(fields["reason"], str):
             raise Finding("gives no reason")
 
+    def _control(self, entry: Entry, fields: Fields, arrays: Arrays) -> None:
+        self.rollout.order(fields)
+        self.report.orders += 1
+
     def _learned(self, entry: Entry, fields: Fields, arrays: Arrays) -> None:
         if self.report.decisions:
             raise Finding("adds history after the first decision")
@@ -193,13 +201,16 @@ class Auditor:
         if fields["observations"] != count:
             raise Finding(f"used {fields['observations']} observations, {count} were absorbed")
         self._continues(decision.numbers.bank_before)
+        self.rollout.decided(fields)
         self.checks.decided(decision)
+        self.uncharged += not decision.charged
         # copies: the arrays are views of the whole entry, and many decisions may be open
         played = decision.played._replace(features=features.copy(), baseline=baseline.copy())
-        self.open[entry.seq] = OpenOutcome(decision.round, entry.at, played)
+        self.open[entry.seq] = OpenOutcome(decision.round, entry.at, played, decision.charged)
         self.seq_of[decision.round] = entry.seq
         self.report.decisions += 1
         self.report.fallbacks += action is None
+        self.report.held += "held" in fields and fields["proposed"] is not None
 
     def _continues(self, before: float) -> None:
         bank = self.checks.bank
@@ -236,7 +247,11 @@ class Auditor:
         executed = decided._replace(features=arrays["features"], is_baseline=bool(fields["baseline"]))
         if executed.is_baseline and not np.array_equal(executed.features, decided.baseline):
             raise Finding("calls something the baseline that is not")
-        self.checks.executed(outcome.round, decided, executed, numbers.after)
+        if outcome.charged:
+            round_ = outcome.round - self.uncharged
+            self.checks.executed(round_, decided, executed, numbers.after)
+        elif not same(numbers.before, numbers.after):
+            raise Finding("charges what was executed in shadow")
         outcome.played = executed
 
     def _open_outcome(self, entry: Entry) -> OpenOutcome:

@@ -109,11 +109,16 @@ class RecomputedChecks:
     def decided(self, decision: RecordedDecision) -> None:
         if self.books.known:
             self.set.renew()
+        books = self.books
+        if not decision.charged:
+            self.books = copy.copy(books)
         self.books.tell(decision.played.baseline, decision.played.baseline_mean)
         if self.share.covers(decision):
             self.set.renew()
             self._in_either_arithmetic(lambda: self._recompute(decision))
-        self.books.charge(decision.numbers.bank, *decision.played)
+        if decision.charged:
+            self.books.charge(decision.numbers.bank, *decision.played)
+        self.books = books
 
     def _in_either_version(self, check: Callable[[], None]) -> None:
         """A check with the norm ball in the bounds; if it fails, as the first version bounded."""
@@ -170,13 +175,17 @@ class RecomputedChecks:
             self._explanation(decision.arrays)
         chosen = self._choice(details, baseline, decision.fields["alarm"])
         if self.rule.competes and self.optimistic:
-            chosen = self._against_the_baselines_ucb(details, chosen, action, baseline)
+            chosen = self._against_the_baselines_ucb(details, chosen, decision.chosen, baseline)
         elif self.rule.competes:
             self._competition(details, candidates, baseline, chosen)
-        if action != chosen and not (action is None and self._is_baseline(chosen, candidates, baseline)):
-            raise Finding(f"executes {described(action)}, its own numbers choose {described(chosen)}")
+        made = decision.chosen
+        if made != chosen and not (made is None and self._is_baseline(chosen, candidates, baseline)):
+            raise Finding(f"chooses {described(made)}, its own numbers choose {described(chosen)}")
         if action is None:
-            self._near("bank", numbers.bank, books.baseline_margin(baseline), scale)
+            if decision.charged:
+                self._near("bank", numbers.bank, books.baseline_margin(baseline), scale)
+            elif not same(numbers.bank, books.bank):
+                raise Finding(f"charges a round in shadow: {books.bank!r} becomes {numbers.bank!r}")
             credit = books.credit(baseline, books.tolerance)
             self._near("certificate", numbers.certificate, credit, scale)
             if books.gated and not self.baseline_nonnegative and not numbers.bank >= 0.0:
@@ -190,7 +199,8 @@ class RecomputedChecks:
                 raise Finding("gives another UCB than it lists for its candidate")
             certificate = details[row, action] - books.price(False)
             self._near("certificate", numbers.certificate, certificate, scale)
-        self._sum(numbers.bank, numbers.certificate)
+        if decision.charged:
+            self._sum(numbers.bank, numbers.certificate)
         if self.every and decision.round % self.every == 0:
             self._exactly(decision, scale)
 
@@ -315,7 +325,7 @@ class RecomputedChecks:
         books.region = exact = self._exact()
         radius = decision.numbers.radius
         self._near("radius (50 digits)", radius, exact.radius, 1.0, larger_is_safe=True)
-        if books.gated:
+        if books.gated and decision.charged:
             margin = books.baseline_margin(baseline)
             if action is not None:
                 candidate = decision.arrays["candidates"][action : action + 1]
