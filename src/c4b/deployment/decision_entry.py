@@ -9,6 +9,7 @@ import numpy as np
 
 from c4b._validate import Array
 from c4b.deployment.configuration import Configuration
+from c4b.deployment.recording import position, same_pool
 from c4b.errors import InvalidInput
 from c4b.journal.entries import Entry
 from c4b.journal.seal import SEAL
@@ -117,7 +118,7 @@ def recorded_numbers(arrays: Arrays) -> DecisionNumbers:
 def recorded_play(fields: Fields, arrays: Arrays) -> Played:
     """What the decision chose to execute; arrays of its own."""
     action, baseline = fields["action"], arrays["baseline"]
-    features = baseline if action is None else arrays["candidates"][action]
+    features = baseline if action is None else arrays["candidates"][position(fields, action)]
     return Played(features.copy(), baseline, action is None, fields.get("baseline_mean"))
 
 
@@ -144,10 +145,10 @@ def recorded_decision(
     )
 
 
-def same_round(given: Round, recorded: Round) -> bool:
+def same_round(given: Round, fields: Fields, arrays: Arrays) -> bool:
     """Whether a repeated request asks for the same decision. Labels and context do not decide it."""
     return (
-        np.array_equal(given.candidates, recorded.candidates)
-        and np.array_equal(given.baseline, recorded.baseline)
-        and given.baseline_mean == recorded.baseline_mean
+        same_pool(given, fields, arrays["candidates"])
+        and np.array_equal(given.baseline, arrays["baseline"])
+        and given.baseline_mean == fields.get("baseline_mean")
     )

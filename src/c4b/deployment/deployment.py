@@ -6,13 +6,17 @@ import getpass
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
 from c4b import _validate
+from c4b.deployment import archive as archives
+from c4b.deployment import erasure, queries, rollout
 from c4b.deployment import limits as checks
-from c4b.deployment import queries, rollout
+from c4b.deployment import successor as successors
 from c4b.deployment import witness as witnesses
 from c4b.deployment.audit import audit as audits
 from c4b.deployment.audit import parallel_audit
@@ -21,6 +25,7 @@ from c4b.deployment.audit.auditor import recomputable
 from c4b.deployment.audit.verified_place import VerifiedPlace
 from c4b.deployment.configuration import SNAPSHOT_EVERY, Configuration
 from c4b.deployment.limits import Limits
+from c4b.deployment.state import State
 from c4b.deployment.transactor import Transactor
 from c4b.deployment.views import PendingDecision, Point, Record, Status
 from c4b.deployment.witness import Attested, Witness
@@ -30,11 +35,12 @@ from c4b.errors import (
     DeploymentError,
     InvalidInput,
     JournalCorrupt,
+    NameTaken,
     NoSafeAction,
 )
 from c4b.evidence.model import LinearModel
 from c4b.journal import seal
-from c4b.journal.backend import JournalBackend, KnownRequest
+from c4b.journal.backend import JournalBackend, KnownRequest, rewritable
 from c4b.journal.backend_registry import open_backend
 from c4b.journal.entries import CREATED, GENESIS, Entry, pack
 from c4b.journal.journal import Journal
@@ -99,6 +105,9 @@ class Deployment:
         horizon: int | None = None,
         seed: int | None = None,
         mode: str = "live",
+        records: str = "everything",
+        compress: bool = False,
+        predecessor: str | None = None,
     ) -> Deployment:
         """A new deployment in the store at ``url``; see :class:`c4b.Policy` for what it promises.
 
@@ -113,15 +122,31 @@ class Deployment:
 
         mode: ``"shadow"`` decides and records, but always executes the incumbent, until ``go_live``.
 
+        records: ``"executed"`` keeps only the candidate that was executed; see
+        :mod:`c4b.deployment.recording` for what an audit can check then. compress: by zlib.
+
         limits and snapshot_every belong to this
         object, not to the deployment.
         """
         checks.deployment_name(name)
-        terms = (baseline_floor, horizon, seed)
-        chosen = Policy(policy, model, alpha, reserve, baseline_nonnegative, absorb, *terms)
-        sealer = seal.first()
-        key = None if sealer is None else sealer.key_id
-        configuration = Configuration.of(name, chosen, outcome_timeout, timeout_reward, key, mode)
+        configuration, sealer = _planned(
+            name,
+            model,
+            policy,
+            alpha,
+            reserve,
+            baseline_nonnegative,
+            absorb,
+            outcome_timeout,
+            timeout_reward,
+            baseline_floor,
+            horizon,
+            seed,
+            mode,
+            records,
+            compress,
+            predecessor,
+        )
         allowed, every = _limits(limits), _interval(snapshot_every)
         backend = _backend(url, create=True)
         with _closed_on_error(backend, owned=backend is not url):
@@ -378,8 +403,145 @@ class Deployment:
 
     def _order(self, action: str, reason: str, by: str | None, share: float | None = None) -> Status:
         why, who = checks.text("reason", reason), checks.text("by", user_name() if by is None else by)
-        self._transactor.write(lambda commands: commands.control(action, who, why, share))
+        more = {} if share is None else {"share": share}
+        self._transactor.write(lambda commands: commands.control(action, who, why, **more))
         return self.state()
+
+    @classmethod
+    def successor(
+        cls,
+        url: str | JournalBackend,
+        predecessor: str,
+        name: str,
+        reason: str,
+        model: LinearModel | None = None,
+        reserve: float | None = None,
+        translate: successors.Translation | None = None,
+        by: str | None = None,
+        **options: Any,
+    ) -> Deployment:
+        """Close ``predecessor`` and start ``name`` with what it learned and the rest of its reserve.
+
+        model: without it, the predecessor's. reserve: at most what is certified to be left, which is
+        the default. translate: from the predecessor's features of what was executed to those of the
+        new model, where these differ. options: as for ``create``; the predecessor's are the default.
+        Call it again if it was interrupted; see :mod:`c4b.deployment.successor`.
+        """
+        checks.deployment_name(name)
+        why, who = checks.text("reason", reason), checks.text("by", user_name() if by is None else by)
+        with cls.open(url, predecessor) as old:
+            chosen = old.model if model is None else model
+            terms = {**_inherited(old.configuration), **options}
+            _planned(name, chosen, **{**terms, "reserve": 0.0 if reserve is None else reserve})
+            old._first_page(translate, chosen.dim)  # raises before anything is closed
+            old._transactor.write(lambda commands: commands.succeed(name, reserve, who, why))
+            handed = old._transactor.read(successors.handover)
+            terms |= {"reserve": handed.reserve, "predecessor": handed.closed_at}
+            try:
+                new = cls.create(url, name, chosen, **terms)
+            except NameTaken:
+                new = cls.open(url, name)
+                if new.configuration.predecessor != handed.closed_at:
+                    new.close()
+                    raise
+            try:
+                old._teach(new, translate)
+                first = new._transactor.read(lambda journal, state: journal.at(0))
+                assert first is not None
+                more = {"successor": name, "hash": first.hash().hex()}
+                old._transactor.write(lambda c: c.control(rollout.SUCCEEDED, who, why, **more))
+            except BaseException:
+                new.close()
+                raise
+        return new
+
+    def _first_page(self, translate: successors.Translation | None, dim: int) -> None:
+        if translate is None and dim != self._dim:
+            remedy = f"is needed: the predecessor has {self._dim} features, the successor {dim}"
+            raise InvalidInput("translate", None, remedy)
+        in_order = self.configuration.absorb == "in-order"
+        self._transactor.read(
+            lambda journal, state: next(
+                successors.pages(successors.absorbed_rows(journal, in_order), translate, dim), None
+            )
+        )
+
+    def _teach(self, new: Deployment, translate: successors.Translation | None) -> None:
+        """Give a successor what this deployment has learned from."""
+        in_order = self.configuration.absorb == "in-order"
+
+        def teach(journal: Journal, state: State) -> None:
+            rows = successors.absorbed_rows(journal, in_order)
+            for n, (features, rewards) in enumerate(successors.pages(rows, translate, new._dim)):
+                new.learn(features, rewards, request_id=f"history of {self.name}, page {n}")
+
+        self._transactor.read(teach)
+
+    # -- what the store keeps ------------------------------------------------------------------
+
+    def erase_context(self, request_id: str) -> int:
+        """Erase the context of one decision, for whoever asks to be forgotten; returns how many.
+
+        The hash chain stays as it is; see :mod:`c4b.deployment.erasure`. Repeating it is harmless.
+        """
+        id_ = checks.request_id("request_id", request_id)
+        if id_ is None:
+            raise InvalidInput("request_id", None, "must be the request id of a decision")
+        self._transactor.check_usable()
+        return erasure.erase_requested(self._transactor.backend, self.name, id_)
+
+    def erase_contexts(self, before: datetime) -> int:
+        """Erase the contexts of all decisions made before a time; returns how many."""
+        self._transactor.check_usable()
+        limit = _microseconds("before", before)
+        return erasure.erase_older(self._transactor.backend, self.name, limit)
+
+    def archive(
+        self,
+        path: str | Path,
+        reason: str,
+        before: datetime | None = None,
+        by: str | None = None,
+    ) -> int:
+        """Move what is closed to a Parquet file, and return the number of entries; 0: nothing is.
+
+        Entries move up to the oldest decision without an outcome and the oldest snapshot, and only
+        those made ``before`` a time, if one is given. Keep the file: an audit needs it. If the call was
+        interrupted, the next one finishes what it had begun.
+        """
+        why, who = checks.text("reason", reason), checks.text("by", user_name() if by is None else by)
+        limit, target = None if before is None else _microseconds("before", before), Path(path)
+        if target.exists():
+            raise InvalidInput("path", str(path), "exists already; an archive is never overwritten")
+
+        def written(journal: Journal, state: State) -> archives.Prefix | None:
+            prefix = archives.closed_prefix(journal, state, limit)
+            if prefix is not None:
+                archives.write(journal, prefix, target)
+            return prefix
+
+        backend = rewritable(self._transactor.backend)
+        if (left := self._transactor.read(archives.interrupted)) is not None:
+            archives.empty(backend, self.name, left)
+        prefix = self._transactor.read(written)
+        if prefix is None:
+            return 0
+        hash_, file = prefix.hash.hex(), target.name
+        self._transactor.write(lambda commands: commands.archive(prefix.last, hash_, who, why, file))
+        archives.empty(backend, self.name, prefix)
+        return prefix.last - prefix.first + 1
+
+    @staticmethod
+    def unarchive(url: str, name: str, path: str | Path) -> int:
+        """Bring archived entries back into the store; returns how many.
+
+        It opens no deployment, so it also helps when no snapshot is intact.
+        """
+        backend = open_backend(url)
+        try:
+            return archives.bring_back(backend, name, Path(path))
+        finally:
+            backend.close()
 
     # -- questions -----------------------------------------------------------------------------
 
@@ -452,6 +614,7 @@ class Deployment:
         witness: str | Path | None = None,
         receipts: str | Path | None = None,
         sealed: bool = False,
+        archive: Iterable[str | Path] = (),
     ) -> Report:
         """Recompute everything with independent code; see :mod:`c4b.deployment.audit.audit`.
 
@@ -463,6 +626,7 @@ class Deployment:
         witness: a file that ``witness`` wrote, or the address of one. receipts: a file of answers.
         Every entry that they attest must be there; see :mod:`c4b.deployment.witness`. sealed: every
         entry must be sealed with a key that this process knows; see :mod:`c4b.journal.seal`.
+        archive: the files that ``archive`` wrote, if it did.
         """
         self._transactor.check_usable()
         processes = _validate.count("jobs", jobs, 1, "must be a whole number of at least 1")
@@ -471,6 +635,7 @@ class Deployment:
             sample,
             verified=None if path is None else VerifiedPlace.read(path, self.name),
             attested=self._attested(witness=witness, receipts=receipts),
+            archives=tuple(str(each) for each in archive),
         )
         backend = self._transactor.backend  # not in turn: it may take long
         if processes > 1 and self._url is not None and recomputable(self.configuration):
@@ -526,6 +691,49 @@ class Deployment:
     def __repr__(self) -> str:
         policy = self.configuration.spec.name
         return f"Deployment({self.name!r}, {policy!r}, {self._transactor.backend!r})"
+
+
+def _planned(
+    name: str,
+    model: LinearModel,
+    policy: str | PolicySpec = DEFAULT_POLICY,
+    alpha: float = 0.05,
+    reserve: float = 0.0,
+    baseline_nonnegative: bool = True,
+    absorb: str = "in-order",
+    outcome_timeout: float | None = None,
+    timeout_reward: float | None = None,
+    baseline_floor: float | None = None,
+    horizon: int | None = None,
+    seed: int | None = None,
+    mode: str = "live",
+    records: str = "everything",
+    compress: bool = False,
+    predecessor: str | None = None,
+    **_: object,
+) -> tuple[Configuration, seal.Sealer | None]:
+    """The configuration of a new deployment, checked, and what seals its entries."""
+    terms = (baseline_floor, horizon, seed)
+    chosen = Policy(policy, model, alpha, reserve, baseline_nonnegative, absorb, *terms)
+    sealer = seal.first()
+    key = None if sealer is None else sealer.key_id
+    configuration = Configuration.of(
+        name, chosen, outcome_timeout, timeout_reward, key, mode, records, compress
+    )
+    return replace(configuration, predecessor=predecessor), sealer
+
+
+def _inherited(old: Configuration) -> dict[str, Any]:
+    """Options of a successor that are not given."""
+    own = ("alpha", "baseline_nonnegative", "absorb", "outcome_timeout", "timeout_reward")
+    more = ("baseline_floor", "horizon", "seed", "records", "compress")
+    return {"policy": old.spec, **{name: getattr(old, name) for name in (*own, *more)}}
+
+
+def _microseconds(argument: str, value: object) -> int:
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        raise InvalidInput(argument, value, "must be a datetime with a time zone")
+    return int(value.timestamp() * 1e6)
 
 
 def user_name() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 
-from c4b.deployment import contrast_intervals
+from c4b.deployment import contrast_intervals, recording
 from c4b.deployment.commands import decided_tag, unknown_decision
 from c4b.deployment.decision_entry import (
     decision_id,
@@ -22,6 +22,7 @@ from c4b.deployment.views import Order, PendingDecision, Point, Record, Status, 
 from c4b.deployment.witness import Witness
 from c4b.errors import JournalCorrupt, UnknownDecision
 from c4b.journal import entries as kinds
+from c4b.journal import envelope
 from c4b.journal.entries import GENESIS, Entry
 from c4b.journal.journal import Journal
 from c4b.policies.compiled_gate import CompiledGate
@@ -65,6 +66,7 @@ def status(state: State, time: JournalTime) -> Status:
         mode=state.rollout.mode,
         held=state.rollout.held,
         orders=_orders(state.rollout),
+        archived=state.archived,
     )
 
 
@@ -85,7 +87,7 @@ def decisions(
     count: int,
     newest: bool,
 ) -> list[Record]:
-    start = max(_entry_limit(state, "after", after, -1), -1)
+    start = max(_entry_limit(state, "after", after, -1), state.archived or -1)
     stop = _entry_limit(state, "before", before, state.seq + 1)
     read = journal.decided_last if newest else journal.decided
     return _records(journal, state, read(start, stop, count))
@@ -179,7 +181,7 @@ def _record(state: State, entry: Entry, later: Iterable[Entry]) -> Record:
         raise JournalCorrupt(
             f"the outcome of entry {entry.seq} is not where it was recorded; run an audit"
         )
-    configuration, (fields, arrays) = state.configuration, entry.unpack()
+    configuration, (fields, arrays) = state.configuration, recording.expanded(*entry.unpack())
     round_ = recorded_round(fields, arrays)
     return Record(
         decision=recorded_decision(configuration, entry, fields, arrays),
@@ -194,6 +196,8 @@ def _record(state: State, entry: Entry, later: Iterable[Entry]) -> Record:
         contrasts=contrast_intervals.recorded(arrays, configuration.alpha, _one_ellipsoid(state)),
         labels=None if round_.labels is None else tuple(round_.labels),
         baseline_mean=round_.baseline_mean,
+        kept=None if recording.KEPT not in fields else tuple(fields[recording.KEPT]),
+        context_erased=envelope.CONTEXT_HASH in fields and round_.context is None,
     )
 
 

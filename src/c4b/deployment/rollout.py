@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 from c4b.errors import DecisionsClosed
 
 FREEZE, THAW, RAMP, LIVE, CLOSE = "freeze", "thaw", "ramp", "go-live", "close"
-ACTIONS = (FREEZE, THAW, RAMP, LIVE, CLOSE)
+SUCCEED, SUCCEEDED = "succeed", "succeeded"
+"""Closed for a successor, which takes over the rest of the reserve; the successor was created."""
 SHADOW_HOLDS, FREEZE_HOLDS, RAMP_HOLDS = "shadow", "frozen", "ramp"
 """Reasons in ``Decision.held``."""
 WHOLE = 1_000_000
@@ -36,8 +37,16 @@ class Control(NamedTuple):
     why: str
     at: int
     """Microseconds since 1970."""
+    seq: int = -1
+    """Number of the entry that holds it."""
     share: float | None = None
     """Of a ramp."""
+    successor: str | None = None
+    """Name of the successor."""
+    handed: float = 0.0
+    """The reserve that the successor takes over."""
+    hash: str | None = None
+    """Of the successor's first entry."""
 
 
 class Rollout(NamedTuple):
@@ -49,6 +58,10 @@ class Rollout(NamedTuple):
     frozen: Control | None = None
     ramp: Control | None = None
     closed: Control | None = None
+    succession: Control | None = None
+    """The order that closed it for a successor."""
+    successor: Control | None = None
+    """Says that the successor was created."""
     saved: int = 0
     """Millionths of a round that the ramp has saved up."""
     held: int = 0
@@ -93,8 +106,10 @@ class Rollout(NamedTuple):
 
     def is_news(self, action: str, share: float | None = None) -> bool:
         """Whether an order would change something; raises ``DecisionsClosed`` if nothing can."""
-        if action == CLOSE:
-            return self.closed is None
+        if action in (CLOSE, SUCCEED, SUCCEEDED):
+            return {CLOSE: self.closed, SUCCEED: self.succession, SUCCEEDED: self.successor}[
+                action
+            ] is None
         if self.closed is not None:
             raise closed_error(self.closed)
         if action == RAMP:
@@ -110,6 +125,10 @@ class Rollout(NamedTuple):
             return after._replace(frozen=None)
         if control.action == CLOSE:
             return after._replace(closed=control)
+        if control.action == SUCCEED:
+            return after._replace(closed=self.closed or control, succession=control)
+        if control.action == SUCCEEDED:
+            return after._replace(successor=control)
         if control.action == LIVE:
             return after._replace(shadow=False, live=control)
         return after._replace(ramp=None if control.share == 1.0 else control, saved=0)

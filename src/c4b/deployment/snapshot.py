@@ -13,7 +13,7 @@ from c4b.deployment.configuration import Configuration
 from c4b.deployment.downsampled_series import DownsampledSeries
 from c4b.deployment.recent_requests import RecentRequests
 from c4b.deployment.rollout import Rollout
-from c4b.deployment.state import AHEAD, OpenDecision, State, durable_arrays, first_rollout
+from c4b.deployment.state import AHEAD, ARCHIVE, OpenDecision, State, durable_arrays, first_rollout
 from c4b.journal.backend import StoredSnapshot
 from c4b.journal.journal import Journal
 from c4b.policies import state_file
@@ -107,7 +107,7 @@ def is_near(content: bytes, state: State) -> bool:
     ours, theirs = durable_arrays(state), durable_arrays(stored)
     return (
         (stored.seq, stored.hash, stored.at, stored.open) == (state.seq, state.hash, state.at, state.open)
-        and stored.rollout == state.rollout
+        and (stored.rollout, stored.archived) == (state.rollout, state.archived)
         and (stored.counts, stored.run.rounds) == (state.counts, state.run.rounds)
         and stored.observations == state.observations
         and np.array_equal(stored.bank, state.bank, equal_nan=True)
@@ -152,6 +152,8 @@ def encode(
         header[AHEAD] = state.ahead
     if state.rollout != first_rollout(configuration):
         header[_ROLLOUT] = state.rollout.fields()
+    if state.archived:
+        header[ARCHIVE] = state.archived
     if state.run.uncharged:
         header[_UNCHARGED] = state.run.uncharged
     if with_series and state.series is not None:
@@ -179,6 +181,7 @@ def decode(content: bytes, configuration: Configuration) -> State:
     state.run.restore(arrays, rounds, next_, latest, header.get(_UNCHARGED, 0))
     state.seq, state.hash, state.at = header["seq"], bytes.fromhex(header["hash"]), header["at"]
     state.ahead = header.get(AHEAD, 0)
+    state.archived = header.get(ARCHIVE, 0)
     if _ROLLOUT in header:
         state.rollout = Rollout.recorded(header[_ROLLOUT])
     state.open = {seq: OpenDecision(*entry) for seq, *entry in header["open"]}

@@ -37,6 +37,10 @@ REMEMBERED_REPORTS = ("outcomes.recent_round", "outcomes.recent_reward")
 """Arrays by which a policy without a journal recognises repeated reports."""
 AHEAD = "ahead"
 """Field of an entry that records another ``State.ahead``."""
+ORDERED = ("share", "successor", "handed", "hash")
+"""Fields that only some orders have."""
+ARCHIVE = "archive"
+"""Action of a control entry: entries up to ``last`` were written to a file."""
 COUNTS = ("learned", "decided", "fallback", "observed", "forgotten", "executed", "alarm")
 
 
@@ -79,6 +83,7 @@ class State:
         self.series: DownsampledSeries | None = DownsampledSeries()  # None: an early snapshot had none
         self.recent = RecentRequests()
         self.rollout = first_rollout(configuration)
+        self.archived = 0  # entries 1 up to this one are in an archive, or may be
         self.alarm: str | None = None  # the last one
         self.model_alarm: str | None = None
         self._fingerprint: str | None = None  # these two are forgotten when an outcome is absorbed
@@ -263,11 +268,15 @@ def _alarm(state: State, entry: Entry, fields: Fields, arrays: dict[str, Array])
 
 
 def _control(state: State, entry: Entry, fields: Fields, arrays: dict[str, Array]) -> None:
-    state.rollout = state.rollout.ordered(recorded_control(entry, fields))
+    if fields["action"] == ARCHIVE:
+        state.archived = fields["last"]
+    else:
+        state.rollout = state.rollout.ordered(recorded_control(entry, fields))
 
 
 def recorded_control(entry: Entry, fields: Fields) -> Control:
-    return Control(fields["action"], fields["by"], fields["why"], entry.at, fields.get("share"))
+    given = {name: fields[name] for name in ORDERED if name in fields}
+    return Control(fields["action"], fields["by"], fields["why"], entry.at, entry.seq, **given)
 
 
 def first_rollout(configuration: Configuration) -> Rollout:
@@ -310,7 +319,7 @@ def durable_arrays(state: State) -> Arrays:
 
 
 def _plain(state: State) -> tuple[Any, ...]:
-    counts = state.counts, state.alarm, state.model_alarm, state.run.rounds
+    counts = state.counts, state.alarm, state.model_alarm, state.run.rounds, state.archived
     series = None if state.series is None else (state.series.stride, state.series.array().tobytes())
     return state.seq, state.hash, state.at, state.ahead, state.open, series, state.rollout, *counts
 

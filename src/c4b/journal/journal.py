@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, takewhile
 from typing import TypeVar
 
-from c4b.errors import JournalCorrupt
+from c4b.errors import EntryArchived, JournalCorrupt
 from c4b.journal.backend import Head, JournalTransaction, StoredEntry
 from c4b.journal.entries import DECIDED, GENESIS, Entry
 from c4b.journal.seal import Sealer
@@ -165,6 +165,11 @@ class Journal:
 
     def _hash(self, entry: Entry) -> bytes:
         """The hash of an entry, whose seal is checked."""
+        if entry.payload == b"":
+            raise EntryArchived(
+                f"entry {entry.seq} ({entry.kind}) was archived: the store knows that it is there, and "
+                "the archive file knows what it says. Bring it back with `c4b deploy unarchive`"
+            )
         try:
             hash_, is_sealed = entry.hash(), self._sealer is None or self._sealer.holds(entry)
         except Exception as error:  # a damaged row can hold any type

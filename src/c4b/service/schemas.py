@@ -171,6 +171,7 @@ class State(ResponseBody):
         0, description="Decisions for the baseline although the gate chose a candidate: held by an order."
     )
     orders: list[OrderInForce] = Field([], description="What is in force.")
+    archived: int = Field(0, description="Entries 1 up to this one are in archive files.")
     health: Literal["ok", "idle", "attention", "alarm"]
     reasons: list[str] = Field(description="Why health is not ok, and what to do.")
 
@@ -388,6 +389,9 @@ class Audited(ResponseBody):
     fallbacks: int
     held: int = Field(0, description="Fallbacks by order where the gate chose a candidate.")
     orders: int = Field(0, description="Freeze, thaw, ramp, go-live and close.")
+    unchecked_choices: int = Field(
+        0, description="Decisions of which only what was executed is on record."
+    )
     outcomes: int
     observations: int
     precise: int = Field(description="Decisions recomputed in 50 digits.")

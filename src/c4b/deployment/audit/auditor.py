@@ -88,6 +88,7 @@ class Auditor:
             self.checks = ReplayedChecks(configuration)
         report.name, report.level = fields["name"], self.checks.level
         self.rollout = RolloutChecks(fields.get("mode") == "shadow")
+        self.archived = 0  # the last entry that was archived
         self.uncharged = 0  # decisions in shadow, all of them before the first charged one
         self.in_order = fields["absorb"] == "in-order"
         self.outcome_timeout: float | None = fields["outcome_timeout"]
@@ -177,8 +178,17 @@ class Auditor:
             raise Finding("gives no reason")
 
     def _control(self, entry: Entry, fields: Fields, arrays: Arrays) -> None:
-        self.rollout.order(fields)
         self.report.orders += 1
+        if fields["action"] == "archive":
+            self._archived(entry, fields)
+        else:
+            self.rollout.order(fields, self.checks.bank, self.state.configuration.reserve)
+
+    def _archived(self, entry: Entry, fields: Fields) -> None:
+        last = fields["last"]
+        if not self.archived < last < entry.seq or any(seq <= last for seq in self.open):
+            raise Finding(f"archives entries up to {last!r}, not all of which are closed")
+        self.archived = last
 
     def _learned(self, entry: Entry, fields: Fields, arrays: Arrays) -> None:
         if self.report.decisions:
@@ -188,6 +198,13 @@ class Auditor:
 
     def _decided(self, entry: Entry, fields: Fields, arrays: Arrays) -> None:
         action, baseline = fields["action"], arrays["baseline"]
+        kept = fields.get("kept")
+        if kept is not None:  # rows instead of indices: what was not executed is not there
+            if sorted({fields["action"], fields.get("proposed")} - {None}) != kept:
+                raise Finding("does not hold what it executes")
+            rows = {None: None, **{index: row for row, index in enumerate(kept)}}
+            action = rows[action]
+            fields = {**fields, "action": action, "proposed": rows[fields.get("proposed")]}
         features = baseline if action is None else arrays["candidates"][action]
         decision = RecordedDecision(
             entry.seq,
@@ -203,6 +220,7 @@ class Auditor:
         self._continues(decision.numbers.bank_before)
         self.rollout.decided(fields)
         self.checks.decided(decision)
+        self.report.unchecked_choices += not decision.complete
         self.uncharged += not decision.charged
         # copies: the arrays are views of the whole entry, and many decisions may be open
         played = decision.played._replace(features=features.copy(), baseline=baseline.copy())

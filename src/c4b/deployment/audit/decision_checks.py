@@ -33,6 +33,11 @@ class RecordedDecision(NamedTuple):
         return chosen
 
     @property
+    def complete(self) -> bool:
+        """Whether all candidates are there; else only those that were executed or chosen."""
+        return "kept" not in self.fields
+
+    @property
     def charged(self) -> bool:
         """Whether the ledger knows the round: in shadow it does not."""
         return self.fields.get("held") != "shadow"

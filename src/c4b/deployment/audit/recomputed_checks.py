@@ -173,11 +173,12 @@ class RecomputedChecks:
         self._near("radius", numbers.radius, self.region.radius, 1.0, larger_is_safe=True)
         if "estimate" in decision.arrays and self.region is self.set:
             self._explanation(decision.arrays)
-        chosen = self._choice(details, baseline, decision.fields["alarm"])
-        if self.rule.competes and self.optimistic:
-            chosen = self._against_the_baselines_ucb(details, chosen, decision.chosen, baseline)
-        elif self.rule.competes:
-            self._competition(details, candidates, baseline, chosen)
+        chosen = decision.chosen
+        self._refutation(decision.fields["alarm"])
+        if decision.complete:
+            chosen = self._chosen(decision)
+        elif self.rule.latches and decision.fields["alarm"] is not None and chosen is not None:
+            raise Finding(f"chooses {described(chosen)} although the model is refuted")
         made = decision.chosen
         if made != chosen and not (made is None and self._is_baseline(chosen, candidates, baseline)):
             raise Finding(f"chooses {described(made)}, its own numbers choose {described(chosen)}")
@@ -203,6 +204,17 @@ class RecomputedChecks:
             self._sum(numbers.bank, numbers.certificate)
         if self.every and decision.round % self.every == 0:
             self._exactly(decision, scale)
+
+    def _chosen(self, decision: RecordedDecision) -> int | None:
+        """What the rule takes, given all candidates."""
+        candidates, baseline = decision.arrays["candidates"], decision.played.baseline
+        details = decision.arrays["details"]
+        chosen = self._choice(details, baseline, decision.fields["alarm"])
+        if self.rule.competes and self.optimistic:
+            return self._against_the_baselines_ucb(details, chosen, decision.chosen, baseline)
+        if self.rule.competes:
+            self._competition(details, candidates, baseline, chosen)
+        return chosen
 
     def _scores(self, details: Array, recomputed: Array, scale: float) -> None:
         """A score of -inf leaves a candidate out, which only the baseline's competition may do; it is
@@ -244,10 +256,6 @@ class RecomputedChecks:
 
     def _choice(self, details: Array, baseline: Array, alarm: str | None) -> int | None:
         """The candidate that the rule takes, given the recorded margins and scores."""
-        refuted = self.set.alarmed or self.books.refuted
-        closest = min(self.set.closest, self.books.closest)
-        if refuted != (alarm is not None) and closest > TOLERANCE:
-            raise Finding(f"says {alarm!r} of the model, the data say otherwise")
         if self.rule.latches and alarm is not None:
             return None
         scores = np.where(details[SCORE] < np.inf, details[SCORE], -np.inf)
@@ -261,6 +269,13 @@ class RecomputedChecks:
                 best = int(np.argmax(np.where(fit, scores, -np.inf)))
                 return best if details[MARGIN, best] >= 0.0 else None
         return None
+
+    def _refutation(self, alarm: str | None) -> None:
+        """The decision says of the model what the data say."""
+        refuted = self.set.alarmed or self.books.refuted
+        closest = min(self.set.closest, self.books.closest)
+        if refuted != (alarm is not None) and closest > TOLERANCE:
+            raise Finding(f"says {alarm!r} of the model, the data say otherwise")
 
     @property
     def _tolerance(self) -> float:

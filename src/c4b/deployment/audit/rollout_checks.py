@@ -14,14 +14,26 @@ class RolloutChecks:
 
     def __init__(self, shadow: bool) -> None:
         self.shadow, self.frozen, self.closed = shadow, False, False
+        self.succession, self.succeeded = False, False
         self.share = Fraction(1)
         self.allowed = Fraction(0)  # rounds that may leave the incumbent now, with what was saved up
 
-    def order(self, fields: dict[str, Any]) -> None:
-        """A ``control`` entry."""
+    def order(self, fields: dict[str, Any], bank: float, reserve: float) -> None:
+        """A ``control`` entry. bank: after the entries before it."""
         action = fields["action"]
         if not all(isinstance(fields[key], str) and fields[key] for key in ("by", "why")):
             raise Finding("is an order without who or why")
+        if action == "succeed" and not self.succession:
+            handed = fields["handed"]
+            if not (handed == 0.0 or 0.0 < handed <= min(bank, reserve)):
+                raise Finding(
+                    f"hands over {handed!r}, of {bank!r} in the bank and a reserve of {reserve!r}"
+                )
+            self.closed = self.succession = True
+            return
+        if action == "succeeded" and self.succession and not self.succeeded:
+            self.succeeded = True
+            return
         if self.closed:
             raise Finding(f"orders {action!r} after the deployment was closed")
         if action == "ramp":
