@@ -104,6 +104,10 @@ def create(
         int | None, typer.Option(help="Most rounds, for policies that need to know.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Of a policy that randomises.")] = None,
+    records: Annotated[
+        str, typer.Option(help="everything; or executed: of candidates, only what was executed.")
+    ] = "everything",
+    compress: Annotated[bool, typer.Option("--compress", help="Compress entries with zlib.")] = False,
     mode: Annotated[
         str, typer.Option(help="live; or shadow, which executes the incumbent until `go-live`.")
     ] = "live",
@@ -130,6 +134,8 @@ def create(
         horizon=horizon,
         seed=seed,
         mode=mode,
+        records=records,
+        compress=compress,
     ) as dep:
         print_json(dep.state().to_dict())
 
@@ -232,6 +238,9 @@ def audit(
     sealed: Annotated[
         bool, typer.Option("--sealed", help="Demand that every entry is sealed with a known key.")
     ] = False,
+    archive: Annotated[
+        list[Path] | None, typer.Option(help="File that `c4b deploy archive` wrote; repeat it for each.")
+    ] = None,
 ) -> None:
     """Recompute the whole journal with independent code; exit code 1 if something does not hold.
 
@@ -242,7 +251,7 @@ def audit(
         Deployment.open(url, name) as dep,
         shown_progress(f"audit of {name}", unit="entries") as progress,
     ):
-        report = dep.audit(sample, progress, processes, resume, witness, receipts, sealed)
+        report = dep.audit(sample, progress, processes, resume, witness, receipts, sealed, archive or ())
     if as_json:
         print_json(report.to_dict())
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
+from datetime import datetime
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -87,6 +88,27 @@ class Client:
     def close_decisions(self, name: str, reason: str, by: str | None = None) -> schemas.Deployment:
         """Make no more decisions, for good; outcomes are still taken."""
         return self._order(name, "close", reason, by)
+
+    def successor(
+        self, name: str, successor: str, reason: str, by: str | None = None, **options: Any
+    ) -> schemas.Deployment:
+        """Close a deployment and start its successor; options ``reserve`` and ``policy``."""
+        body = {"successor": successor, "why": reason, "by": by, **options}
+        return self._http.call(
+            schemas.Deployment, "POST", _path(name, "successor"), json=body, timeout=None
+        )
+
+    def erase_context(self, name: str, request_id: str) -> int:
+        """Erase the context of one decision; returns how many were erased."""
+        return self._erase(name, {"request_id": request_id})
+
+    def erase_contexts(self, name: str, before: datetime) -> int:
+        """Erase the contexts of all decisions made before a time."""
+        return self._erase(name, {"before": before.isoformat()})
+
+    def _erase(self, name: str, body: dict[str, str]) -> int:
+        path = _path(name, "erasures")
+        return int(self._http.send("POST", path, json=body, timeout=None).json()["erased"])
 
     def _order(
         self, name: str, action: str, why: str, by: str | None, share: float | None = None

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import getpass
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
 from c4b import _validate
-from c4b.deployment import archive as archives
-from c4b.deployment import erasure, queries, rollout
 from c4b.deployment import limits as checks
+from c4b.deployment import queries, rollout
 from c4b.deployment import successor as successors
 from c4b.deployment import witness as witnesses
 from c4b.deployment.audit import audit as audits
@@ -24,6 +20,8 @@ from c4b.deployment.audit.audit_report import Report
 from c4b.deployment.audit.auditor import recomputable
 from c4b.deployment.audit.verified_place import VerifiedPlace
 from c4b.deployment.configuration import SNAPSHOT_EVERY, Configuration
+from c4b.deployment.deployment_orders import DeploymentOrders, user_name
+from c4b.deployment.deployment_storage import DeploymentStorage
 from c4b.deployment.limits import Limits
 from c4b.deployment.state import State
 from c4b.deployment.transactor import Transactor
@@ -40,7 +38,7 @@ from c4b.errors import (
 )
 from c4b.evidence.model import LinearModel
 from c4b.journal import seal
-from c4b.journal.backend import JournalBackend, KnownRequest, rewritable
+from c4b.journal.backend import JournalBackend, KnownRequest
 from c4b.journal.backend_registry import open_backend
 from c4b.journal.entries import CREATED, GENESIS, Entry, pack
 from c4b.journal.journal import Journal
@@ -54,7 +52,7 @@ C = TypeVar("C")
 T = TypeVar("T")
 
 
-class Deployment:
+class Deployment(DeploymentOrders, DeploymentStorage):
     """A policy whose decisions, outcomes and budget live in a journal (see ``c4b.journal.backend``).
 
     Any number of processes may open the same deployment; they share one budget, and every call is one
@@ -364,48 +362,7 @@ class Deployment:
         """Close outcomes that are overdue now instead of at the next call; returns how many."""
         return self._transactor.expire()
 
-    # -- rolling out and back ------------------------------------------------------------------
-
-    def freeze(self, reason: str, by: str | None = None) -> Status:
-        """From the next decision on play the incumbent only, until ``thaw``. Credit is kept as always.
-
-        by: who orders it; without it, the user of this process. Like every order of this kind it is
-        recorded once, however often it is given, and returns the state.
-        """
-        return self._order(rollout.FREEZE, reason, by)
-
-    def thaw(self, reason: str, by: str | None = None) -> Status:
-        """End ``freeze``."""
-        return self._order(rollout.THAW, reason, by)
-
-    def ramp(self, share: float, reason: str, by: str | None = None) -> Status:
-        """Let at most ``share`` of the rounds from now on leave the incumbent; 1 ends it.
-
-        Of any n decisions in a row at most ``share * n + 1`` leave the incumbent.
-        """
-        remedy = "must lie in (0, 1], at least a millionth; freeze() allows none"
-        value = _validate.positive("share", share, remedy)
-        if not 1e-6 <= value <= 1.0:
-            raise InvalidInput("share", share, remedy)
-        return self._order(rollout.RAMP, reason, by, value)
-
-    def go_live(self, reason: str, by: str | None = None) -> Status:
-        """End shadow mode for good. What was learned is kept, and the budget begins with the reserve."""
-        return self._order(rollout.LIVE, reason, by)
-
-    def close_decisions(self, reason: str, by: str | None = None) -> Status:
-        """Make no more decisions, for good; ``decide`` raises ``DecisionsClosed``.
-
-        Outcomes of its decisions are still taken, repeated requests are answered, and everything can be
-        read and audited. (``close`` gives this object's connections back and is something else.)
-        """
-        return self._order(rollout.CLOSE, reason, by)
-
-    def _order(self, action: str, reason: str, by: str | None, share: float | None = None) -> Status:
-        why, who = checks.text("reason", reason), checks.text("by", user_name() if by is None else by)
-        more = {} if share is None else {"share": share}
-        self._transactor.write(lambda commands: commands.control(action, who, why, **more))
-        return self.state()
+    # -- a successor --------------------------------------------------------------------------
 
     @classmethod
     def successor(
@@ -476,72 +433,6 @@ class Deployment:
                 new.learn(features, rewards, request_id=f"history of {self.name}, page {n}")
 
         self._transactor.read(teach)
-
-    # -- what the store keeps ------------------------------------------------------------------
-
-    def erase_context(self, request_id: str) -> int:
-        """Erase the context of one decision, for whoever asks to be forgotten; returns how many.
-
-        The hash chain stays as it is; see :mod:`c4b.deployment.erasure`. Repeating it is harmless.
-        """
-        id_ = checks.request_id("request_id", request_id)
-        if id_ is None:
-            raise InvalidInput("request_id", None, "must be the request id of a decision")
-        self._transactor.check_usable()
-        return erasure.erase_requested(self._transactor.backend, self.name, id_)
-
-    def erase_contexts(self, before: datetime) -> int:
-        """Erase the contexts of all decisions made before a time; returns how many."""
-        self._transactor.check_usable()
-        limit = _microseconds("before", before)
-        return erasure.erase_older(self._transactor.backend, self.name, limit)
-
-    def archive(
-        self,
-        path: str | Path,
-        reason: str,
-        before: datetime | None = None,
-        by: str | None = None,
-    ) -> int:
-        """Move what is closed to a Parquet file, and return the number of entries; 0: nothing is.
-
-        Entries move up to the oldest decision without an outcome and the oldest snapshot, and only
-        those made ``before`` a time, if one is given. Keep the file: an audit needs it. If the call was
-        interrupted, the next one finishes what it had begun.
-        """
-        why, who = checks.text("reason", reason), checks.text("by", user_name() if by is None else by)
-        limit, target = None if before is None else _microseconds("before", before), Path(path)
-        if target.exists():
-            raise InvalidInput("path", str(path), "exists already; an archive is never overwritten")
-
-        def written(journal: Journal, state: State) -> archives.Prefix | None:
-            prefix = archives.closed_prefix(journal, state, limit)
-            if prefix is not None:
-                archives.write(journal, prefix, target)
-            return prefix
-
-        backend = rewritable(self._transactor.backend)
-        if (left := self._transactor.read(archives.interrupted)) is not None:
-            archives.empty(backend, self.name, left)
-        prefix = self._transactor.read(written)
-        if prefix is None:
-            return 0
-        hash_, file = prefix.hash.hex(), target.name
-        self._transactor.write(lambda commands: commands.archive(prefix.last, hash_, who, why, file))
-        archives.empty(backend, self.name, prefix)
-        return prefix.last - prefix.first + 1
-
-    @staticmethod
-    def unarchive(url: str, name: str, path: str | Path) -> int:
-        """Bring archived entries back into the store; returns how many.
-
-        It opens no deployment, so it also helps when no snapshot is intact.
-        """
-        backend = open_backend(url)
-        try:
-            return archives.bring_back(backend, name, Path(path))
-        finally:
-            backend.close()
 
     # -- questions -----------------------------------------------------------------------------
 
@@ -728,20 +619,6 @@ def _inherited(old: Configuration) -> dict[str, Any]:
     own = ("alpha", "baseline_nonnegative", "absorb", "outcome_timeout", "timeout_reward")
     more = ("baseline_floor", "horizon", "seed", "records", "compress")
     return {"policy": old.spec, **{name: getattr(old, name) for name in (*own, *more)}}
-
-
-def _microseconds(argument: str, value: object) -> int:
-    if not isinstance(value, datetime) or value.tzinfo is None:
-        raise InvalidInput(argument, value, "must be a datetime with a time zone")
-    return int(value.timestamp() * 1e6)
-
-
-def user_name() -> str:
-    """Of whoever runs this process."""
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # a container may have no name for its user
-        return f"user {os.getuid()}" if hasattr(os, "getuid") else "unknown"
 
 
 def _backend(url: str | JournalBackend, create: bool = False) -> JournalBackend:

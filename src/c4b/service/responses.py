@@ -25,6 +25,9 @@ def deployment(dep: Deployment) -> schemas.Deployment:
         horizon=fixed.horizon,
         seed=fixed.seed,
         mode=fixed.mode,
+        records=fixed.records,
+        compress=fixed.compress,
+        predecessor=fixed.predecessor,
     )
     return schemas.Deployment(
         state=state(dep.state(), fixed.outcome_timeout), configuration=configuration

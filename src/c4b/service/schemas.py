@@ -113,6 +113,11 @@ class Creation(RequestBody):
         "live", description="shadow: decide and record, but execute the incumbent until `go-live`."
     )
 
+    records: Literal["everything", "executed"] = Field(
+        "everything", description="executed: of the candidates, keep only what was executed."
+    )
+    compress: bool = Field(False, description="Compress entries with zlib.")
+
 
 class Configuration(ResponseBody):
     """The configuration of a deployment, fixed when it was created."""
@@ -129,6 +134,11 @@ class Configuration(ResponseBody):
     horizon: int | None = Field(None, exclude_if=_is_none)
     seed: int | None = Field(None, exclude_if=_is_none)
     mode: str = Field("live", description="How it began: live or shadow.")
+    records: str = Field("everything", description="How much of a decision is kept.")
+    compress: bool = False
+    predecessor: str | None = Field(
+        None, exclude_if=_is_none, description="Name, and number and hash of the entry that closed it."
+    )
 
 
 class OrderInForce(ResponseBody):
@@ -376,6 +386,7 @@ class ExplainedDecision(RecordedDecision):
     baseline_mean: float | None = Field(None, exclude_if=_is_none, description="If the round had it.")
     labels: list[str] | None = Field(None, exclude_if=_is_none, description="If the round had them.")
     context: JsonValue
+    context_erased: bool = Field(False, description="Whether there was a context that was erased.")
 
 
 class Audited(ResponseBody):
