@@ -390,7 +390,8 @@ class Deployment(DeploymentOrders, DeploymentStorage):
             chosen = old.model if model is None else model
             terms = {**_inherited(old.configuration), **options}
             _planned(name, chosen, **{**terms, "reserve": 0.0 if reserve is None else reserve})
-            old._first_page(translate, chosen.dim)  # raises before anything is closed
+            old._check_successor(name)  # these two raise before anything is closed
+            old._first_page(translate, chosen.dim)
             old._transactor.write(lambda commands: commands.succeed(name, reserve, who, why))
             handed = old._transactor.read(successors.handover)
             terms |= {"reserve": handed.reserve, "predecessor": handed.closed_at}
@@ -411,6 +412,14 @@ class Deployment(DeploymentOrders, DeploymentStorage):
                 new.close()
                 raise
         return new
+
+    def _check_successor(self, name: str) -> None:
+        """Refuse a name that another deployment has."""
+        backend = self._transactor.backend
+        if name in backend.names():
+            with Deployment.open(backend, name) as existing:
+                if not str(existing.configuration.predecessor).startswith(f"{self.name}@"):
+                    raise NameTaken(f"{name!r} exists already and succeeds another; choose another name")
 
     def _first_page(self, translate: successors.Translation | None, dim: int) -> None:
         if translate is None and dim != self._dim:
