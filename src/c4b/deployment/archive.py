@@ -68,10 +68,10 @@ def write(journal: Journal, prefix: Prefix, path: Path) -> None:
     """Write the entries of ``prefix``, each checked against the chain, and sync the file."""
     import polars as pl  # noqa: PLC0415 (slow to import)
 
-    before = journal.at(prefix.first - 1)
-    assert before is not None
+    first = journal.at(prefix.first)
+    assert first is not None
     rows: dict[str, list[Any]] = {name: [] for name in Entry._fields}
-    for entry in journal.tail(before.seq, before.hash()):
+    for entry in journal.tail(prefix.first - 1, first.previous):
         if entry.seq > prefix.last:
             break
         kept = entry._replace(payload=hashed_part(entry.payload))

@@ -171,7 +171,6 @@ class Commands:
         """
         known = self._known([r.request_id for r in rounds if r.request_id is not None], look_up)
         self._mark = self.state.mark()
-        closed = self.state.rollout.closed
         knowledge = self._knowledge()  # decisions do not change it
         try:
             decisions = []
@@ -180,8 +179,7 @@ class Commands:
                 if earlier is not None:
                     decisions.append(self._repeated(round_, earlier))
                     continue
-                if closed is not None:
-                    raise closed_error(closed)
+                self.state.rollout.check_open()
                 decision, entry = self._decide(round_, knowledge)
                 decisions.append(decision)
                 self._record_model_alarm()  # a told mean may speak against the model

@@ -404,6 +404,7 @@ class Deployment(DeploymentOrders, DeploymentStorage):
                     raise
             try:
                 old._teach(new, translate)
+                new._transactor.write(lambda commands: commands.control(rollout.OPEN, who, why))
                 first = new._transactor.read(lambda journal, state: journal.at(0))
                 assert first is not None
                 more = {"successor": name, "hash": first.hash().hex()}
@@ -434,6 +435,8 @@ class Deployment(DeploymentOrders, DeploymentStorage):
 
     def _teach(self, new: Deployment, translate: successors.Translation | None) -> None:
         """Give a successor what this deployment has learned from."""
+        if not new._transactor.read(lambda journal, state: state.rollout.waiting):
+            return
         in_order = self.configuration.absorb == "in-order"
 
         def teach(journal: Journal, state: State) -> None:

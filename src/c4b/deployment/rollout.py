@@ -4,6 +4,7 @@ One small state machine. ``control`` entries of the journal move it, decisions c
 ``hold`` says whether the next decision must be the incumbent. It only ever removes candidates, so nothing
 here can break the guarantee; ``docs/theory.md`` says why.
 
+    waiting --open--> not             a successor that is still being given its history
     shadow --go_live--> live          never back: the ledger begins when it goes live
     frozen <--freeze, thaw--> not     the incumbent only, credit is kept
     ramp                              at most a share of the rounds leaves the incumbent
@@ -21,8 +22,9 @@ from typing import Any, NamedTuple
 from c4b.errors import DecisionsClosed
 
 FREEZE, THAW, RAMP, LIVE, CLOSE = "freeze", "thaw", "ramp", "go-live", "close"
-SUCCEED, SUCCEEDED = "succeed", "succeeded"
-"""Closed for a successor, which takes over the rest of the reserve; the successor was created."""
+SUCCEED, OPEN, SUCCEEDED = "succeed", "open", "succeeded"
+"""Closed for a successor, which takes over the rest of the reserve; the successor has its history; the
+predecessor knows that."""
 SHADOW_HOLDS, FREEZE_HOLDS, RAMP_HOLDS = "shadow", "frozen", "ramp"
 """Reasons in ``Decision.held``."""
 WHOLE = 1_000_000
@@ -53,6 +55,7 @@ class Rollout(NamedTuple):
     """Where a deployment stands. A value: whoever takes a decision back keeps the one before."""
 
     shadow: bool = False
+    waiting: bool = False
     live: Control | None = None
     """The switch from shadow to live, if there was one."""
     frozen: Control | None = None
@@ -73,6 +76,8 @@ class Rollout(NamedTuple):
         """One word for people."""
         if self.closed is not None:
             return "closed"
+        if self.waiting:
+            return "waiting"
         if self.frozen is not None:
             return "frozen"
         if self.shadow:
@@ -92,6 +97,16 @@ class Rollout(NamedTuple):
         assert self.ramp is not None
         share = millionths(self.ramp.share)
         return min(self.saved + share, WHOLE + share)
+
+    def check_open(self) -> None:
+        """Raise ``DecisionsClosed`` unless decisions can be made."""
+        if self.closed is not None:
+            raise closed_error(self.closed)
+        if self.waiting:
+            raise DecisionsClosed(
+                "the deployment succeeds another one and was not given all of its history yet; repeat "
+                "the succession if it was interrupted"
+            )
 
     def decided(self, left: bool, overruled: bool) -> Rollout:
         """A decision was made.
@@ -114,7 +129,8 @@ class Rollout(NamedTuple):
             raise closed_error(self.closed)
         if action == RAMP:
             return share != (1.0 if self.ramp is None else self.ramp.share)
-        return {FREEZE: self.frozen is None, THAW: self.frozen is not None, LIVE: self.shadow}[action]
+        states = {FREEZE: self.frozen is None, THAW: self.frozen is not None}
+        return {**states, LIVE: self.shadow, OPEN: self.waiting}[action]
 
     def ordered(self, control: Control) -> Rollout:
         """After an order."""
@@ -127,6 +143,8 @@ class Rollout(NamedTuple):
             return after._replace(closed=control)
         if control.action == SUCCEED:
             return after._replace(closed=self.closed or control, succession=control)
+        if control.action == OPEN:
+            return after._replace(waiting=False)
         if control.action == SUCCEEDED:
             return after._replace(successor=control)
         if control.action == LIVE:

@@ -281,7 +281,8 @@ def recorded_control(entry: Entry, fields: Fields) -> Control:
 
 def first_rollout(configuration: Configuration) -> Rollout:
     """Where a new deployment stands."""
-    return Rollout(shadow=configuration.mode == "shadow")
+    waiting = configuration.predecessor is not None
+    return Rollout(shadow=configuration.mode == "shadow", waiting=waiting)
 
 
 def _about(entry: Entry) -> int:

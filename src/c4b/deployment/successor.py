@@ -7,7 +7,8 @@ recorded and may be repeated, so whoever was interrupted calls it again:
    decides nothing;
 2. the successor is created with that reserve. Its first entry names the predecessor, and the number and
    the hash of the entry that closed it;
-3. the outcomes that the predecessor has learned from become the successor's history, in their order;
+3. the outcomes that the predecessor has learned from become the successor's history, in their order, and
+   the successor is opened for decisions;
 4. the predecessor records the hash of the successor's first entry, so that each journal knows the other.
 
 Never do both decide. ``docs/theory.md`` says what both together promise.

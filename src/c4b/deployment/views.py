@@ -59,7 +59,8 @@ class Status:
     """Of the last entry: keep it elsewhere, and nobody can rewrite the past unnoticed."""
     at: datetime
     mode: str = "live"
-    """``live``, ``shadow``, ``ramp``, ``frozen`` or ``closed``."""
+    """``live``, ``shadow``, ``ramp``, ``frozen``, ``closed``, or ``waiting`` for the history of a
+    predecessor."""
     held: int = 0
     """Decisions for the baseline although the gate chose a candidate: in shadow, frozen, or by a ramp."""
     orders: tuple[Order, ...] = ()

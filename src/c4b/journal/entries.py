@@ -24,7 +24,9 @@ microseconds since 1970 and never decreases.
     executed   features (d,) of what was executed instead; numbers: bank before, bank after;
                independent: as in forgotten
     alarm      reason, source: "model" or "ledger"
-    control    action: "freeze", "thaw", "ramp" (with share), "go-live" or "close"; by: who ordered it;
+    control    action: "freeze", "thaw", "ramp" (with share), "go-live", "close", "succeed" (with
+               successor, and handed, the reserve that it takes over), "open" (a successor has its
+               history), "succeeded" (with successor, and hash of its first entry); by: who ordered it;
                why. From the next entry on a decision that was held has the fields held ("shadow",
                "frozen", "ramp") and proposed, the candidate that the gate chose; null: the baseline.
                action "archive": entries 1 to ``last``, whose hash is ``hash``, were written to ``file``;

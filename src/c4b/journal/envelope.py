@@ -37,6 +37,11 @@ _SALT, _SEAL = 16, 32
 _LEVEL = 6
 
 
+def new_salt() -> bytes:
+    """What nobody can guess."""
+    return os.urandom(_SALT)
+
+
 def hashed_part(payload: bytes) -> bytes:
     """What the hash of an entry covers of its payload."""
     if payload[:4] != MARK:
@@ -88,7 +93,7 @@ def set_aside(fields: Mapping[str, Any]) -> tuple[Mapping[str, Any], bytes]:
     text = fields.get(CONTEXT)
     if text is None:
         return fields, b""
-    salted = os.urandom(_SALT) + text.encode()
+    salted = new_salt() + text.encode()
     return {**fields, CONTEXT: None, CONTEXT_HASH: hashlib.sha256(salted).hexdigest()}, salted
 
 

@@ -49,7 +49,11 @@ def decision_row(record: Record) -> schemas.DecisionRow:
         **dict(decided(decision)),
         at=record.at,
         candidates=len(record.candidates),
-        admissible=int((decision.details[CandidateField.MARGIN] >= 0.0).sum()),
+        admissible=(
+            None
+            if record.kept is not None
+            else int((decision.details[CandidateField.MARGIN] >= 0.0).sum())
+        ),
         request_id=record.request_id,
         outcome=record.outcome,
         reward=record.reward,

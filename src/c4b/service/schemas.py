@@ -176,7 +176,7 @@ class State(ResponseBody):
         description="Hash of the last entry. A copy kept elsewhere reveals any later change of the past."
     )
     at: datetime
-    mode: str = Field("live", description="live, shadow, ramp, frozen or closed.")
+    mode: str = Field("live", description="live, shadow, ramp, frozen, closed, or waiting for history.")
     held: int = Field(
         0, description="Decisions for the baseline although the gate chose a candidate: held by an order."
     )
@@ -350,7 +350,9 @@ class DecisionRow(RecordedDecision):
     """A decision as one row of a table."""
 
     candidates: int = Field(description="Number of candidates.")
-    admissible: int = Field(description="Number of admissible candidates.")
+    admissible: int | None = Field(
+        description="Number of admissible candidates; null: only what was executed is on record."
+    )
 
 
 class Page(ResponseBody):

@@ -87,7 +87,9 @@ class Auditor:
         else:
             self.checks = ReplayedChecks(configuration)
         report.name, report.level = fields["name"], self.checks.level
-        self.rollout = RolloutChecks(fields.get("mode") == "shadow")
+        self.rollout = RolloutChecks(
+            fields.get("mode") == "shadow", fields.get("predecessor") is not None
+        )
         self.archived = 0  # the last entry that was archived
         self.uncharged = 0  # decisions in shadow, all of them before the first charged one
         self.in_order = fields["absorb"] == "in-order"

@@ -12,8 +12,9 @@ from c4b.deployment.audit.decision_checks import described
 class RolloutChecks:
     """Follows the orders of one journal; raises ``Finding``."""
 
-    def __init__(self, shadow: bool) -> None:
+    def __init__(self, shadow: bool, waiting: bool) -> None:
         self.shadow, self.frozen, self.closed = shadow, False, False
+        self.waiting = waiting
         self.succession, self.succeeded = False, False
         self.share = Fraction(1)
         self.allowed = Fraction(0)  # rounds that may leave the incumbent now, with what was saved up
@@ -33,6 +34,9 @@ class RolloutChecks:
             return
         if action == "succeeded" and self.succession and not self.succeeded:
             self.succeeded = True
+            return
+        if action == "open" and self.waiting:
+            self.waiting = False
             return
         if self.closed:
             raise Finding(f"orders {action!r} after the deployment was closed")
@@ -58,6 +62,8 @@ class RolloutChecks:
         """A ``decided`` entry: was it held exactly when an order says so?"""
         if self.closed:
             raise Finding("decides after the deployment was closed")
+        if self.waiting:
+            raise Finding("decides before its predecessor's history was complete")
         held, action = fields.get("held"), fields["action"]
         self.allowed = min(self.allowed, Fraction(1)) + self.share
         expected = None
