@@ -111,7 +111,7 @@ function row(name, first, decimals) {
   const element = h("tr", { role: "row" }, ...cells);
 
   function update(line) {
-    setText(what, played(line.action, line.candidates) + (line.executed ? " (another was executed)" : ""));
+    setText(what, played(line.action, line.candidates) + (line.held ? `, ${line.held}` : "") + (line.executed ? " (another was executed)" : ""));
     setText(fit, line.bank === null ? "no gate" : `${line.admissible === null ? "?" : count(line.admissible)} of ${count(line.candidates)}`);
     setText(certificate, fixed(line.certificate, decimals));
     setText(bank, fixed(line.bank, decimals));
