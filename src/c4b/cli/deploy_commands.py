@@ -30,7 +30,7 @@ Independent = Annotated[
 ]
 
 
-def _print_json(value: Any) -> None:
+def print_json(value: Any) -> None:
     typer.echo(json.dumps(value, allow_nan=False))
 
 
@@ -104,6 +104,13 @@ def create(
         int | None, typer.Option(help="Most rounds, for policies that need to know.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Of a policy that randomises.")] = None,
+    records: Annotated[
+        str, typer.Option(help="everything; or executed: of candidates, only what was executed.")
+    ] = "everything",
+    compress: Annotated[bool, typer.Option("--compress", help="Compress entries with zlib.")] = False,
+    mode: Annotated[
+        str, typer.Option(help="live; or shadow, which executes the incumbent until `go-live`.")
+    ] = "live",
 ) -> None:
     """Create a deployment."""
     if noise is None and rewards is not None and confidence in (None, "bounded"):
@@ -126,28 +133,31 @@ def create(
         baseline_floor=baseline_floor,
         horizon=horizon,
         seed=seed,
+        mode=mode,
+        records=records,
+        compress=compress,
     ) as dep:
-        _print_json(dep.state().to_dict())
+        print_json(dep.state().to_dict())
 
 
 @app.command("list")
 def list_names(url: Url) -> None:
     """List the deployments of a store."""
-    _print_json(Deployment.names(url))
+    print_json(Deployment.names(url))
 
 
 @app.command()
 def migrate(url: Url) -> None:
     """Upgrade the tables of an earlier version. Make a backup first. Prints both versions."""
     before, after = sql_migration.migrate(url)
-    _print_json({"before": before, "after": after})
+    print_json({"before": before, "after": after})
 
 
 @app.command()
 def status(url: Url, name: Name) -> None:
     """Show the state of a deployment: bank, rounds, fallbacks, pending outcomes, last hash."""
     with Deployment.open(url, name) as dep:
-        _print_json(dep.state().to_dict())
+        print_json(dep.state().to_dict())
 
 
 @app.command()
@@ -156,7 +166,7 @@ def learn(url: Url, name: Name, request: Request) -> None:
     history = _with_keys(request, ("features", "rewards"), ("request_id",))
     with Deployment.open(url, name) as dep:
         dep.learn(**history)
-        _print_json(dep.state().to_dict())
+        print_json(dep.state().to_dict())
 
 
 @app.command()
@@ -169,7 +179,7 @@ def decide(url: Url, name: Name, request: Request) -> None:
     optional = ("request_id", "context", "labels", "baseline_mean")
     round_ = Round(**_with_keys(request, ("candidates", "baseline"), optional))
     with Deployment.open(url, name) as dep:
-        _print_json(dep.explain(dep.decide(round_).id).to_dict())
+        print_json(dep.explain(dep.decide(round_).id).to_dict())
 
 
 @app.command()
@@ -184,7 +194,7 @@ def observe(url: Url, name: Name, request: Request, independent: Independent = F
         for id_, reward in outcomes.items():
             if reward is None:
                 dep.forget(id_, independent=independent)
-        _print_json(dep.state().to_dict())
+        print_json(dep.state().to_dict())
 
 
 @app.command()
@@ -197,14 +207,14 @@ def executed(url: Url, name: Name, request: Request, independent: Independent = 
     with Deployment.open(url, name) as dep:
         for id_, features in actions.items():
             dep.executed(id_, features, independent=independent)
-        _print_json(dep.state().to_dict())
+        print_json(dep.state().to_dict())
 
 
 @app.command()
 def explain(url: Url, name: Name, decision_id: str) -> None:
     """Explain a decision and show its outcome."""
     with Deployment.open(url, name) as dep:
-        _print_json(dep.record(decision_id).to_dict())
+        print_json(dep.record(decision_id).to_dict())
 
 
 @app.command()
@@ -229,6 +239,9 @@ def audit(
     sealed: Annotated[
         bool, typer.Option("--sealed", help="Demand that every entry is sealed with a known key.")
     ] = False,
+    archive: Annotated[
+        list[Path] | None, typer.Option(help="File that `c4b deploy archive` wrote; repeat it for each.")
+    ] = None,
 ) -> None:
     """Recompute the whole journal with independent code; exit code 1 if something does not hold.
 
@@ -239,9 +252,9 @@ def audit(
         Deployment.open(url, name) as dep,
         shown_progress(f"audit of {name}", unit="entries") as progress,
     ):
-        report = dep.audit(sample, progress, processes, resume, witness, receipts, sealed)
+        report = dep.audit(sample, progress, processes, resume, witness, receipts, sealed, archive or ())
     if as_json:
-        _print_json(report.to_dict())
+        print_json(report.to_dict())
     else:
         console.print(str(report), soft_wrap=True, markup=False)
     if not report.clean:
@@ -258,7 +271,7 @@ def witness(
     nothing, and fails, if that is the case already.
     """
     with Deployment.open(url, name) as dep:
-        _print_json(dep.witness(path)._asdict())
+        print_json(dep.witness(path)._asdict())
 
 
 @app.command("export")
@@ -267,7 +280,7 @@ def export_table(
 ) -> None:
     """Write all decisions with their outcomes to a Parquet file."""
     with Deployment.open(url, name) as dep:
-        _print_json({"path": str(path), "rows": export.write(dep, path)})
+        print_json({"path": str(path), "rows": export.write(dep, path)})
 
 
 @app.command()
@@ -277,4 +290,4 @@ def plot(
     """Plot bank, fallbacks and pending outcomes over the decisions."""
     with Deployment.open(url, name) as dep:
         export.plot(dep, path)
-    _print_json({"path": str(path)})
+    print_json({"path": str(path)})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
+from datetime import datetime
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -66,6 +67,55 @@ class Client:
             json=body,
             headers=_idempotency_key(request_id),
         )
+
+    # -- rolling out and back ------------------------------------------------------------------
+
+    def freeze(self, name: str, reason: str, by: str | None = None) -> schemas.Deployment:
+        """From the next decision on play the incumbent only. Like all orders: admin, safe to repeat."""
+        return self._order(name, "freeze", reason, by)
+
+    def thaw(self, name: str, reason: str, by: str | None = None) -> schemas.Deployment:
+        """End ``freeze``."""
+        return self._order(name, "thaw", reason, by)
+
+    def ramp(self, name: str, share: float, reason: str, by: str | None = None) -> schemas.Deployment:
+        """Let at most ``share`` of the rounds leave the incumbent; 1 ends it."""
+        return self._order(name, "ramp", reason, by, share)
+
+    def go_live(self, name: str, reason: str, by: str | None = None) -> schemas.Deployment:
+        """End shadow mode for good."""
+        return self._order(name, "go-live", reason, by)
+
+    def close_decisions(self, name: str, reason: str, by: str | None = None) -> schemas.Deployment:
+        """Make no more decisions, for good; outcomes are still taken."""
+        return self._order(name, "close", reason, by)
+
+    def successor(
+        self, name: str, successor: str, reason: str, by: str | None = None, **options: Any
+    ) -> schemas.Deployment:
+        """Close a deployment and start its successor; options ``reserve`` and ``policy``."""
+        body = {"successor": successor, "why": reason, "by": by, **options}
+        return self._http.call(
+            schemas.Deployment, "POST", _path(name, "successor"), json=body, timeout=None
+        )
+
+    def erase_context(self, name: str, request_id: str) -> int:
+        """Erase the context of one decision; returns how many were erased."""
+        return self._erase(name, {"request_id": request_id})
+
+    def erase_contexts(self, name: str, before: datetime) -> int:
+        """Erase the contexts of all decisions made before a time."""
+        return self._erase(name, {"before": before.isoformat()})
+
+    def _erase(self, name: str, body: dict[str, str]) -> int:
+        path = _path(name, "erasures")
+        return int(self._http.send("POST", path, json=body, timeout=None).json()["erased"])
+
+    def _order(
+        self, name: str, action: str, why: str, by: str | None, share: float | None = None
+    ) -> schemas.Deployment:
+        body = {"action": action, "why": why, "by": by, "share": share}
+        return self._http.call(schemas.Deployment, "POST", _path(name, "orders"), json=body)
 
     # -- decisions and outcomes ----------------------------------------------------------------
 

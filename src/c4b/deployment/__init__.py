@@ -3,6 +3,6 @@
 from c4b.deployment.audit.audit_report import Report
 from c4b.deployment.deployment import Deployment
 from c4b.deployment.limits import Limits
-from c4b.deployment.views import PendingDecision, Point, Record, Status
+from c4b.deployment.views import Order, PendingDecision, Point, Record, Status
 
-__all__ = ["Deployment", "Limits", "PendingDecision", "Point", "Record", "Report", "Status"]
+__all__ = ["Deployment", "Limits", "Order", "PendingDecision", "Point", "Record", "Report", "Status"]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from itertools import islice
 
-from c4b.deployment import contrast_intervals
+from c4b.deployment import contrast_intervals, recording
 from c4b.deployment.commands import decided_tag, unknown_decision
 from c4b.deployment.decision_entry import (
     decision_id,
@@ -17,11 +17,13 @@ from c4b.deployment.decision_entry import (
 )
 from c4b.deployment.downsampled_series import Row
 from c4b.deployment.journal_clock import JournalTime
+from c4b.deployment.rollout import Rollout
 from c4b.deployment.state import State
-from c4b.deployment.views import PendingDecision, Point, Record, Status, moment
+from c4b.deployment.views import Order, PendingDecision, Point, Record, Status, moment
 from c4b.deployment.witness import Witness
 from c4b.errors import JournalCorrupt, UnknownDecision
 from c4b.journal import entries as kinds
+from c4b.journal import envelope
 from c4b.journal.entries import GENESIS, Entry
 from c4b.journal.journal import Journal
 from c4b.policies.compiled_gate import CompiledGate
@@ -62,6 +64,19 @@ def status(state: State, time: JournalTime) -> Status:
         seq=state.seq,
         hash=state.hash.hex(),
         at=moment(state.at),
+        mode=state.rollout.mode,
+        held=state.rollout.held,
+        orders=_orders(state.rollout),
+        archived=state.archived,
+    )
+
+
+def _orders(rollout: Rollout) -> tuple[Order, ...]:
+    in_force = (rollout.closed, rollout.frozen, rollout.ramp, rollout.live)
+    return tuple(
+        Order(each.action, each.by, each.why, moment(each.at), each.share)
+        for each in in_force
+        if each is not None
     )
 
 
@@ -73,7 +88,7 @@ def decisions(
     count: int,
     newest: bool,
 ) -> list[Record]:
-    start = max(_entry_limit(state, "after", after, -1), -1)
+    start = max(_entry_limit(state, "after", after, -1), state.archived or -1)
     stop = _entry_limit(state, "before", before, state.seq + 1)
     read = journal.decided_last if newest else journal.decided
     return _records(journal, state, read(start, stop, count))
@@ -167,7 +182,7 @@ def _record(state: State, entry: Entry, later: Iterable[Entry]) -> Record:
         raise JournalCorrupt(
             f"the outcome of entry {entry.seq} is not where it was recorded; run an audit"
         )
-    configuration, (fields, arrays) = state.configuration, entry.unpack()
+    configuration, (fields, arrays) = state.configuration, recording.expanded(*entry.unpack())
     round_ = recorded_round(fields, arrays)
     return Record(
         decision=recorded_decision(configuration, entry, fields, arrays),
@@ -182,6 +197,8 @@ def _record(state: State, entry: Entry, later: Iterable[Entry]) -> Record:
         contrasts=contrast_intervals.recorded(arrays, configuration.alpha, _one_ellipsoid(state)),
         labels=None if round_.labels is None else tuple(round_.labels),
         baseline_mean=round_.baseline_mean,
+        kept=None if recording.KEPT not in fields else tuple(fields[recording.KEPT]),
+        context_erased=envelope.CONTEXT_HASH in fields and round_.context is None,
     )
 
 

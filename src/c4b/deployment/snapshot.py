@@ -12,7 +12,8 @@ import numpy as np
 from c4b.deployment.configuration import Configuration
 from c4b.deployment.downsampled_series import DownsampledSeries
 from c4b.deployment.recent_requests import RecentRequests
-from c4b.deployment.state import AHEAD, OpenDecision, State, durable_arrays
+from c4b.deployment.rollout import Rollout
+from c4b.deployment.state import AHEAD, ARCHIVE, OpenDecision, State, durable_arrays, first_rollout
 from c4b.journal.backend import StoredSnapshot
 from c4b.journal.journal import Journal
 from c4b.policies import state_file
@@ -33,6 +34,8 @@ _RECENT_REQUESTS = "requests"
 """Name of the last request ids in a snapshot."""
 _LATEST = "latest"
 """Name of the last round whose reward was reported; see ``GateRun.restore``."""
+_ROLLOUT, _UNCHARGED = "rollout", "uncharged"
+"""Names of the rollout and of the rounds in shadow; only if there was an order, or such a round."""
 _RECENT = {
     "outcomes.recent_round": np.full(REMEMBERED, -1, dtype=np.int64),
     "outcomes.recent_reward": np.full(REMEMBERED, np.nan),
@@ -104,6 +107,7 @@ def is_near(content: bytes, state: State) -> bool:
     ours, theirs = durable_arrays(state), durable_arrays(stored)
     return (
         (stored.seq, stored.hash, stored.at, stored.open) == (state.seq, state.hash, state.at, state.open)
+        and (stored.rollout, stored.archived) == (state.rollout, state.archived)
         and (stored.counts, stored.run.rounds) == (state.counts, state.run.rounds)
         and stored.observations == state.observations
         and np.array_equal(stored.bank, state.bank, equal_nan=True)
@@ -146,6 +150,12 @@ def encode(
     }
     if state.ahead:
         header[AHEAD] = state.ahead
+    if state.rollout != first_rollout(configuration):
+        header[_ROLLOUT] = state.rollout.fields()
+    if state.archived:
+        header[ARCHIVE] = state.archived
+    if state.run.uncharged:
+        header[_UNCHARGED] = state.run.uncharged
     if with_series and state.series is not None:
         header[_SERIES] = state.series.stride
         arrays[_SERIES] = state.series.array()
@@ -168,9 +178,12 @@ def decode(content: bytes, configuration: Configuration) -> State:
     state = State(configuration)
     rounds, next_ = int(header["policy"]["rounds"]), int(header["policy"]["next"])
     latest = None if state.run.outcomes.in_order else header["policy"][_LATEST]
-    state.run.restore(arrays, rounds, next_, latest)
+    state.run.restore(arrays, rounds, next_, latest, header.get(_UNCHARGED, 0))
     state.seq, state.hash, state.at = header["seq"], bytes.fromhex(header["hash"]), header["at"]
     state.ahead = header.get(AHEAD, 0)
+    state.archived = header.get(ARCHIVE, 0)
+    if _ROLLOUT in header:
+        state.rollout = Rollout.recorded(header[_ROLLOUT])
     state.open = {seq: OpenDecision(*entry) for seq, *entry in header["open"]}
     state.seq_of = {entry.round: seq for seq, entry in state.open.items()}
     state.counts = header["counts"]

@@ -26,6 +26,7 @@ from c4b.deployment.decision_entry import (
 )
 from c4b.deployment.downsampled_series import DownsampledSeries, Row
 from c4b.deployment.recent_requests import RecentRequests
+from c4b.deployment.rollout import SHADOW_HOLDS, Control, Rollout
 from c4b.journal import entries as kinds
 from c4b.journal.entries import GENESIS, Entry
 from c4b.policies import gate_run
@@ -38,6 +39,10 @@ REMEMBERED_REPORTS = ("outcomes.recent_round", "outcomes.recent_reward")
 """Arrays by which a policy without a journal recognises repeated reports."""
 AHEAD = "ahead"
 """Field of an entry that records another ``State.ahead``."""
+ORDERED = ("share", "successor", "handed", "hash")
+"""Fields that only some orders have."""
+ARCHIVE = "archive"
+"""Action of a control entry: entries up to ``last`` were written to a file."""
 COUNTS = ("learned", "decided", "fallback", "observed", "forgotten", "executed", "alarm")
 
 
@@ -61,6 +66,7 @@ class Mark(NamedTuple):
     counts: dict[str, int]
     series: downsampled_series.Mark | None
     alarms: tuple[str | None, str | None]
+    rollout: Rollout
 
 
 class State:
@@ -78,6 +84,8 @@ class State:
         self.counts = dict.fromkeys(COUNTS, 0)
         self.series: DownsampledSeries | None = DownsampledSeries()  # None: an early snapshot had none
         self.recent = RecentRequests()
+        self.rollout = first_rollout(configuration)
+        self.archived = 0  # entries 1 up to this one are in an archive, or may be
         self.alarm: str | None = None  # the last one
         self.model_alarm: str | None = None
         self._fingerprint: str | None = None  # these two are forgotten when an outcome is absorbed
@@ -153,8 +161,11 @@ class State:
         self._fingerprint = self._centre = None
         self.counts["learned"] += len(rewards)
 
-    def enter(self, seq: int, at: int, fallback: bool, numbers: DecisionNumbers) -> None:
+    def enter(
+        self, seq: int, at: int, fallback: bool, numbers: DecisionNumbers, overruled: bool = False
+    ) -> None:
         """A decision was made: the last round of ``run`` is the journal's entry ``seq``."""
+        self.rollout = self.rollout.decided(not fallback, overruled)
         round_ = self.run.rounds - 1
         self.open[seq] = OpenDecision(round_, at)
         self.seq_of[round_] = seq
@@ -210,6 +221,7 @@ class State:
             dict(self.counts),
             None if self.series is None else self.series.mark(),
             (self.alarm, self.model_alarm),
+            self.rollout,
         )
 
     def undo(self, mark: Mark) -> None:
@@ -221,6 +233,7 @@ class State:
         self.recent.undo(mark.seq)
         self.seq, self.hash, self.at, self.counts = mark.seq, mark.hash, mark.at, mark.counts
         self.ahead, (self.alarm, self.model_alarm) = mark.ahead, mark.alarms
+        self.rollout = mark.rollout
         if self.series is not None and mark.series is not None:
             self.series.undo(mark.series)
 
@@ -235,8 +248,10 @@ def _learned(state: State, entry: Entry, fields: Fields, arrays: dict[str, Array
 
 def _decided(state: State, entry: Entry, fields: Fields, arrays: dict[str, Array]) -> None:
     played, numbers = recorded_play(fields, arrays), recorded_numbers(arrays)
-    state.run.recharge(numbers.bank, played)
-    state.enter(entry.seq, entry.at, played.is_baseline, numbers)
+    held = fields.get("held")
+    state.run.recharge(numbers.bank, played, charged=held != SHADOW_HOLDS)
+    overruled = held is not None and fields["proposed"] is not None
+    state.enter(entry.seq, entry.at, played.is_baseline, numbers, overruled)
 
 
 def _observed(state: State, entry: Entry, fields: Fields, arrays: dict[str, Array]) -> None:
@@ -261,6 +276,24 @@ def _alarm(state: State, entry: Entry, fields: Fields, arrays: dict[str, Array])
     state.counts["alarm"] += 1
 
 
+def _control(state: State, entry: Entry, fields: Fields, arrays: dict[str, Array]) -> None:
+    if fields["action"] == ARCHIVE:
+        state.archived = fields["last"]
+    else:
+        state.rollout = state.rollout.ordered(recorded_control(entry, fields))
+
+
+def recorded_control(entry: Entry, fields: Fields) -> Control:
+    given = {name: fields[name] for name in ORDERED if name in fields}
+    return Control(fields["action"], fields["by"], fields["why"], entry.at, entry.seq, **given)
+
+
+def first_rollout(configuration: Configuration) -> Rollout:
+    """Where a new deployment stands."""
+    waiting = configuration.predecessor is not None
+    return Rollout(shadow=configuration.mode == "shadow", waiting=waiting)
+
+
 def _about(entry: Entry) -> int:
     assert entry.about is not None
     return entry.about
@@ -274,6 +307,7 @@ _APPLY: dict[str, Callable[[State, Entry, Fields, dict[str, Array]], None]] = {
     kinds.FORGOTTEN: _forgotten,
     kinds.EXECUTED: _executed,
     kinds.ALARM: _alarm,
+    kinds.CONTROL: _control,
 }
 
 
@@ -295,9 +329,9 @@ def durable_arrays(state: State) -> Arrays:
 
 
 def _plain(state: State) -> tuple[Any, ...]:
-    counts = state.counts, state.alarm, state.model_alarm, state.run.rounds
+    counts = state.counts, state.alarm, state.model_alarm, state.run.rounds, state.archived
     series = None if state.series is None else (state.series.stride, state.series.array().tobytes())
-    return state.seq, state.hash, state.at, state.ahead, state.open, series, *counts
+    return state.seq, state.hash, state.at, state.ahead, state.open, series, state.rollout, *counts
 
 
 def _recent(state: State, other: State) -> np.ndarray[Any, Any]:

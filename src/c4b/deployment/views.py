@@ -9,7 +9,23 @@ from datetime import UTC, datetime
 from typing import Any
 
 from c4b._validate import Array
-from c4b.policies.decision import Decision, Explanation, same_content
+from c4b.policies.decision import HELD, Decision, Explanation, same_content
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """An order that is in force; see :mod:`c4b.deployment.rollout`."""
+
+    action: str
+    """``freeze``, ``ramp``, ``go-live`` or ``close``."""
+    by: str
+    why: str
+    at: datetime
+    share: float | None = None
+    """Of a ramp: the most of all rounds that may leave the incumbent."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return _plain_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +58,18 @@ class Status:
     hash: str
     """Of the last entry: keep it elsewhere, and nobody can rewrite the past unnoticed."""
     at: datetime
+    mode: str = "live"
+    """``live``, ``shadow``, ``ramp``, ``frozen``, ``closed``, or ``waiting`` for the history of a
+    predecessor."""
+    held: int = 0
+    """Decisions for the baseline although the gate chose a candidate: in shadow, frozen, or by a ramp."""
+    orders: tuple[Order, ...] = ()
+    """What is in force, with who and why."""
+    archived: int = 0
+    """Entries 1 up to this one are in archive files."""
 
     def to_dict(self) -> dict[str, Any]:
-        return _plain_fields(self)
+        return {**_plain_fields(self), "orders": [order.to_dict() for order in self.orders]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +116,27 @@ class PendingDecision:
         return {**plain, "context": self.context}
 
 
+class PartialExplanation(Explanation):
+    """Of a decision of which the journal keeps only what was executed."""
+
+    def __init__(self, decision: Decision, contrasts: Array | None, kept: tuple[int, ...]) -> None:
+        super().__init__(decision, contrasts)
+        self._offered = len(self.candidates)
+        self.candidates = [each for each in self.candidates if each.candidate in kept]
+
+    @property
+    def summary(self) -> str:
+        """One sentence, and what is not on record."""
+        decision = self.decision
+        what = "the baseline" if decision.action is None else f"candidate {decision.action}"
+        held = "" if decision.held is None else f" ({HELD.get(decision.held, decision.held)})"
+        alarm = f"ALARM: {decision.alarm}; certificates are void. " if decision.alarm else ""
+        return (
+            f"{alarm}Of {self._offered} candidates and the baseline, {what} was played{held}; bank "
+            f"{decision.bank_before:.4f} -> {decision.bank:.4f}. Only what was executed is on record."
+        )
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Record:
     """A decision and what became of it."""
@@ -112,6 +158,10 @@ class Record:
     """Names of the candidates, if the round had some."""
     baseline_mean: float | None = None
     """The baseline's known mean, if the policy needs it."""
+    kept: tuple[int, ...] | None = None
+    """The candidates of which there is more than their number on record; None: all. The features and
+    bounds of the others are NaN."""
+    context_erased: bool = False
 
     def __eq__(self, other: object) -> bool:
         """Whether both say the same."""
@@ -129,13 +179,15 @@ class Record:
 
     def explain(self) -> Explanation:
         """Why, with the whole interval of every candidate's contrast."""
-        return Explanation(self.decision, self.contrasts)
+        if self.kept is None:
+            return Explanation(self.decision, self.contrasts)
+        return PartialExplanation(self.decision, self.contrasts, self.kept)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain JSON data, with the explanation and all features."""
         explanation = self.explain().to_dict()
-        for candidate, features in zip(explanation["candidates"], self.candidates.tolist(), strict=True):
-            candidate["features"] = features
+        for candidate in explanation["candidates"]:
+            candidate["features"] = self.candidates[candidate["candidate"]].tolist()
         record = {
             **explanation,
             "baseline": self.baseline.tolist(),
@@ -150,6 +202,8 @@ class Record:
             record["labels"] = list(self.labels)
         if self.baseline_mean is not None:
             record["baseline_mean"] = self.baseline_mean
+        if self.context_erased:
+            record["context_erased"] = True
         return record
 
 

@@ -61,6 +61,11 @@ class Decision(NamedTuple):
     """Probability of this action given the past, of a gate that randomises; None: it was certain."""
     receipt: Receipt | None = None
     """Of a deployment's decision; None without a journal."""
+    held: str | None = None
+    """Why a deployment plays the baseline whatever the gate chose: ``"shadow"``, ``"frozen"`` or
+    ``"ramp"``; None: it does what the gate chose."""
+    proposed: int | None = None
+    """The candidate that the gate chose in a round that was held; None: the baseline."""
 
     @property
     def numbers(self) -> DecisionNumbers:
@@ -115,6 +120,12 @@ class CandidateReport(NamedTuple):
 
 NO_MORE_THAN_BASELINE = "promises no more than the baseline"
 SAVES_LESS = "would leave less in the bank"
+HELD = {
+    "shadow": "the deployment is in shadow mode",
+    "frozen": "the deployment is frozen",
+    "ramp": "the ramp's share of rounds is used up",
+}
+"""Reasons of ``Decision.held``, as they are shown."""
 LOWER_UCB, LOWER_SCORE = "has a lower UCB", "has a lower score"
 
 _REPORTED = [CandidateField.UCB, CandidateField.MARGIN, CandidateField.JOINT, CandidateField.SEPARATE]
@@ -160,6 +171,13 @@ class Explanation:
         if math.isnan(decision.bank):
             return f"{decision.policy} has no gate: highest UCB of {total} candidates; nothing certified."
         fit = sum(c.admissible for c in self.candidates)
+        if decision.held is not None:
+            why = HELD.get(decision.held, decision.held)
+            chosen = "the baseline" if decision.proposed is None else f"candidate {decision.proposed}"
+            return (
+                f"The baseline was played: {why}. The gate chose {chosen} "
+                f"({fit} of {total} candidates are admissible); bank {decision.bank:.4f}."
+            )
         if decision.action is not None:
             return (
                 f"Candidate {decision.action} was played: admissible ({fit} of {total} were), "
@@ -209,6 +227,7 @@ class Explanation:
             "alarm": decision.alarm,
             **({} if decision.propensity is None else {"propensity": decision.propensity}),
             **({} if decision.receipt is None else {"receipt": decision.receipt._asdict()}),
+            **({} if decision.held is None else {"held": decision.held, "proposed": decision.proposed}),
             "summary": self.summary,
             "candidates": [
                 {field: plain(value) for field, value in candidate._asdict().items()}
@@ -244,7 +263,8 @@ def _reasons(decision: Decision) -> list[str]:
     A score of -inf says that the baseline promises as much. In a round that scores by the UCB alone the
     two rows are equal.
     """
-    details, played = decision.details, decision.action
+    details = decision.details
+    played = decision.action if decision.held is None else decision.proposed
     scores, ucbs, margins = (
         details[row].tolist() for row in (CandidateField.SCORE, CandidateField.UCB, CandidateField.MARGIN)
     )

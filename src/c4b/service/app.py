@@ -22,7 +22,7 @@ from starlette.staticfiles import StaticFiles
 from c4b.errors import C4BError
 from c4b.journal import sql_schema
 from c4b.journal.sql_store import Store
-from c4b.service import export_files, problems, routes, schemas
+from c4b.service import export_files, order_routes, problems, routes, schemas
 from c4b.service.access.authorization import requires
 from c4b.service.access.rate_limits import RateLimit
 from c4b.service.access.token_verifier import TokenVerifier
@@ -136,7 +136,7 @@ def create(settings: Settings) -> FastAPI:
     app.state.metrics, app.state.busy = request_metrics, False
     app.state.token_rates, app.state.failed_authorizations = RateLimit(), RateLimit()
     problems.install(app)
-    for router in (*routes.routers, _public_routes, _metrics_routes):
+    for router in (order_routes.router, *routes.routers, _public_routes, _metrics_routes):
         app.include_router(router)
     parameters = {"tryItOutEnabled": True, "persistAuthorization": False}
     patch_fastapi(app, redirect_from_root_to_docs=False, swagger_ui_parameters=parameters)

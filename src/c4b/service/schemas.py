@@ -135,6 +135,14 @@ class Creation(RequestBody):
     )
     horizon: int | None = Field(None, ge=1, description="Most rounds, for policies that need it.")
     seed: int | None = Field(None, ge=0, description="Of a policy that randomises.")
+    mode: Literal["live", "shadow"] = Field(
+        "live", description="shadow: decide and record, but execute the incumbent until `go-live`."
+    )
+
+    records: Literal["everything", "executed"] = Field(
+        "everything", description="executed: of the candidates, keep only what was executed."
+    )
+    compress: bool = Field(False, description="Compress entries with zlib.")
 
 
 class Configuration(ResponseBody):
@@ -151,6 +159,22 @@ class Configuration(ResponseBody):
     baseline_floor: float | None = Field(None, exclude_if=_is_none)
     horizon: int | None = Field(None, exclude_if=_is_none)
     seed: int | None = Field(None, exclude_if=_is_none)
+    mode: str = Field("live", description="How it began: live or shadow.")
+    records: str = Field("everything", description="How much of a decision is kept.")
+    compress: bool = False
+    predecessor: str | None = Field(
+        None, exclude_if=_is_none, description="Name, and number and hash of the entry that closed it."
+    )
+
+
+class OrderInForce(ResponseBody):
+    """An order that is in force, with who and why."""
+
+    action: str = Field(description="freeze, ramp, go-live or close.")
+    by: str
+    why: str
+    at: datetime
+    share: float | None = Field(None, exclude_if=_is_none, description="Of a ramp.")
 
 
 class State(ResponseBody):
@@ -178,6 +202,12 @@ class State(ResponseBody):
         description="Hash of the last entry. A copy kept elsewhere reveals any later change of the past."
     )
     at: datetime
+    mode: str = Field("live", description="live, shadow, ramp, frozen, closed, or waiting for history.")
+    held: int = Field(
+        0, description="Decisions for the baseline although the gate chose a candidate: held by an order."
+    )
+    orders: list[OrderInForce] = Field([], description="What is in force.")
+    archived: int = Field(0, description="Entries 1 up to this one are in archive files.")
     health: Literal["ok", "idle", "attention", "alarm"]
     reasons: list[str] = Field(description="Why health is not ok, and what to do.")
 
@@ -187,6 +217,9 @@ class Deployment(ResponseBody):
 
     state: State
     configuration: Configuration
+    scope: str | None = Field(
+        default=None, exclude_if=_is_none, description="What the request's token may do with it."
+    )
 
 
 class Deployments(ResponseBody):
@@ -273,6 +306,14 @@ class Decided(ResponseBody):
         description="Probability of the action, from policies that randomise; left out by others.",
     )
     receipt: Receipt | None = Field(None, description="Proof that the journal holds this decision.")
+    held: str | None = Field(
+        None,
+        exclude_if=_is_none,
+        description="shadow, frozen or ramp: the baseline is played whatever the gate chose.",
+    )
+    proposed: int | None = Field(
+        None, exclude_if=_is_none, description="What the gate chose in a round that was held."
+    )
 
     @property
     def is_baseline(self) -> bool:
@@ -343,7 +384,9 @@ class DecisionRow(RecordedDecision):
     """A decision as one row of a table."""
 
     candidates: int = Field(description="Number of candidates.")
-    admissible: int = Field(description="Number of admissible candidates.")
+    admissible: int | None = Field(
+        description="Number of admissible candidates; null: only what was executed is on record."
+    )
 
 
 class Page(ResponseBody):
@@ -379,6 +422,7 @@ class ExplainedDecision(RecordedDecision):
     baseline_mean: float | None = Field(None, exclude_if=_is_none, description="If the round had it.")
     labels: list[str] | None = Field(None, exclude_if=_is_none, description="If the round had them.")
     context: JsonValue
+    context_erased: bool = Field(False, description="Whether there was a context that was erased.")
 
 
 class Audited(ResponseBody):
@@ -390,6 +434,11 @@ class Audited(ResponseBody):
     entries: int
     decisions: int
     fallbacks: int
+    held: int = Field(0, description="Fallbacks by order where the gate chose a candidate.")
+    orders: int = Field(0, description="Freeze, thaw, ramp, go-live and close.")
+    unchecked_choices: int = Field(
+        0, description="Decisions of which only what was executed is on record."
+    )
     outcomes: int
     observations: int
     precise: int = Field(description="Decisions recomputed in 50 digits.")

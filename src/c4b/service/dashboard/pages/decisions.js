@@ -111,8 +111,8 @@ function row(name, first, decimals) {
   const element = h("tr", { role: "row" }, ...cells);
 
   function update(line) {
-    setText(what, played(line.action, line.candidates) + (line.executed ? " (another was executed)" : ""));
-    setText(fit, line.bank === null ? "no gate" : `${count(line.admissible)} of ${count(line.candidates)}`);
+    setText(what, played(line.action, line.candidates) + (line.held ? `, ${line.held}` : "") + (line.executed ? " (another was executed)" : ""));
+    setText(fit, line.bank === null ? "no gate" : `${line.admissible === null ? "?" : count(line.admissible)} of ${count(line.candidates)}`);
     setText(certificate, fixed(line.certificate, decimals));
     setText(bank, fixed(line.bank, decimals));
     setText(outcome, line.outcome);

@@ -7,6 +7,7 @@ import { HealthBadge, mark } from "../health.js";
 import { command, curl, figures, heading, link, trail } from "../parts.js";
 import { Checks } from "./checks.js";
 import { DecisionTable } from "./decisions.js";
+import { Orders } from "./orders.js";
 import { PendingTable } from "./pending.js";
 import { SeriesCharts } from "./series.js";
 
@@ -21,6 +22,7 @@ export function deploymentPage(name) {
   const table = new DecisionTable(name);
   const pending = new PendingTable(name);
   const checks = new Checks(name);
+  const orders = new Orders(name);
   const start = h("section", { class: "card", hidden: true });
   const busy = h("div", {}, charts.element, pending.element, table.element);
   const settings = h("dl", { class: "pairs" });
@@ -29,6 +31,7 @@ export function deploymentPage(name) {
     {},
     trail(["Deployments", "#/"], [name, null]),
     h("div", { class: "title" }, heading(name), badge.element),
+    orders.element,
     reasons,
     promise,
     facts.element,
@@ -41,8 +44,11 @@ export function deploymentPage(name) {
   let title = name;
 
   async function refresh(signal) {
-    const { state, configuration } = await get(path(name), signal);
-    steady(() => show(state, configuration));
+    const { state, configuration, scope } = await get(path(name), signal);
+    steady(() => {
+      show(state, configuration);
+      orders.show(state, configuration, scope);
+    });
     pending.age();
     if (state.seq === seen || !state.rounds) return;
     const [series, page, waiting] = await Promise.all([
@@ -75,10 +81,11 @@ export function deploymentPage(name) {
 }
 
 function why(box, state) {
-  if (box.childElementCount !== state.reasons.length) {
-    box.replaceChildren(...state.reasons.map(() => h("p", { class: "reason" })));
+  const reasons = state.reasons.filter((reason) => !/^(Frozen|Closed):/.test(reason)); // the banner says it
+  if (box.childElementCount !== reasons.length) {
+    box.replaceChildren(...reasons.map(() => h("p", { class: "reason" })));
   }
-  state.reasons.forEach((reason, n) => {
+  reasons.forEach((reason, n) => {
     setProse(box.children[n], reason);
     setAttribute(box.children[n], "data-health", state.health);
   });
