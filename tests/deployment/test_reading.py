@@ -252,7 +252,7 @@ def test_a_snapshot_without_a_series(any_url: str, monkeypatch: pytest.MonkeyPat
     encode = snapshot.encode
     with create(any_url, snapshot_every=10) as dep:
         with monkeypatch.context() as early:
-            early.setattr(snapshot, "encode", lambda state: encode(state, with_series=False))
+            early.setattr(snapshot, "encode", lambda state: encode(state, series_columns=0))
             trade(dep, 30)
         points = dep.series()
     with Deployment.open(any_url, "shop", snapshot_every=10) as dep:
@@ -272,7 +272,7 @@ def test_a_snapshot_without_a_series(any_url: str, monkeypatch: pytest.MonkeyPat
 def test_the_series_stays_small_and_even() -> None:
     made = downsampled_series.DownsampledSeries()
     for n in range(1, 5001):
-        made.add(downsampled_series.Row(n, 0, 0.0, 0, 0, 0.0, 0.0, 0.0))
+        made.add(downsampled_series.Row(n, 0, 0.0, 0, 0, 0.0, 0.0, 0.0, n))
         rows = made.rows(500)
         assert len(rows) == min(n, 500)
         assert (rows[0].round, rows[-1].round) == (1, n)

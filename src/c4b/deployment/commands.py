@@ -200,6 +200,7 @@ class Commands:
         made = state.run.decide(round_, f"{state.configuration.name}-{seq}")
         numbers = made.numbers
         state.enter(seq, self.at, made.action is None, numbers)
+        state.offer(round_.labels, made.details, made.action)
         fields, arrays = contents(round_, made, numbers, knowledge, explanation)
         entry = self._append(kinds.DECIDED, fields, arrays, request_id=round_.request_id)
         id_ = decision_id(state.configuration, seq, id_tag(state.hash))
@@ -327,8 +328,7 @@ class Commands:
             self._record_alarm(alarm, "model")
 
     def _record_alarm(self, reason: str, source: str) -> None:
-        self.state.alarm = reason
-        self.state.counts["alarm"] += 1
+        self.state.raise_alarm(self.state.seq + 1, self.at, reason, source)
         self._append(kinds.ALARM, {"reason": reason, "source": source}, {})
 
     # -- ids -----------------------------------------------------------------------------------

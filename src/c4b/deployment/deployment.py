@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
 from c4b import _validate
+from c4b.deployment import earnings, queries
 from c4b.deployment import limits as checks
-from c4b.deployment import queries
 from c4b.deployment import witness as witnesses
 from c4b.deployment.audit import audit as audits
 from c4b.deployment.audit import parallel_audit
@@ -18,7 +19,10 @@ from c4b.deployment.audit.audit_report import Report
 from c4b.deployment.audit.auditor import recomputable
 from c4b.deployment.audit.verified_place import VerifiedPlace
 from c4b.deployment.configuration import SNAPSHOT_EVERY, Configuration
+from c4b.deployment.earnings import Earnings, EarningsPoint
+from c4b.deployment.item_counts import Item
 from c4b.deployment.limits import Limits
+from c4b.deployment.search import Found, Wanted
 from c4b.deployment.transactor import Transactor
 from c4b.deployment.views import PendingDecision, Point, Record, Status
 from c4b.deployment.witness import Attested, Witness
@@ -182,15 +186,17 @@ class Deployment:
         request_id: str | None = None,
         context: object = None,
         baseline_mean: float | None = None,
+        labels: Sequence[str] | None = None,
     ) -> Decision:
         """Choose among ``candidates`` (K, d) against ``baseline`` (d,); charged and durable on return.
 
-        Or give a :class:`c4b.Round`, which may carry more. The same ``request_id`` returns the same
+        Or give a :class:`c4b.Round`, which carries all of this. The same ``request_id`` returns the same
         decision, from any process, for ever; with other candidates it is an error. ``context`` is JSON,
-        kept for whoever asks why. ``baseline_mean`` is for policies that need it; see
-        :meth:`c4b.Policy.decide`.
+        kept for whoever asks why. ``labels`` name the candidates, one each: wherever people look, a
+        candidate has its label, and ``items`` counts by label. ``baseline_mean`` is for policies that
+        need it; see :meth:`c4b.Policy.decide`.
         """
-        round_ = self.request(candidates, baseline, request_id, context, baseline_mean)
+        round_ = self.request(candidates, baseline, request_id, context, baseline_mean, labels)
         return self._decide([round_])[0]
 
     def decide_many(
@@ -198,10 +204,13 @@ class Deployment:
         rounds: Iterable[Round | tuple[object, object]],
         request_ids: Sequence[str | None] | None = None,
         contexts: Sequence[object] | None = None,
+        labels: Sequence[Sequence[str] | None] | None = None,
     ) -> list[Decision]:
         """Several rounds, ``Round`` or pairs (candidates, baseline), in one commit; all are decided or
-        none."""
+        none. ``request_ids``, ``contexts`` and ``labels`` have one value for each round."""
         given = as_rounds(rounds)
+        names = _one_each("labels", labels, [round_.labels for round_ in given])
+        given = [round_._replace(labels=each) for round_, each in zip(given, names, strict=True)]
         self._limits.several("rounds", len(given))
         ids = _one_each("request_ids", request_ids, [round_.request_id for round_ in given])
         kept = _one_each("contexts", contexts, [round_.context for round_ in given])
@@ -241,11 +250,12 @@ class Deployment:
         request_id: str | None = None,
         context: object = None,
         baseline_mean: float | None = None,
+        labels: Sequence[str] | None = None,
     ) -> Round:
         """The arguments of ``decide``, checked, for ``decide_each``; their context is JSON text."""
         if isinstance(candidates, Round):
             return self._checked(candidates, candidates.request_id, candidates.context)
-        return self._checked(Round(candidates, baseline, baseline_mean), request_id, context)
+        return self._checked(Round(candidates, baseline, baseline_mean, labels), request_id, context)
 
     def _checked(self, given: Round, request_id: object, context: object) -> Round:
         return self._measured(given, request_id, context)[0]
@@ -253,6 +263,7 @@ class Deployment:
     def _measured(self, given: Round, request_id: object, context: object) -> tuple[Round, int]:
         """A round that was checked, and the most bytes that its entry can have."""
         candidates, baseline, mean, labels, _, _, argument = checked_round(given, self._dim, self._needs)
+        checks.labels(f"{argument}labels", labels)
         text = self._limits.context(f"{argument}context", context)
         size = self._limits.pool(f"{argument}candidates", len(candidates), self._dim, text, labels)
         id_ = checks.request_id(f"{argument}request_id", request_id)
@@ -342,7 +353,64 @@ class Deployment:
     def state(self) -> Status:
         """The state of the deployment, with what every process has committed."""
         time = self._transactor.time
-        return self._transactor.read(lambda journal, state: queries.status(state, time(state)))
+        return self._transactor.read(lambda journal, state: queries.status(journal, state, time(state)))
+
+    def earnings(self, seconds: float | None = None, last: int | None = None) -> Earnings:
+        """What was earned, and the uplift over the incumbent, estimated and certified.
+
+        Of all time; or of the last ``seconds``; or of about the ``last`` decisions. It costs the same for
+        a hundred decisions as for a million; the window begins where it was asked to, to about 3 %.
+        """
+        if seconds is not None and last is not None:
+            raise InvalidInput("last", last, "give seconds or last, not both")
+        if seconds is not None:
+            seconds = _validate.positive("seconds", seconds, "must be a positive number of seconds")
+        if last is not None:
+            last = _validate.count("last", last, 1, "must be a number of decisions, at least 1")
+        time = self._transactor.time
+        return self._transactor.read(
+            lambda journal, state: earnings.of(
+                queries.summary(journal, state), state.gate, seconds, last, time(state).now
+            )
+        )
+
+    def earnings_course(self) -> list[EarningsPoint]:
+        """The uplift of all decisions up to some of them, for a plot, by what is known now."""
+        return self._transactor.read(
+            lambda journal, state: earnings.course(queries.summary(journal, state), state.gate)
+        )
+
+    def items(self) -> list[Item]:
+        """How often each label was offered, admissible and played, and its mean reward with an interval.
+
+        The most played first. :mod:`c4b.deployment.item_counts` says which interval it is.
+        """
+        noise = self._model.noise
+        return self._transactor.read(
+            lambda journal, state: queries.summary(journal, state).items.items(noise)
+        )
+
+    def find(
+        self,
+        request_id: str | None = None,
+        label: str | None = None,
+        outcome: str | None = None,
+        played: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        before: str | int | None = None,
+        limit: int = 100,
+    ) -> Found:
+        """Decisions that have all of this, newest first.
+
+        label: of the candidate that was played. outcome: ``pending``, ``observed``, ``timeout`` or
+        ``forgotten``. played: ``baseline`` or ``candidate``. since, until: times with a time zone. One
+        call reads at most 5000 decisions; to go on, give the answer's ``next`` as ``before``.
+        """
+        wanted, count = Wanted(request_id, label, outcome, played, since, until), _limit(limit)
+        return self._transactor.read(
+            lambda journal, state: queries.find(journal, state, wanted, before, count)
+        )
 
     def decisions(
         self,

@@ -7,7 +7,7 @@ the bank and the features that were recorded. Outcomes are absorbed as they were
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +24,8 @@ from c4b.deployment.decision_entry import (
     recorded_play,
 )
 from c4b.deployment.downsampled_series import DownsampledSeries, Row
+from c4b.deployment.journal_summary import JournalSummary
+from c4b.deployment.journal_summary import Mark as SummaryMark
 from c4b.deployment.recent_requests import RecentRequests
 from c4b.journal import entries as kinds
 from c4b.journal.entries import GENESIS, Entry
@@ -59,6 +61,7 @@ class Mark(NamedTuple):
     counts: dict[str, int]
     series: downsampled_series.Mark | None
     alarms: tuple[str | None, str | None]
+    summary: SummaryMark | None
 
 
 class State:
@@ -75,6 +78,7 @@ class State:
         self.seq_of: dict[int, int] = {}  # number of the entry of each open round
         self.counts = dict.fromkeys(COUNTS, 0)
         self.series: DownsampledSeries | None = DownsampledSeries()  # None: an early snapshot had none
+        self.summary: JournalSummary | None = JournalSummary(configuration.model.dim)  # None: likewise
         self.recent = RecentRequests()
         self.alarm: str | None = None  # the last one
         self.model_alarm: str | None = None
@@ -140,6 +144,8 @@ class State:
         self.advance(entry)
         self.ahead = fields.get(AHEAD, self.ahead)
         self.recent.trim()
+        if self.summary is not None:
+            self.summary.settle()
 
     def replay(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
@@ -158,8 +164,10 @@ class State:
         self.seq_of[round_] = seq
         self.counts["decided"] += 1
         self.counts["fallback"] += fallback
+        made = self.run.outcomes.open[round_]
+        if self.summary is not None:
+            self.summary.decided(seq, at, numbers.bank, fallback, made)
         if self.series is not None:
-            made = self.run.outcomes.open[round_]
             alpha = self.configuration.alpha
             estimate = contrast_intervals.estimate(self._estimate(), made.executed, made.baseline, alpha)
             self.series.add(
@@ -172,13 +180,21 @@ class State:
                     numbers.certificate,
                     estimate,
                     numbers.radius,
+                    seq,
                 )
             )
+
+    def offer(self, labels: Sequence[str] | None, details: Array, action: int | None) -> None:
+        """The candidates among which the last decision was made."""
+        if self.summary is not None:
+            self.summary.offered(self.run.rounds - 1, labels, details, action)
 
     def absorb(self, seq: int, reward: float | None) -> None:
         """An open decision's outcome, None for lost; absorbs what can be absorbed now."""
         number, outcomes = self.open[seq].round, self.run.outcomes
         first = outcomes.next if outcomes.in_order else number
+        if self.summary is not None:
+            self.summary.outcome(number, reward)
         self.run.report(number, reward)
         for closed in range(first, outcomes.next if outcomes.in_order else number + 1):
             del self.open[self.seq_of.pop(closed)]
@@ -187,8 +203,19 @@ class State:
 
     def amend(self, seq: int, features: Array | None, bank: float | None = None) -> None:
         """Another action was executed; None for the baseline. A recorded ``bank`` is taken over."""
-        self.run.amend(self.open[seq].round, features, bank)
+        number = self.open[seq].round
+        before = PendingOutcome(*self.run.outcomes.open[number].played)
+        self.run.amend(number, features, bank)
+        if self.summary is not None:
+            self.summary.amended(number, before, self.run.outcomes.open[number], self.bank)
         self.counts["executed"] += 1
+
+    def raise_alarm(self, seq: int, at: int, reason: str, source: str) -> None:
+        """The journal's entry ``seq`` is an alarm."""
+        self.alarm = reason
+        self.counts["alarm"] += 1
+        if self.summary is not None:
+            self.summary.alarm(seq, at, reason, source)
 
     def mark(self) -> Mark:
         """What ``undo`` needs when a later decision of the same call fails."""
@@ -202,6 +229,7 @@ class State:
             dict(self.counts),
             None if self.series is None else self.series.mark(),
             (self.alarm, self.model_alarm),
+            None if self.summary is None else self.summary.mark(),
         )
 
     def undo(self, mark: Mark) -> None:
@@ -215,6 +243,8 @@ class State:
         self.ahead, (self.alarm, self.model_alarm) = mark.ahead, mark.alarms
         if self.series is not None and mark.series is not None:
             self.series.undo(mark.series)
+        if self.summary is not None and mark.summary is not None:
+            self.summary.undo(mark.summary)
 
 
 def _created(state: State, entry: Entry, fields: Fields, arrays: dict[str, Array]) -> None:
@@ -229,6 +259,7 @@ def _decided(state: State, entry: Entry, fields: Fields, arrays: dict[str, Array
     played, numbers = recorded_play(fields, arrays), recorded_numbers(arrays)
     state.run.recharge(numbers.bank, played)
     state.enter(entry.seq, entry.at, played.is_baseline, numbers)
+    state.offer(fields.get("labels"), arrays["details"], fields["action"])
 
 
 def _observed(state: State, entry: Entry, fields: Fields, arrays: dict[str, Array]) -> None:
@@ -246,10 +277,9 @@ def _executed(state: State, entry: Entry, fields: Fields, arrays: dict[str, Arra
 
 
 def _alarm(state: State, entry: Entry, fields: Fields, arrays: dict[str, Array]) -> None:
-    state.alarm = fields["reason"]
+    state.raise_alarm(entry.seq, entry.at, fields["reason"], fields["source"])
     if fields["source"] == "model":
         state.model_alarm = state.alarm
-    state.counts["alarm"] += 1
 
 
 def _about(entry: Entry) -> int:
@@ -288,7 +318,11 @@ def durable_arrays(state: State) -> Arrays:
 def _plain(state: State) -> tuple[Any, ...]:
     counts = state.counts, state.alarm, state.model_alarm, state.run.rounds
     series = None if state.series is None else (state.series.stride, state.series.array().tobytes())
-    return state.seq, state.hash, state.at, state.ahead, state.open, series, *counts
+    summary = None
+    if state.summary is not None:
+        arrays = {name: array.tobytes() for name, array in state.summary.arrays().items()}
+        summary = state.summary.plain(), arrays
+    return state.seq, state.hash, state.at, state.ahead, state.open, series, summary, *counts
 
 
 def _recent(state: State, other: State) -> np.ndarray[Any, Any]:

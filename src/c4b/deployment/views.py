@@ -38,13 +38,19 @@ class Status:
     once far ahead."""
     radius: float
     alarm: str | None
+    alarm_since: datetime | None
+    """When the first alarm was raised."""
+    alarm_after: str | None
+    """Id of the last decision made before it; None: there was none, or no alarm."""
+    alarm_decisions: int | None
+    """Decisions made before it."""
     seq: int
     hash: str
     """Of the last entry: keep it elsewhere, and nobody can rewrite the past unnoticed."""
     at: datetime
 
     def to_dict(self) -> dict[str, Any]:
-        return _plain_fields(self)
+        return plain_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +70,11 @@ class Point:
     estimate: float
     """Estimate of the same contrast, by the ridge regression at that moment."""
     radius: float
+    seq: int
+    """Number of its entry, which its id holds."""
 
     def to_dict(self) -> dict[str, Any]:
-        return _plain_fields(self)
+        return plain_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +88,15 @@ class PendingDecision:
     request_id: str | None
     context_json: str | None
     action: int | None
+    label: str | None = None
+    """Name of the candidate, if it has one."""
 
     @property
     def context(self) -> Any:
         return None if self.context_json is None else json.loads(self.context_json)
 
     def to_dict(self) -> dict[str, Any]:
-        plain = _plain_fields(self)
+        plain = plain_fields(self)
         del plain["context_json"]
         return {**plain, "context": self.context}
 
@@ -112,6 +122,12 @@ class Record:
     """Names of the candidates, if the round had some."""
     baseline_mean: float | None = None
     """The baseline's known mean, if the policy needs it."""
+    rule: str = ""
+    """How the policy orders admissible candidates, in words."""
+    because: str = ""
+    """Why it chose this one."""
+    alarm_later: datetime | None = None
+    """When an alarm against the model was raised after this decision, which voids its certificates."""
 
     def __eq__(self, other: object) -> bool:
         """Whether both say the same."""
@@ -129,7 +145,7 @@ class Record:
 
     def explain(self) -> Explanation:
         """Why, with the whole interval of every candidate's contrast."""
-        return Explanation(self.decision, self.contrasts)
+        return Explanation(self.decision, self.contrasts, self.rule, self.because)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain JSON data, with the explanation and all features."""
@@ -145,6 +161,7 @@ class Record:
             "outcome": self.outcome,
             "reward": self.reward,
             "executed": None if self.executed is None else self.executed.tolist(),
+            "alarm_later": _plain(self.alarm_later),
         }
         if self.labels is not None:
             record["labels"] = list(self.labels)
@@ -158,7 +175,8 @@ def moment(at: int) -> datetime:
     return datetime.fromtimestamp(at / 1e6, UTC)
 
 
-def _plain_fields(value: Any) -> dict[str, Any]:
+def plain_fields(value: Any) -> dict[str, Any]:
+    """The fields of a frozen value as plain JSON data."""
     return {name: _plain(getattr(value, name)) for name in value.__slots__}
 
 

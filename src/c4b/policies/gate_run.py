@@ -43,7 +43,7 @@ class GateRun:
             played.copy(), baseline.copy(), action is None, round_.baseline_mean
         )
         self.rounds += 1
-        return decision
+        return decision if round_.labels is None else decision._replace(labels=tuple(round_.labels))
 
     def recharge(self, bank: float, played: Played) -> None:
         """Take over a recorded decision without deciding again; the arrays become this object's."""
