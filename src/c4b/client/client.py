@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
+from datetime import datetime
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -76,15 +77,16 @@ class Client:
         request_id: str | None = None,
         context: object = None,
         baseline_mean: float | None = None,
+        labels: Sequence[str] | None = None,
     ) -> schemas.Decided:
         """Choose among ``candidates`` (K, d) against ``baseline`` (d,); durable and charged on return.
 
-        ``baseline_mean`` is for policies that need it; see :meth:`c4b.Policy.decide`. Or give a
-        :class:`c4b.Round`, which may carry more.
+        ``labels`` name the candidates, one each. ``baseline_mean`` is for policies that need it; see
+        :meth:`c4b.Policy.decide`. Or give a :class:`c4b.Round`, which carries all of this.
         """
         round_ = candidates
         if not isinstance(round_, Round):
-            round_ = Round(candidates, baseline, baseline_mean, request_id=request_id, context=context)
+            round_ = Round(candidates, baseline, baseline_mean, labels, request_id, context)
         return self._http.call(
             schemas.Decided,
             "POST",
@@ -99,9 +101,12 @@ class Client:
         rounds: Iterable[Round | tuple[object, object]],
         request_ids: Sequence[str] | None = None,
         contexts: Sequence[object] | None = None,
+        labels: Sequence[Sequence[str] | None] | None = None,
     ) -> list[schemas.Decided]:
         """Decide several rounds, ``Round`` or pairs (candidates, baseline), in one commit."""
         given = as_rounds(rounds)
+        if labels:
+            given = [r._replace(labels=each) for r, each in zip(given, labels, strict=True)]
         if request_ids:
             pairs = zip(given, request_ids, strict=True)
             given = [round_._replace(request_id=id_) for round_, id_ in pairs]
@@ -164,6 +169,25 @@ class Client:
                 return
             after = {"after": rows.next}
 
+    def find(self, name: str, limit: int = 50, **wanted: Any) -> schemas.Page:
+        """Decisions with a ``request_id``, ``label``, ``outcome``, what was ``played``, ``since`` and
+        ``until`` a time, newest first; ``after`` the id in ``next`` of the answer before."""
+        given = {key: _as_text(value) for key, value in wanted.items() if value is not None}
+        query = {"limit": str(limit), **given}
+        return self._http.call(schemas.Page, "GET", _path(name, "decisions"), params=query)
+
+    def earnings(
+        self, name: str, seconds: float | None = None, last: int | None = None
+    ) -> schemas.Earnings:
+        """What was earned and the uplift over the incumbent; see :meth:`c4b.Deployment.earnings`."""
+        query = {"seconds": seconds, "last": last}
+        given = {key: value for key, value in query.items() if value is not None}
+        return self._http.call(schemas.Earnings, "GET", _path(name, "earnings"), params=given)
+
+    def items(self, name: str) -> list[schemas.Item]:
+        """How often each label was offered, admissible and played, and its mean reward."""
+        return self._http.call(schemas.Items, "GET", _path(name, "items")).items
+
     def explain(self, name: str, decision_id: str) -> schemas.ExplainedDecision:
         """Explain a decision: the bounds of every candidate, and the outcome."""
         return self._http.call(schemas.ExplainedDecision, "GET", _path(name, "decisions", decision_id))
@@ -198,6 +222,10 @@ class Client:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _as_text(value: object) -> str:
+    return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
 def _path(*parts: str) -> str:

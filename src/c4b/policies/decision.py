@@ -249,7 +249,7 @@ class Explanation:
             "ucb": plain(decision.ucb),
             "radius": plain(decision.radius),
             "alarm": decision.alarm,
-            **({} if decision.labels is None else {"label": decision.label}),
+            **({} if decision.label is None else {"label": decision.label}),
             **({} if decision.propensity is None else {"propensity": decision.propensity}),
             **({} if decision.receipt is None else {"receipt": decision.receipt._asdict()}),
             "summary": self.summary,
