@@ -7,7 +7,7 @@ import { count, fixed, moment, played, plural } from "../format.js";
 import { caption, cell, link, tableHead } from "../parts.js";
 import { findForm } from "./find.js";
 
-const PAGE = 25;
+const PAGE = innerWidth > 900 ? 25 : 10; // fewer where a row is a card
 const COLUMNS = [
   ["Time", ""],
   ["Decision", ""],

@@ -24,7 +24,7 @@ export function deploymentPage(name) {
   const pending = new PendingTable(name);
   const checks = new Checks(name);
   const start = h("section", { class: "card", hidden: true });
-  const busy = h("div", {}, earnings.element, items.element, table.element, pending.element, charts.element);
+  const busy = h("div", {}, earnings.element, items.element, pending.element, table.element, charts.element);
   const settings = h("dl", { class: "pairs" });
   const element = h(
     "div",

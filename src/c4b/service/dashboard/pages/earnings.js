@@ -3,7 +3,7 @@
 import { get, path } from "../api.js";
 import { Chart } from "../charts/chart.js";
 import { h, setAttribute, setText } from "../dom.js";
-import { constant, count, moment, number, percent, plural, share, signed } from "../format.js";
+import { constant, count, moment, number, percent, plural, share } from "../format.js";
 import { figures } from "../parts.js";
 
 const WINDOWS = [
@@ -39,7 +39,7 @@ export class EarningsPanel {
   constructor(name) {
     this.#name = name;
     this.#buttons = WINDOWS.map(([text, query]) => {
-      const button = h("button", { type: "button", class: "small", "aria-pressed": query === "" }, text);
+      const button = h("button", { type: "button", class: "small", }, text);
       setAttribute(button, "aria-pressed", query === "");
       button.addEventListener("click", () => this.#choose(query));
       return button;
@@ -47,7 +47,7 @@ export class EarningsPanel {
     this.element = h(
       "section",
       { class: "card earnings", "aria-labelledby": "earning" },
-      h("div", { class: "title" }, h("h2", { id: "earning" }, "Is it earning?"),
+      h("div", { class: "bar" }, h("h2", { id: "earning" }, "Is it earning?"),
         h("div", { class: "windows", role: "group", "aria-label": "Window" }, ...this.#buttons)),
       this.#said,
       this.#span,
@@ -108,7 +108,8 @@ export class EarningsPanel {
     const mean = outcomes ? `mean ${number(earnings.earned / outcomes)} of ${plural(outcomes, "reward")}` : "no reward known yet";
     this.#facts.set("Earned", number(earnings.earned), mean);
     this.#facts.set("Incumbent, estimated", number(earnings.incumbent), `in all ${plural(decisions, "decision")}`);
-    this.#facts.set("Uplift, estimated", plus(earnings.uplift), shareOf(earnings.uplift_share));
+    const estimated = earnings.void ? "by a model that the data refute" : shareOf(earnings.uplift_share);
+    this.#facts.set("Uplift, estimated", plus(earnings.uplift), estimated);
     if (earnings.void) this.#facts.set("Uplift, certified", "void", "an alarm is on");
     else if (earnings.certified === null) this.#facts.set("Uplift, certified", "nothing", shareOf(earnings.certified_share));
     else this.#facts.set("Uplift, certified", `≥ ${plus(earnings.certified)}`, `at least ${shareOf(earnings.certified_share)}`);
@@ -128,11 +129,11 @@ function headline(earnings) {
   const { decisions, uplift, uplift_share: estimated, certified, certified_share: sure } = earnings;
   if (!decisions) return "No decision in this window.";
   if (uplift === 0 && certified === 0) return "Only the incumbent's own action was played: exactly what the incumbent would have earned.";
+  if (earnings.void) return "An alarm speaks against the model: no uplift is certified, and the estimate cannot be trusted.";
   let first = "The uplift over the incumbent cannot be estimated for this policy";
   if (uplift !== null) {
     first = `Earned an estimated ${amount(estimated, uplift)} ${uplift >= 0 ? "more" : "less"} than the incumbent would have`;
   }
-  if (earnings.void) return `${first}; nothing is certified, because an alarm speaks against the model.`;
   const known = sure ?? certified;
   if (known === null) return `${first}; nothing is certified.`;
   const most = amount(sure, certified);
