@@ -1,4 +1,4 @@
-"""What was earned: the certified uplift never exceeds the truth while theta lies in the confidence set."""
+"""What was earned: the certified uplift never exceeds the truth while theta is in the confidence set."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class World(NamedTuple):
     """A world that knows its theta, and the true means of what was executed."""
 
     policy: str
-    options: dict[str, Any] = {}
+    signed: bool = False
     misspecification: float = 0.0
     clicks: bool = False
     reserve: float = 1.0
@@ -44,7 +44,7 @@ WORLDS = [
     World("maximin"),
     World("clicks", clicks=True),
     World("reserve-c4b+", misspecification=0.02),
-    World("refresh", {"baseline_nonnegative": False}, reserve=5.0),
+    World("refresh", signed=True, reserve=5.0),
 ]
 
 
@@ -61,7 +61,7 @@ class Play:
         )
         self.theta = np.array([0.5, *self.random.uniform(-0.3, 0.3, DIM - 1)])
         self.dep = Deployment.create(
-            store(), "shop", self.model, world.policy, 0.1, world.reserve, **world.options
+            store(), "shop", self.model, world.policy, 0.1, world.reserve, not world.signed
         )
         rows = self._features(40)
         self.dep.learn(rows, [self._reward(self._mean(row)) for row in rows])
@@ -108,7 +108,7 @@ class Play:
         return sum(self.gains[start:stop]), sum(self.bases[start:stop])
 
 
-@pytest.mark.parametrize("world", WORLDS, ids=lambda w: f"{w.policy}-{w.misspecification}-{w.options}")
+@pytest.mark.parametrize("world", WORLDS, ids=lambda w: f"{w.policy}-{w.misspecification}-{w.signed}")
 def test_what_is_certified_is_true_wherever_theta_is_covered(world: World) -> None:
     checked, positive = 0, 0
     for seed in range(2):
@@ -242,4 +242,3 @@ def test_taken_back_decisions_leave_no_trace() -> None:
         state = dep._transactor.read(lambda journal, state: state)
         assert states._plain(state) == before
         assert repr(dep.items()) == repr(kept)
-

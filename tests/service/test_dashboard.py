@@ -382,7 +382,9 @@ def test_nothing_there_then_lost_then_back_with_a_broken_one(browser: Browser, t
         expect(banner).to_contain_text(
             re.compile(r"Connection lost, retrying in \d+ s, last update \d\d:\d\d:\d\d")
         )
-        expect(page.get_by_role("heading", name="How the guarantee stands")).to_be_visible()  # what is known stays
+        expect(
+            page.get_by_role("heading", name="How the guarantee stands")
+        ).to_be_visible()  # what is known stays
         with sqlite3.connect(tmp_path / "own.db") as database:
             database.execute("UPDATE c4b_journal SET payload = zeroblob(40) WHERE deployment = 2")
         database.close()

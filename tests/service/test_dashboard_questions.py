@@ -1,4 +1,4 @@
-"""What a manager asks the dashboard: is it earning, with which items, why this one, since when the alarm."""
+"""What a manager asks the dashboard: is it earning, with what, why this one, since when the alarm."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ def test_it_says_first_whether_it_earns(browser: Browser, service: Service, shop
         headline = page.locator(".headline")
         share = f"{100 * all_time.certified_share:.1f}"
         expect(headline).to_have_text(
-            re.compile(rf"Earned an estimated .*\s% more than .*; at least {share}\s% more is certified\.")
+            re.compile(
+                rf"Earned an estimated .*\s% more than .*; at least {share}\s% more is certified\."
+            )
         )
         first = page.locator("main h2:visible").first
         expect(first).to_have_text("Is it earning?")

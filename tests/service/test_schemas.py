@@ -99,7 +99,16 @@ def test_a_row_says_what_the_explanation_says(dep: Deployment) -> None:
         assert 0 < row.admissible < 3
 
 
-LEFT_OUT = {"policy", "alarm", "alarm_later", "because", "admissible", "executed", "propensity", "receipt"}
+LEFT_OUT = {
+    "policy",
+    "alarm",
+    "alarm_later",
+    "because",
+    "admissible",
+    "executed",
+    "propensity",
+    "receipt",
+}
 
 
 def test_the_exported_table_has_the_fields_of_a_row(dep: Deployment) -> None:

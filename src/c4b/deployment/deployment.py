@@ -9,7 +9,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
-from c4b import _validate
+from numpy.typing import ArrayLike
+
+from c4b import _array_likes, _validate
 from c4b.deployment import earnings, queries
 from c4b.deployment import limits as checks
 from c4b.deployment import witness as witnesses
@@ -168,12 +170,12 @@ class Deployment:
 
     # -- the protocol --------------------------------------------------------------------------
 
-    def learn(self, features: object, rewards: object, request_id: str | None = None) -> None:
+    def learn(self, features: ArrayLike, rewards: ArrayLike, request_id: str | None = None) -> None:
         """Historical rows (n, d) with rewards (n,), before the first decision: evidence, never budget.
 
         With a ``request_id`` repeating the call is harmless.
         """
-        x = _validate.table("features", features, self._dim)
+        x = _validate.table("features", _array_likes.dense(features), self._dim)
         y = self._model.check_rewards("rewards", _validate.series("rewards", rewards, len(x)))
         self._limits.history("features", len(x), self._dim)
         id_ = checks.request_id("request_id", request_id)
@@ -181,8 +183,8 @@ class Deployment:
 
     def decide(
         self,
-        candidates: object,
-        baseline: object = None,
+        candidates: ArrayLike | Round,
+        baseline: ArrayLike | None = None,
         request_id: str | None = None,
         context: object = None,
         baseline_mean: float | None = None,
@@ -201,7 +203,7 @@ class Deployment:
 
     def decide_many(
         self,
-        rounds: Iterable[Round | tuple[object, object]],
+        rounds: Iterable[Round | tuple[ArrayLike, ArrayLike]],
         request_ids: Sequence[str | None] | None = None,
         contexts: Sequence[object] | None = None,
         labels: Sequence[Sequence[str] | None] | None = None,
@@ -245,8 +247,8 @@ class Deployment:
 
     def request(
         self,
-        candidates: object,
-        baseline: object = None,
+        candidates: ArrayLike | Round,
+        baseline: ArrayLike | None = None,
         request_id: str | None = None,
         context: object = None,
         baseline_mean: float | None = None,
@@ -290,27 +292,37 @@ class Deployment:
 
         return _each(outcomes, together, lambda one: self.observe(*one))
 
-    def observe(self, decision_id: str, reward: float) -> None:
-        """A decision's reward, in any order, after any delay; repeating the same report is harmless."""
-        value = self._reward("reward", reward)
-        self._transactor.write(lambda commands: commands.observe([("", decision_id, value)]))
+    def observe(self, decision_id: str | Decision, reward: float) -> None:
+        """A decision's reward, in any order, after any delay; repeating the same report is harmless.
+
+        The decision itself may be given instead of its id, and True or False as the reward.
+        """
+        value, id_ = self._reward("reward", reward), _array_likes.decision_id(decision_id)
+        self._transactor.write(lambda commands: commands.observe([("", id_, value)]))
 
     def _reward(self, argument: str, value: object) -> float:
-        return self._model.check_reward(argument, _validate.reward(argument, value))
+        number = _validate.reward(argument, _array_likes.reward(value))
+        return self._model.check_reward(argument, number)
 
-    def observe_many(self, outcomes: Mapping[str, float] | Iterable[tuple[str, float]]) -> None:
+    def observe_many(
+        self, outcomes: Mapping[str, float] | Iterable[tuple[str | Decision, float]]
+    ) -> None:
         """Several (id, reward) pairs, or a mapping, in one commit; all are taken or none."""
         listed = outcomes.items() if isinstance(outcomes, Mapping) else outcomes
         pairs = _validate.pairs("outcomes", listed, "must be a mapping, or pairs (id, reward)")
         self._limits.several("outcomes", len(pairs))
         checked = [
-            (f"outcomes[{n}].", id_, self._reward(f"outcomes[{n}].reward", reward))
+            (
+                f"outcomes[{n}].",
+                _array_likes.decision_id(id_),
+                self._reward(f"outcomes[{n}].reward", reward),
+            )
             for n, (id_, reward) in enumerate(pairs)
         ]
         if checked:
             self._transactor.write(lambda commands: commands.observe(checked))
 
-    def forget(self, decision_id: str, *, independent: bool = False) -> None:
+    def forget(self, decision_id: str | Decision, *, independent: bool = False) -> None:
         """Declare an outcome lost, which *asserts that the loss depends on no reward of this decision or
         of a later one*.
 
@@ -319,18 +331,24 @@ class Deployment:
         Repeating the call is harmless.
         """
         asserted = _validate.boolean("independent", independent)
-        self._transactor.write(lambda commands: commands.forget(decision_id, asserted))
+        id_ = _array_likes.decision_id(decision_id)
+        self._transactor.write(lambda commands: commands.forget(id_, asserted))
 
-    def executed(self, decision_id: str, features: object = None, *, independent: bool = False) -> None:
+    def executed(
+        self, decision_id: str | Decision, features: ArrayLike | None = None, *, independent: bool = False
+    ) -> None:
         """Another action was executed: charge that one. Features (d,), or None for the baseline.
 
         Features that are the round's baseline bit for bit mean the baseline, unless the model declares
         misspecification. What was executed must depend on no reward of this decision or of a later one;
         ``independent`` asserts that, as in ``forget``.
         """
-        checked = None if features is None else _validate.vector("features", features, self._dim)
+        checked = None
+        if features is not None:
+            checked = _validate.vector("features", _array_likes.dense_row(features), self._dim)
         asserted = _validate.boolean("independent", independent)
-        self._transactor.write(lambda commands: commands.executed(decision_id, checked, asserted))
+        id_ = _array_likes.decision_id(decision_id)
+        self._transactor.write(lambda commands: commands.executed(id_, checked, asserted))
 
     def expire(self) -> int:
         """Close outcomes that are overdue now instead of at the next call; returns how many."""
@@ -447,13 +465,14 @@ class Deployment:
             lambda journal, state: queries.pending(journal, state, count, time(state).now)
         )
 
-    def explain(self, decision_id: str) -> Explanation:
+    def explain(self, decision_id: str | Decision) -> Explanation:
         """Why: every candidate's bounds, margin and admissibility, as recorded at the decision."""
         return self.record(decision_id).explain()
 
-    def record(self, decision_id: str) -> Record:
+    def record(self, decision_id: str | Decision) -> Record:
         """One decision with its context and its outcome."""
-        return self._transactor.read(lambda journal, state: queries.record(journal, state, decision_id))
+        id_ = _array_likes.decision_id(decision_id)
+        return self._transactor.read(lambda journal, state: queries.record(journal, state, id_))
 
     def audit(
         self,

@@ -14,6 +14,8 @@ from c4b.deployment.uplift import Uplift, uplift
 from c4b.deployment.views import moment, plain_fields
 from c4b.policies.gate import Gate
 
+NOTHING = Uplift(0.0, 0.0, math.nan, 0.0, math.nan)
+"""Of a window without decisions."""
 POINTS = 128
 """Points of the course over all time, at most."""
 
@@ -22,8 +24,8 @@ POINTS = 128
 class Earnings:
     """What the decisions of a window have earned. Numbers that are not known are NaN.
 
-    ``certified`` and ``certified_share`` hold for all windows at once with probability at least 1 - delta,
-    under the assumptions of the model; an alarm against the model voids them, and they are NaN then.
+    ``certified`` and ``certified_share`` hold for all windows at once with probability at least
+    1 - delta, under the assumptions of the model; an alarm against the model voids them: they are NaN.
     ``docs/theory.md`` proves it.
     """
 
@@ -74,7 +76,11 @@ def of(
     since = _beginning(summary, seconds, last, now)
     until = summary.totals.now
     row = until if since is None else until - since
-    found = uplift(gate, until, since) if row.item(Sum.DECISIONS) else Uplift(0.0, 0.0, math.nan, 0.0, math.nan)
+    found = (
+        uplift(gate, until, since)
+        if row.item(Sum.DECISIONS)
+        else Uplift(0.0, 0.0, math.nan, 0.0, math.nan)
+    )
     return Earnings(
         None if since is None else moment(int(since[Sum.AT])),
         int(row[Sum.DECISIONS]),
@@ -115,7 +121,11 @@ def _spread(rows: list[Array], points: int) -> list[Array]:
     first, last = rows[0].item(Sum.DECISIONS), rows[-1].item(Sum.DECISIONS)
     gap, chosen = (last - first) / (points - 1), [rows[0]]
     for row in rows[1:-1]:
-        if row.item(Sum.DECISIONS) - chosen[-1].item(Sum.DECISIONS) >= gap <= last - row.item(Sum.DECISIONS):
+        if (
+            row.item(Sum.DECISIONS) - chosen[-1].item(Sum.DECISIONS)
+            >= gap
+            <= last - row.item(Sum.DECISIONS)
+        ):
             chosen.append(row)
     return [*chosen, rows[-1]]
 

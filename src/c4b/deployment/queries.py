@@ -201,7 +201,11 @@ def _record(state: State, past: JournalSummary | None, entry: Entry, later: Iter
         )
     configuration, (fields, arrays) = state.configuration, entry.unpack()
     round_ = recorded_round(fields, arrays)
-    made, spec, dim = recorded_decision(configuration, entry, fields, arrays), configuration.spec, configuration.model.dim
+    made, spec, dim = (
+        recorded_decision(configuration, entry, fields, arrays),
+        configuration.spec,
+        configuration.model.dim,
+    )
     alarm = None if past is None else past.model_alarm
     first = None if past is None else past.first_play
     return Record(

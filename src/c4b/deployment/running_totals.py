@@ -1,13 +1,13 @@
 """Sums over all decisions, and the same sums as they were after some earlier ones.
 
-A window of the past is the difference of two such sums, so a question about the last day costs the same in a
-journal of a hundred decisions and of a million. After how many decisions sums are kept depends on the number
-alone: of the last 32 after every one, of the last 64 after every second, of the last 128 after every fourth,
-and so on. So a window that ends now begins where it was asked to, to about 3 % of its length, and the number of
-kept sums grows with the logarithm of the number of decisions.
+A window of the past is the difference of two such sums, so a question about the last day costs the same
+in a journal of a hundred decisions and of a million. After how many decisions sums are kept depends on
+the number alone: of the last 32 after every one, of the last 64 after every second, of the last 128
+after every fourth, and so on. So a window that ends now begins where it was asked to, to about 3 % of
+its length, and the number of kept sums grows with the logarithm of the number of decisions.
 
-Sums belong to decisions, not to the time of a report: a reward that comes late, or another execution that is
-reported late, is added to every kept sum that its decision is part of.
+Sums belong to decisions, not to the time of a report: a reward that comes late, or another execution
+that is reported late, is added to every kept sum that its decision is part of.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from c4b._validate import Array
 from c4b.policies.pending import PendingOutcome
 
 KEPT = 32
-"""Kept sums after a multiple of 2^v decisions, and of no higher power, are dropped 2^v KEPT decisions later."""
+"""Sums after a multiple of 2^v decisions, and no higher power, are dropped 2^v KEPT decisions later."""
 
 
 class Sum(IntEnum):

@@ -1,7 +1,7 @@
 """Finding decisions by request id, label, outcome and time.
 
-A request id and a moment are found by index; labels and outcomes by reading decisions, newest first. One call
-reads at most ``READ`` of them and says where to go on, so that no search holds up anybody.
+A request id and a moment are found by index; labels and outcomes by reading decisions, newest first.
+One call reads at most ``READ`` of them and says where to go on, so that no search holds up anybody.
 """
 
 from __future__ import annotations

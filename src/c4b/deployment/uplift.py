@@ -1,14 +1,16 @@
 """What was earned beyond what the incumbent would have earned: an estimate, and what is certified.
 
-Let W be the sum of x(executed) - x(baseline) over some rounds and B the sum of x(baseline). The uplift is
-W @ theta, the incumbent's total is B @ theta. Wherever theta lies in the confidence set of this moment,
+Let W be the sum of x(executed) - x(baseline) over some rounds and B the sum of x(baseline). The uplift
+is W @ theta, the incumbent's total is B @ theta. Wherever theta lies in the confidence set of this
+moment,
 
 - the uplift is at least L(W), and
-- what was executed has earned at least (1 + r) times the incumbent's total for every r with L(W - r B) >= 0.
+- what was executed has earned at least (1 + r) times the incumbent's total for every r with L(W - r B)
+  >= 0.
 
-Both hold for all rounds and all windows at once, on the event on which the policy's own promise holds, because
-L bounds every vector over one set. Over all rounds the bank adds a second bound: reserve + the sum of contrasts
-is at least the bank. The larger one counts. `docs/theory.md` has the proofs.
+Both hold for all rounds and all windows at once, on the event on which the policy's own promise holds,
+because L bounds every vector over one set. Over all rounds the bank adds a second bound: reserve + the
+sum of contrasts is at least the bank. The larger one counts. `docs/theory.md` has the proofs.
 """
 
 from __future__ import annotations
@@ -82,7 +84,9 @@ class _Bounds:
         self._means = row.item(Sum.TOLD_PLAYED), row.item(Sum.TOLD)
         model = gate.terms.model
         self._tolerance = model.misspecification
-        roundings = 8.0 * (1.0 + until.item(Sum.AMENDED)) + (2.0 * until.item(Sum.DECISIONS) if told else 0.0)
+        roundings = 8.0 * (1.0 + until.item(Sum.AMENDED)) + (
+            2.0 * until.item(Sum.DECISIONS) if told else 0.0
+        )
         self._rounding = roundings * UNIT * until.item(Sum.SIZE) * max(model.norm_bound, 1.0)
 
     def lower(self, u: float, r: float) -> float:

@@ -25,24 +25,26 @@ def rule_in_words(spec: PolicySpec, dim: int) -> str:
         return f"There is no gate. The score is {_score(rule)}; the highest score is played."
     sentences = [ADMISSIBLE, f"The score is {_score(rule)}."]
     if rule.propose:
-        sentences.append("Only the candidate with the highest score is tested; else the baseline is played.")
+        sentences.append(
+            "Only the candidate with the highest score is tested; else the baseline is played."
+        )
     elif rule.thrift:
         sentences.append(
-            f"Thrift: of the candidates that leave {rule.thrift:.0%} of the bank, or {CUSHION:g} rounds of "
-            "baseline credit if that is less, the one with the highest score is played; if there is none, "
-            "of all admissible ones."
+            f"Thrift: of the candidates that leave {rule.thrift:.0%} of the bank, or {CUSHION:g} "
+            "rounds of baseline credit if that is less, the one with the highest score is played; if "
+            "there is none, of all admissible ones."
         )
     else:
         sentences.append("The admissible candidate with the highest score is played.")
     if rule.competes:
         sentences.append(
-            "A candidate that promises no more than the baseline and leaves no more in the bank is passed "
-            "over."
+            "A candidate that promises no more than the baseline and leaves no more in the bank is "
+            "passed over."
         )
     if rule.period:
         sentences.append(
-            f"One round of {rule.period} is optimistic: it scores by the upper bound and needs no thrift, "
-            "so that no candidate is ignored for ever."
+            f"One round of {rule.period} is optimistic: it scores by the upper bound and needs no "
+            "thrift, so that no candidate is ignored for ever."
         )
     if rule.latches:
         sentences.append("Latch: once the data refute the model, only the baseline is played.")
@@ -56,7 +58,9 @@ def _score(rule: Rule) -> str:
         return "the upper bound of the candidate's reward (UCB)"
     if rule.boldness == 0.0:
         return "the middle of the interval of the candidate's reward"
-    return f"the middle of the interval of the candidate's reward plus {rule.boldness:.2g} of its half-width"
+    return (
+        f"the middle of the interval of the candidate's reward plus {rule.boldness:.2g} of its half-width"
+    )
 
 
 def because(decision: Decision, spec: PolicySpec, dim: int, before_any_play: bool = False) -> str:
@@ -69,8 +73,8 @@ def because(decision: Decision, spec: PolicySpec, dim: int, before_any_play: boo
     rule = spec.rule(dim)
     if decision.alarm and rule.latches and decision.action is None:
         return (
-            f"Latch: the data speak against the model ({decision.alarm}), so no certificate counts and only "
-            "the baseline is played, however many candidates have a margin of at least 0."
+            f"Latch: the data speak against the model ({decision.alarm}), so no certificate counts and "
+            "only the baseline is played, however many candidates have a margin of at least 0."
         )
     if decision.action is not None:
         return _because_played(decision, rule, decision.action, spec.gated)
@@ -78,8 +82,8 @@ def because(decision: Decision, spec: PolicySpec, dim: int, before_any_play: boo
     if before_any_play and not admissible and decision.details.shape[1]:
         return (
             "Forced phase: no candidate has been played yet. What is known of the baseline alone cannot "
-            "certify another action, so the baseline is played until its credit and the reserve cover the "
-            "worst that the model allows of a candidate."
+            "certify another action, so the baseline is played until its credit and the reserve cover "
+            "the worst that the model allows of a candidate."
         )
     return ""
 
@@ -101,11 +105,12 @@ def _because_played(decision: Decision, rule: Rule, played: int, gated: bool) ->
     if higher and rule.thrift:
         best = max(higher, key=lambda k: scores[k])
         return (
-            f"Thrift: {candidate_name(decision.labels, best)} has a higher score ({scores[best]:.4f}) but "
-            f"would leave only {margins[best]:.4f} in the bank of {decision.bank_before:.4f}; this one, with "
-            f"{named}, leaves {margins[played]:.4f}."
+            f"Thrift: {candidate_name(decision.labels, best)} has a higher score ({scores[best]:.4f}) "
+            f"but would leave only {margins[best]:.4f} in the bank of {decision.bank_before:.4f}; this "
+            f"one, with {named}, leaves {margins[played]:.4f}."
         )
     others = [scores[k] for k in admissible if k != played and math.isfinite(scores[k])]
     if not others:
         return f"{optimistic}It has {named} and is the only one to choose from."
-    return f"{optimistic}It has {named}, the highest of {len(others) + 1} admissible; the next has {max(others):.4f}."
+    rest = f"the highest of {len(others) + 1} admissible; the next has {max(others):.4f}"
+    return f"{optimistic}It has {named}, {rest}."

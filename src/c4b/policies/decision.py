@@ -34,7 +34,9 @@ class DecisionNumbers(NamedTuple):
 
 def candidate_name(labels: Sequence[str] | None, candidate: int) -> str:
     """A candidate as people call it: its label with its index, or its index alone."""
-    return f"candidate {candidate}" if labels is None else f"{labels[candidate]!r} (candidate {candidate})"
+    return (
+        f"candidate {candidate}" if labels is None else f"{labels[candidate]!r} (candidate {candidate})"
+    )
 
 
 def same_content(one: object, other: object) -> bool:
@@ -229,7 +231,8 @@ class Explanation:
         nearest = max(self.candidates, key=lambda c: c.margin)
         return (
             f"The baseline was played: none of {total} candidates is admissible; "
-            f"{candidate_name(decision.labels, nearest.candidate)} came nearest and lacks {-nearest.margin:.4f}; bank {decision.bank:.4f}."
+            f"{candidate_name(decision.labels, nearest.candidate)} came nearest and lacks "
+            f"{-nearest.margin:.4f}; bank {decision.bank:.4f}."
         )
 
     def to_dict(self) -> dict[str, Any]:

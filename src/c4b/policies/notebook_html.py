@@ -10,6 +10,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from c4b.policies.decision import CandidateReport, Decision, Explanation
 
+HEADING = (
+    *("", "candidate", "score", "bank after", "admissible"),
+    *("certified", "estimate", "upper", "why not played"),
+)
 SHOWN = 50
 """Candidates in a table; the rest is counted."""
 
@@ -33,8 +37,7 @@ def explanation(why: Explanation) -> str:
     """Sentences and a table of the candidates, the chosen one in bold."""
     sentences = (why.summary, why.because, why.rule)
     parts = [f"<p>{escape(sentence)}</p>" for sentence in sentences if sentence]
-    heading = ("", "candidate", "score", "bank after", "admissible", "certified", "estimate", "upper", "why not")
-    lines = [_row("th", heading, ())]
+    lines = [_row("th", HEADING, ())]
     ordered = sorted(why.candidates, key=lambda each: not each.chosen)
     lines += [_candidate(each) for each in ordered[:SHOWN]]
     parts.append(f"<table>{''.join(lines)}</table>")
@@ -65,4 +68,4 @@ def _row(tag: str, first: Sequence[str], rest: Sequence[str]) -> str:
 
 def number(value: float) -> str:
     """Four decimals; a dash where there is no number."""
-    return f"{value:.4f}" if math.isfinite(value) else "–"
+    return f"{value:.4f}" if math.isfinite(value) else "-"

@@ -351,7 +351,7 @@ class Earnings(ResponseBody):
 
 
 class EarningsCourse(ResponseBody):
-    """The uplift of all decisions up to some of them, by what is known now; one list for each quantity."""
+    """The uplift of all decisions up to some of them, by what is known now; a list for each quantity."""
 
     round: list[int]
     seq: list[int]
