@@ -227,6 +227,7 @@ class Commands:
         if state.configuration.records == recording.EXECUTED:
             fields, arrays = recording.reduced(fields, arrays)
             made = made._replace(details=recording.expanded(fields, arrays)[1]["details"])
+        state.offer(fields, arrays)
         entry = self._append(kinds.DECIDED, fields, arrays, request_id=round_.request_id)
         id_ = decision_id(state.configuration, seq, id_tag(state.hash))
         return made._replace(id=id_, receipt=Receipt(seq, state.hash.hex())), entry
@@ -413,8 +414,7 @@ class Commands:
             self._record_alarm(alarm, "model")
 
     def _record_alarm(self, reason: str, source: str) -> None:
-        self.state.alarm = reason
-        self.state.counts["alarm"] += 1
+        self.state.raise_alarm(self.state.seq + 1, self.at, reason, source)
         self._append(kinds.ALARM, {"reason": reason, "source": source}, {})
 
     # -- ids -----------------------------------------------------------------------------------

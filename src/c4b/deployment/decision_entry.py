@@ -141,7 +141,7 @@ def recorded_decision(
     configuration: Configuration, entry: Entry, fields: Fields, arrays: Arrays
 ) -> Decision:
     """The decision in ``entry`` as it was returned when it was made."""
-    numbers, hash_ = recorded_numbers(arrays), entry.hash()
+    numbers, hash_, labels = recorded_numbers(arrays), entry.hash(), fields.get("labels")
     return Decision(
         decision_id(configuration, entry.seq, id_tag(hash_)),
         fields["action"],
@@ -155,6 +155,7 @@ def recorded_decision(
         arrays["details"],
         fields.get("propensity"),
         Receipt(entry.seq, hash_.hex()),
+        None if labels is None else tuple(labels),
         fields.get("held"),
         fields.get("proposed"),
     )

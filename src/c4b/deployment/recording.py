@@ -89,7 +89,7 @@ def _same(one: Array | None, other: Array | None) -> bool:
 
 
 def pool_hash(candidates: Array, items: Array | None = None) -> str:
-    """SHA-256 of the shape and of the numbers, float64, little-endian, row by row; of slates the items."""
+    """SHA-256 of the shape and of the numbers, float64, little-endian, row by row; of slates: items."""
     pool = candidates if items is None else items
     text = "x".join(map(str, pool.shape)) + ":"
     return hashlib.sha256(text.encode() + pool.astype("<f8").tobytes()).hexdigest()

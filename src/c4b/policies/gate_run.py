@@ -64,7 +64,7 @@ class GateRun:
             pending.baseline_items = incumbent.copy()
         self.outcomes.open[self.rounds] = pending
         self.rounds += 1
-        return decision
+        return decision if round_.labels is None else decision._replace(labels=tuple(round_.labels))
 
     def _check_slates(self, round_: Round) -> None:
         """Refuse slates where nothing is proved for them."""
