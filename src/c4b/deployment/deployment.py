@@ -29,6 +29,7 @@ from c4b.deployment.earnings import Earnings, EarningsPoint
 from c4b.deployment.item_counts import Item
 from c4b.deployment.limits import Limits
 from c4b.deployment.search import Found, Wanted
+from c4b.deployment.shared_calls import SharedCalls
 from c4b.deployment.state import State
 from c4b.deployment.transactor import Transactor
 from c4b.deployment.views import PendingDecision, Point, Record, Status
@@ -64,7 +65,7 @@ class Deployment(DeploymentOrders, DeploymentStorage):
 
     Any number of processes may open the same deployment; they share one budget, and every call is one
     transaction. What a call did is on disk before it returns; a call that raised did nothing. One object
-    may be used by several threads, which take turns, and survives a fork.
+    may be used by several threads, which share commits, and survives a fork.
 
     >>> import tempfile
     >>> url = f"sqlite:///{tempfile.mkdtemp()}/shop.db"
@@ -88,6 +89,14 @@ class Deployment(DeploymentOrders, DeploymentStorage):
         self._model = transactor.configuration.model
         self._dim = self._model.dim
         self._needs = registry.needs(transactor.configuration.spec)
+        self._decisions: SharedCalls[Round, Decision] = SharedCalls(
+            lambda round_: self._decide([round_])[0],
+            self.decide_each,
+            lambda round_: round_.candidates.size,
+        )
+        self._reports: SharedCalls[tuple[str, Reward], None] = SharedCalls(
+            self._observe_alone, self.observe_each
+        )
 
     # -- existence -----------------------------------------------------------------------------
 
@@ -238,7 +247,7 @@ class Deployment(DeploymentOrders, DeploymentStorage):
         need it; see :meth:`c4b.Policy.decide`.
         """
         round_ = self.request(candidates, baseline, request_id, context, baseline_mean, labels)
-        return self._decide([round_])[0]
+        return self._decisions(round_)
 
     def decide_many(
         self,
@@ -334,7 +343,11 @@ class Deployment(DeploymentOrders, DeploymentStorage):
             self.observe_many(some)
             return [None] * len(some)
 
-        return _each(outcomes, together, lambda one: self.observe(*one))
+        return _each(outcomes, together, self._observe_alone)
+
+    def _observe_alone(self, outcome: tuple[str, Reward]) -> None:
+        id_, value = outcome[0], self._reward("reward", outcome[1])
+        self._transactor.write(lambda commands: commands.observe([("", id_, value)]))
 
     def observe(self, decision_id: str | Decision, reward: Reward) -> None:
         """A decision's reward, in any order, after any delay; repeating the same report is harmless.
@@ -342,8 +355,7 @@ class Deployment(DeploymentOrders, DeploymentStorage):
         Of a slate: the rewards of its items in their order, or one number, which is their sum. The
         decision itself may be given instead of its id, and True or False as the reward.
         """
-        value, id_ = self._reward("reward", reward), _array_likes.decision_id(decision_id)
-        self._transactor.write(lambda commands: commands.observe([("", id_, value)]))
+        self._reports((_array_likes.decision_id(decision_id), self._reward("reward", reward)))
 
     def _reward(self, argument: str, value: object) -> Outcome:
         return checked_outcome(self._model, argument, value)
