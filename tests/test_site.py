@@ -1,4 +1,4 @@
-"""The documentation as a site: it builds without a warning, and its pages fetch nothing from elsewhere."""
+"""The documentation as a site: it builds without a warning, and its pages fetch nothing."""
 
 from __future__ import annotations
 
