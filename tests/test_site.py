@@ -10,6 +10,8 @@ import pytest
 from mkdocs.commands.build import build
 from mkdocs.config import load_config
 
+import c4b
+
 ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.slow
 
@@ -45,5 +47,7 @@ def test_the_reference_is_filled_in(site: Path) -> None:
     assert "/v1/deployments/{name}/decisions" in (site / "reference/http.html").read_text()
     python = (site / "reference/python.html").read_text()
     assert 'id="c4b.Policy.decide"' in python
+    for name in set(c4b.__all__) - {"errors", "policies"}:  # modules, whose parts are there
+        assert re.search(rf'id="c4b\.(?:\w+\.)*{name}"', python), name
     assert "<strong>norm_bound</strong>" in python
     assert not re.search(r":(?:class|meth|mod):<code>|-{5,}", python)
