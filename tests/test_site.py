@@ -1,4 +1,4 @@
-"""The documentation as a site builds without a warning, and its pages fetch nothing from elsewhere."""
+"""The documentation as a site: it builds without a warning, and its pages fetch nothing."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from mkdocs.commands.build import build
 from mkdocs.config import load_config
+
+import c4b
+from support.browser import chromium
 
 ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.slow
@@ -45,5 +48,21 @@ def test_the_reference_is_filled_in(site: Path) -> None:
     assert "/v1/deployments/{name}/decisions" in (site / "reference/http.html").read_text()
     python = (site / "reference/python.html").read_text()
     assert 'id="c4b.Policy.decide"' in python
+    for name in set(c4b.__all__) - {"errors", "policies"}:  # modules, whose parts are there
+        assert re.search(rf'id="c4b\.(?:\w+\.)*{name}"', python), name
     assert "<strong>norm_bound</strong>" in python
     assert not re.search(r":(?:class|meth|mod):<code>|-{5,}", python)
+
+
+def test_search_works_from_a_disk(site: Path) -> None:
+    """Opened as a file, without a server: the search answers and nothing else is asked for."""
+    with chromium() as browser:
+        page = browser.new_page(viewport={"width": 400, "height": 800})
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto((site / "index.html").as_uri())
+        page.keyboard.press("s")
+        page.keyboard.type("norm bound")
+        page.locator(".md-search-result__item").first.wait_for(timeout=20_000)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 400
+        assert all(url.startswith(("file:", "data:")) for url in asked)

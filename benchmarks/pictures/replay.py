@@ -62,8 +62,6 @@ def main() -> None:
     ):
         axes.axhline(height, color=colour, lw=1)
         axes.text(ROUNDS, height + 1, words, ha="right", color=colour)
-    axes.axhline((1.0 - ALPHA) * usual, color="black", lw=1)
-    axes.text(ROUNDS, (1.0 - ALPHA) * usual - 1, "promised: never below", ha="right", va="top")
     axes.set_xlim(10, ROUNDS)
     axes.set_ylim(20, 100)
     thousands(axes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -10,6 +11,17 @@ import typer
 from c4b.cli.main import app
 from c4b.service.app import create
 from c4b.service.settings import Settings
+
+
+def on_config(config: Any) -> None:
+    """Leave out of the navigation what is not written yet. A page that it misses is an error anyway."""
+    docs = Path(config.docs_dir)
+    for section in config.nav:
+        for pages in section.values():
+            if isinstance(pages, list):
+                pages[:] = [
+                    page for page in pages if all((docs / path).exists() for path in page.values())
+                ]
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:

@@ -69,8 +69,8 @@ def caption(results: Results, name: str) -> str:
         )
     if name == "price_of_safety":
         return (
-            "The price of safety: reward ratio of LinUCB without a gate minus that of each method, on "
-            f"one scale, paired over {episodes} a setting, with 95 % intervals. Left of 0 the method "
+            "The price of safety: reward ratio of LinUCB without a gate minus that of each method, all "
+            f"on one scale, paired over {episodes} a setting, with 95 % intervals. Left of 0 the method "
             "earns more."
         )
     if name == "worlds":
