@@ -19,7 +19,7 @@ from c4b.service import responses, schemas
 MODEL = {"dim": 2, "noise": 0.1, "norm_bound": 1.0}
 NOT_IN_A_RESPONSE = {"details"}
 """An array over all candidates; ``schemas.Candidate`` has its numbers by name."""
-LEFT_OUT_IF_NONE = {"propensity", "labels", "baseline_mean"}
+LEFT_OUT_IF_NONE = {"held", "proposed", "propensity", "labels", "baseline_mean"}
 
 
 def names(schema: type[BaseModel]) -> set[str]:
@@ -42,7 +42,7 @@ def of_dataclass(value: type) -> set[str]:
         (schemas.PendingDecision, of_dataclass(PendingDecision) - {"context_json"} | {"context"}),
         (schemas.Audited, of_dataclass(Report) | {"clean"}),
         (schemas.Model, of_dataclass(LinearModel)),
-        (schemas.Configuration, names(schemas.Creation)),
+        (schemas.Configuration, names(schemas.Creation) | {"predecessor"}),
     ],
     ids=lambda value: value.__name__ if isinstance(value, type) else "",
 )
