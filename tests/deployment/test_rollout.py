@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from c4b import Deployment, policies
+from c4b import Deployment, LinearModel, policies
 from c4b.errors import DecisionsClosed, InvalidInput, NoSafeAction
 from c4b.journal.entries import CONTROL, DECIDED
 from c4b.policies import registry
@@ -215,6 +215,22 @@ def test_every_kind_of_policy_can_be_held(memory_url: str, policy: str) -> None:
         dep.ramp(0.4, "slowly", by="ann")
         dep.thaw("on", by="ann")
         some(dep, 12)
+        assert dep.audit().clean
+        assert in_agreement(dep)
+
+
+def test_clicks_in_shadow(memory_url: str) -> None:
+    """Its ledger sums rewards; the rounds in shadow are evidence for it and no rounds of its own."""
+    model = LinearModel.bounded(3, 1.0, (0.0, 1.0))
+    rng = np.random.default_rng(6)
+    with Deployment.create(memory_url, "shop", model, "clicks", 0.1, 0.5, mode="shadow") as dep:
+        for n in range(60):
+            if n == 30:
+                dep.go_live("now", by="ann")
+            candidates = rivals(rng)
+            made = dep.decide(candidates, BASELINE)
+            chance = outcome(candidates, made.action, rng)
+            dep.observe(made.id, float(rng.random() < min(max(chance, 0.0), 1.0)))
         assert dep.audit().clean
         assert in_agreement(dep)
 

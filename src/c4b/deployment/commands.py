@@ -28,7 +28,6 @@ from c4b.deployment.journal_clock import JournalTime
 from c4b.deployment.rollout import SHADOW_HOLDS, SUCCEED, Control, closed_error
 from c4b.deployment.snapshot import ATTESTED
 from c4b.deployment.state import AHEAD, ARCHIVE, Mark, State
-from c4b.deployment.successor import left_of_reserve
 from c4b.errors import (
     C4BError,
     ContradictoryOutcome,
@@ -376,7 +375,7 @@ class Commands:
                 handed = f"{earlier.successor!r} with the reserve {earlier.handed!r}"
                 raise InvalidInput("successor", successor, f"it was closed for {handed} already")
             return
-        left = left_of_reserve(self.state)
+        left = self.state.left_of_reserve
         if reserve is not None and reserve > left:
             remedy = f"must be at most {left!r}, what is certified to be left; none of it is spent twice"
             raise InvalidInput("reserve", reserve, remedy)

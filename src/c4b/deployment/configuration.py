@@ -62,7 +62,7 @@ class Configuration:
     erases_contexts: bool = False
     """Whether contexts lie beside what is hashed, so that they can be erased."""
     predecessor: str | None = None
-    """Name, number and hash of the entry that closed the predecessor; see ``successor``."""
+    """Name, number and hash of the entry that closed the predecessor; see ``succession``."""
 
     @classmethod
     def of(

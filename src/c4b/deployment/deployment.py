@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -13,9 +12,8 @@ from typing import Any, TypeVar, cast
 from numpy.typing import ArrayLike
 
 from c4b import _array_likes, _validate
-from c4b.deployment import earnings, queries, rollout
+from c4b.deployment import earnings, queries, succession
 from c4b.deployment import limits as checks
-from c4b.deployment import successor as successors
 from c4b.deployment import witness as witnesses
 from c4b.deployment.audit import audit as audits
 from c4b.deployment.audit import parallel_audit
@@ -30,7 +28,6 @@ from c4b.deployment.item_counts import Item
 from c4b.deployment.limits import Limits
 from c4b.deployment.search import Found, Wanted
 from c4b.deployment.shared_calls import SharedCalls
-from c4b.deployment.state import State
 from c4b.deployment.transactor import Transactor
 from c4b.deployment.views import PendingDecision, Point, Record, Status
 from c4b.deployment.witness import Attested, Witness
@@ -40,7 +37,6 @@ from c4b.errors import (
     DeploymentError,
     InvalidInput,
     JournalCorrupt,
-    NameTaken,
     NoSafeAction,
 )
 from c4b.evidence.model import LinearModel
@@ -121,7 +117,6 @@ class Deployment(DeploymentOrders, DeploymentStorage):
         mode: str = "live",
         records: str = "everything",
         compress: bool = False,
-        predecessor: str | None = None,
     ) -> Deployment:
         """A new deployment in the store at ``url``; see :class:`c4b.Policy` for what it promises.
 
@@ -143,34 +138,31 @@ class Deployment(DeploymentOrders, DeploymentStorage):
         object, not to the deployment.
         """
         checks.deployment_name(name)
-        configuration, sealer = _planned(
-            name,
-            model,
-            policy,
-            alpha,
-            reserve,
-            baseline_nonnegative,
-            absorb,
-            outcome_timeout,
-            timeout_reward,
-            baseline_floor,
-            horizon,
-            seed,
-            mode,
-            records,
-            compress,
-            predecessor,
-        )
+        terms = (baseline_floor, horizon, seed)
+        chosen = Policy(policy, model, alpha, reserve, baseline_nonnegative, absorb, *terms)
+        own = (outcome_timeout, timeout_reward)
+        configuration = Configuration.of(name, chosen, *own, seal.first_id(), mode, records, compress)
+        return cls._begun(url, configuration, limits, snapshot_every)
+
+    @classmethod
+    def _begun(
+        cls,
+        url: str | JournalBackend,
+        configuration: Configuration,
+        limits: Limits | None = None,
+        snapshot_every: int = SNAPSHOT_EVERY,
+    ) -> Deployment:
+        """A new journal with its first entry."""
         allowed, every = _limits(limits), _interval(snapshot_every)
         backend = _backend(url, create=True)
         with _closed_on_error(backend, owned=backend is not url):
             transactor = Transactor(backend, configuration, every, owns_backend=backend is not url)
-            arrays = configuration.constants()
+            arrays, sealer = configuration.constants(), seal.find(configuration.key)
             if sealer is not None:
                 arrays[seal.SEAL] = seal.BLANK
             payload = pack(configuration.fields(), arrays)
             first = Entry(0, CREATED, None, None, transactor.now(), payload, GENESIS)
-            backend.create(name, first if sealer is None else sealer.sealed(first))
+            backend.create(configuration.name, first if sealer is None else sealer.sealed(first))
         return cls(transactor, allowed, url)
 
     @classmethod
@@ -422,7 +414,7 @@ class Deployment(DeploymentOrders, DeploymentStorage):
         reason: str,
         model: LinearModel | None = None,
         reserve: float | None = None,
-        translate: successors.Translation | None = None,
+        translate: succession.Translation | None = None,
         by: str | None = None,
         **options: Any,
     ) -> Deployment:
@@ -431,69 +423,11 @@ class Deployment(DeploymentOrders, DeploymentStorage):
         model: without it, the predecessor's. reserve: at most what is certified to be left, which is
         the default. translate: from the predecessor's features of what was executed to those of the
         new model, where these differ. options: as for ``create``; the predecessor's are the default.
-        Call it again if it was interrupted; see :mod:`c4b.deployment.successor`.
+        Call it again if it was interrupted; see :mod:`c4b.deployment.succession`.
         """
         checks.deployment_name(name)
-        why, who = checks.text("reason", reason), checks.text("by", user_name() if by is None else by)
-        with cls.open(url, predecessor) as old:
-            chosen = old.model if model is None else model
-            terms = {**_inherited(old.configuration), **options}
-            _planned(name, chosen, **{**terms, "reserve": 0.0 if reserve is None else reserve})
-            old._check_successor(name)  # these two raise before anything is closed
-            old._first_page(translate, chosen.dim)
-            old._transactor.write(lambda commands: commands.succeed(name, reserve, who, why))
-            handed = old._transactor.read(successors.handover)
-            terms |= {"reserve": handed.reserve, "predecessor": handed.closed_at}
-            try:
-                new = cls.create(url, name, chosen, **terms)
-            except NameTaken:
-                new = cls.open(url, name)
-                if new.configuration.predecessor != handed.closed_at:
-                    new.close()
-                    raise
-            try:
-                old._teach(new, translate)
-                new._transactor.write(lambda commands: commands.control(rollout.OPEN, who, why))
-                first = new._transactor.read(lambda journal, state: journal.at(0))
-                assert first is not None
-                more = {"successor": name, "hash": first.hash().hex()}
-                old._transactor.write(lambda c: c.control(rollout.SUCCEEDED, who, why, **more))
-            except BaseException:
-                new.close()
-                raise
-        return new
-
-    def _check_successor(self, name: str) -> None:
-        """Refuse a name that another deployment has."""
-        backend = self._transactor.backend
-        if name in backend.names():
-            with Deployment.open(backend, name) as existing:
-                if not str(existing.configuration.predecessor).startswith(f"{self.name}@"):
-                    raise NameTaken(f"{name!r} exists already and succeeds another; choose another name")
-
-    def _first_page(self, translate: successors.Translation | None, dim: int) -> None:
-        if translate is None and dim != self._dim:
-            remedy = f"is needed: the predecessor has {self._dim} features, the successor {dim}"
-            raise InvalidInput("translate", None, remedy)
-        in_order = self.configuration.absorb == "in-order"
-        self._transactor.read(
-            lambda journal, state: next(
-                successors.pages(successors.absorbed_rows(journal, in_order), translate, dim), None
-            )
-        )
-
-    def _teach(self, new: Deployment, translate: successors.Translation | None) -> None:
-        """Give a successor what this deployment has learned from."""
-        if not new._transactor.read(lambda journal, state: state.rollout.waiting):
-            return
-        in_order = self.configuration.absorb == "in-order"
-
-        def teach(journal: Journal, state: State) -> None:
-            rows = successors.absorbed_rows(journal, in_order)
-            for n, (features, rewards) in enumerate(successors.pages(rows, translate, new._dim)):
-                new.learn(features, rewards, request_id=f"history of {self.name}, page {n}")
-
-        self._transactor.read(teach)
+        order = (checks.text("reason", reason), checks.text("by", user_name() if by is None else by))
+        return succession.start(cls, url, predecessor, name, order, model, reserve, translate, options)
 
     # -- questions -----------------------------------------------------------------------------
 
@@ -704,43 +638,6 @@ class Deployment(DeploymentOrders, DeploymentStorage):
     def __repr__(self) -> str:
         policy = self.configuration.spec.name
         return f"Deployment({self.name!r}, {policy!r}, {self._transactor.backend!r})"
-
-
-def _planned(
-    name: str,
-    model: LinearModel,
-    policy: str | PolicySpec = DEFAULT_POLICY,
-    alpha: float = 0.05,
-    reserve: float = 0.0,
-    baseline_nonnegative: bool = True,
-    absorb: str = "in-order",
-    outcome_timeout: float | None = None,
-    timeout_reward: float | None = None,
-    baseline_floor: float | None = None,
-    horizon: int | None = None,
-    seed: int | None = None,
-    mode: str = "live",
-    records: str = "everything",
-    compress: bool = False,
-    predecessor: str | None = None,
-    **_: object,
-) -> tuple[Configuration, seal.Sealer | None]:
-    """The configuration of a new deployment, checked, and what seals its entries."""
-    terms = (baseline_floor, horizon, seed)
-    chosen = Policy(policy, model, alpha, reserve, baseline_nonnegative, absorb, *terms)
-    sealer = seal.first()
-    key = None if sealer is None else sealer.key_id
-    configuration = Configuration.of(
-        name, chosen, outcome_timeout, timeout_reward, key, mode, records, compress
-    )
-    return replace(configuration, predecessor=predecessor), sealer
-
-
-def _inherited(old: Configuration) -> dict[str, Any]:
-    """Options of a successor that are not given."""
-    own = ("alpha", "baseline_nonnegative", "absorb", "outcome_timeout", "timeout_reward")
-    more = ("baseline_floor", "horizon", "seed", "records", "compress")
-    return {"policy": old.spec, **{name: getattr(old, name) for name in (*own, *more)}}
 
 
 def _backend(url: str | JournalBackend, create: bool = False) -> JournalBackend:

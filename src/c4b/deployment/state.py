@@ -107,6 +107,16 @@ class State:
         return self.run.gate.bank
 
     @property
+    def left_of_reserve(self) -> float:
+        """What a successor may take over: what is certified to be left, never more than there was.
+
+        0 while an alarm is on, because then nothing is certified.
+        """
+        if self.alarm is not None or not self.bank > 0.0:
+            return 0.0
+        return min(self.bank, self.configuration.reserve)
+
+    @property
     def observations(self) -> int:
         return self.run.gate.observations
 

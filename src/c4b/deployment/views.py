@@ -219,6 +219,7 @@ class Record:
             "at": _plain(self.at),
             "request_id": self.request_id,
             "context": self.context,
+            "context_erased": self.context_erased,
             "outcome": self.outcome,
             "reward": self.reward,
             "executed": None if self.executed is None else self.executed.tolist(),
@@ -228,8 +229,6 @@ class Record:
             record["labels"] = list(self.labels)
         if self.baseline_mean is not None:
             record["baseline_mean"] = self.baseline_mean
-        if self.context_erased:
-            record["context_erased"] = True
         return record
 
 

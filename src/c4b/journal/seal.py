@@ -69,10 +69,10 @@ def known_keys() -> list[str]:
     return keys
 
 
-def first() -> Sealer | None:
-    """Of new deployments; None without a key."""
+def first_id() -> str | None:
+    """Public id of the key of new deployments; None without a key."""
     keys = known_keys()
-    return Sealer(keys[0]) if keys else None
+    return Sealer(keys[0]).key_id if keys else None
 
 
 def find(key_id: str | None) -> Sealer | None:

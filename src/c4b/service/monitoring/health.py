@@ -29,6 +29,10 @@ def health_of(status: Status, outcome_timeout: float | None = None) -> tuple[Hea
         return "alarm", ["The bank is negative: what was executed instead of decisions is not covered."]
     if status.mode == "closed":
         return "idle", [f"Closed: it makes no more decisions. {_order(status, 'close')}"]
+    if status.mode == "waiting":
+        return "idle", [
+            "Waits for its predecessor's history: repeat the succession if it was interrupted."
+        ]
     if not status.rounds:
         return "idle", ["No decision yet. Give it history, then send decisions."]
     reasons = []

@@ -16,25 +16,40 @@ Never do both decide. ``docs/theory.md`` says what both together promise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from c4b._validate import Array
+from c4b.deployment.configuration import Configuration
 from c4b.deployment.decision_entry import recorded_outcome, recorded_play
+from c4b.deployment.rollout import OPEN, SUCCEEDED
 from c4b.deployment.state import State
-from c4b.errors import InvalidInput
+from c4b.errors import InvalidInput, NameTaken
+from c4b.evidence.model import LinearModel
 from c4b.journal import entries as kinds
+from c4b.journal import seal
+from c4b.journal.backend import JournalBackend
 from c4b.journal.entries import GENESIS
 from c4b.journal.journal import Journal
 from c4b.policies import slates
 from c4b.policies.pending import OutcomeQueue, PendingOutcome
+from c4b.policies.policy import Policy
+
+if TYPE_CHECKING:
+    from c4b.deployment.deployment import Deployment
 
 ROWS = 5000
 """Rows of history in one entry."""
 Translation = Callable[[Array], Any]
 """From the predecessor's features (d,) of what was executed to those of the successor's model."""
+
+
+_POLICY = ("alpha", "baseline_nonnegative", "absorb", "baseline_floor", "horizon", "seed")
+_OWN = ("outcome_timeout", "timeout_reward", "records", "compress")
+"""Terms of the policy and of the deployment that a successor inherits."""
 
 
 class Handover(NamedTuple):
@@ -45,14 +60,92 @@ class Handover(NamedTuple):
     """Name of the predecessor, number and hash of the entry that closed it."""
 
 
-def left_of_reserve(state: State) -> float:
-    """What a successor may take over: what is certified to be left, never more than there was.
+def start(
+    kind: type[Deployment],
+    url: str | JournalBackend,
+    predecessor: str,
+    name: str,
+    order: tuple[str, str],
+    model: LinearModel | None,
+    reserve: float | None,
+    translate: Translation | None,
+    options: Mapping[str, Any],
+) -> Deployment:
+    """All steps; see ``Deployment.successor``."""
+    why, by = order
+    with kind.open(url, predecessor) as old:
+        chosen = old.model if model is None else model
+        plan = _planned(name, chosen, old.configuration, reserve or 0.0, options)
+        _check_name(kind, old, name)  # these raise before anything is closed
+        in_order = old.configuration.absorb == "in-order"
+        _check_translation(old, translate, chosen.dim, in_order)
+        old._transactor.write(lambda commands: commands.succeed(name, reserve, by, why))
+        handed = old._transactor.read(handover)
+        plan = replace(plan, reserve=handed.reserve, predecessor=handed.closed_at)
+        try:
+            new = kind._begun(url, plan)
+        except NameTaken:
+            new = kind.open(url, name)
+            if new.configuration.predecessor != handed.closed_at:
+                new.close()
+                raise
+        try:
+            _teach(old, new, translate, in_order)
+            new._transactor.write(lambda commands: commands.control(OPEN, by, why))
+            first = new._transactor.read(lambda journal, state: journal.at(0))
+            assert first is not None
+            more = {"successor": name, "hash": first.hash().hex()}
+            old._transactor.write(lambda commands: commands.control(SUCCEEDED, by, why, **more))
+        except BaseException:
+            new.close()
+            raise
+    return new
 
-    0 while an alarm is on, because then nothing is certified, and in shadow what was never used.
-    """
-    if state.alarm is not None or not state.bank > 0.0:
-        return 0.0
-    return min(state.bank, state.configuration.reserve)
+
+def _planned(
+    name: str, model: LinearModel, old: Configuration, reserve: float, options: Mapping[str, Any]
+) -> Configuration:
+    """The successor's configuration, checked; what is not given is the predecessor's."""
+    terms = {each: getattr(old, each) for each in (*_POLICY, *_OWN)}
+    if unknown := set(options) - {*terms, "policy", "mode"}:
+        remedy = f"is none of policy, mode, {', '.join(terms)}"
+        raise InvalidInput("options", min(unknown), remedy)
+    terms |= options
+    policy = Policy(
+        terms.pop("policy", old.spec), model, reserve=reserve, **{k: terms.pop(k) for k in _POLICY}
+    )
+    return Configuration.of(name, policy, key=seal.first_id(), **terms)
+
+
+def _check_name(kind: type[Deployment], old: Deployment, name: str) -> None:
+    """Refuse a name that another deployment has."""
+    backend = old._transactor.backend
+    if name in backend.names():
+        with kind.open(backend, name) as existing:
+            if not str(existing.configuration.predecessor).startswith(f"{old.name}@"):
+                raise NameTaken(f"{name!r} exists already; choose another name")
+
+
+def _check_translation(old: Deployment, translate: Translation | None, dim: int, in_order: bool) -> None:
+    if translate is None and dim != old.model.dim:
+        remedy = f"is needed: the predecessor has {old.model.dim} features, the successor {dim}"
+        raise InvalidInput("translate", None, remedy)
+    old._transactor.read(
+        lambda journal, state: next(pages(absorbed_rows(journal, in_order), translate, dim), None)
+    )
+
+
+def _teach(old: Deployment, new: Deployment, translate: Translation | None, in_order: bool) -> None:
+    """Give the successor what its predecessor has learned from."""
+    if not new._transactor.read(lambda journal, state: state.rollout.waiting):
+        return
+
+    def teach(journal: Journal, state: State) -> None:
+        rows = absorbed_rows(journal, in_order)
+        for n, (features, rewards) in enumerate(pages(rows, translate, new.model.dim)):
+            new.learn(features, rewards, request_id=f"history of {old.name}, page {n}")
+
+    old._transactor.read(teach)
 
 
 def handover(journal: Journal, state: State) -> Handover:
