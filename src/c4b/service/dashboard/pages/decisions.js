@@ -158,7 +158,7 @@ function row(name, first, decimals) {
     setText(name_, played(line.action, line.candidates, line.label) + (line.executed ? " (another was executed)" : ""));
     setText(reason, reasonOf(line));
     const latched = line.because.startsWith("Latch");
-    setText(fit, line.bank === null ? "no gate" : latched ? "none counts: alarm" : `${count(line.admissible)} of ${count(line.candidates)}`);
+    setText(fit, line.bank === null ? "no gate" : latched ? "void: alarm" : `${count(line.admissible)} of ${count(line.candidates)}`);
     setText(certificate, fixed(line.certificate, decimals));
     setText(bank, fixed(line.bank, decimals));
     setText(outcome, line.outcome);
