@@ -242,3 +242,16 @@ def test_taken_back_decisions_leave_no_trace() -> None:
         state = dep._transactor.read(lambda journal, state: state)
         assert states._plain(state) == before
         assert repr(dep.items()) == repr(kept)
+
+
+def test_a_gate_without_a_set_certifies_the_promise_alone() -> None:
+    model = LinearModel(2, noise=0.1, norm_bound=1.0)
+    with Deployment.create(store(), "shop", model, "c-squarecb", 0.1, 0.0, seed=1) as dep:
+        dep.learn([[1.0, 0.0], [1.0, 0.5]] * 60, [0.5, 0.75] * 60)
+        for _ in range(60):
+            dep.observe(dep.decide([[1.0, 0.5]], [1.0, 0.0], baseline_mean=0.5), 0.75)
+        found = dep.earnings()
+        assert found.decisions > found.fallbacks
+        assert found.certified_share == -0.1
+        assert math.isnan(found.certified)
+        assert math.isnan(dep.earnings(last=30).certified_share)  # a window has no bank of its own

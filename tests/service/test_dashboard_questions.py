@@ -127,7 +127,7 @@ def test_an_alarm_is_dated_and_marked_everywhere(browser: Browser, service: Serv
             expect(charts.locator("text.mark-name")).to_have_count(charts.count())
             newest = page.locator("table.decisions tbody tr").first
             expect(newest).to_contain_text("latched by the alarm")
-            expect(newest).to_contain_text("none counts: alarm")
+            expect(newest).to_contain_text("void: alarm")
             assert overlapping_labels(page) == []
             page = seen.open(f"#/d/refuted/decisions/{before.id}")
             expect(page.get_by_text("This decision was made before the alarm of")).to_be_visible()

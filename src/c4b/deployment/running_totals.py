@@ -44,7 +44,7 @@ class Sum(IntEnum):
     REWARD = 7
     """Their sum."""
     TOLD = 8
-    """Sum of the baseline means that were told."""
+    """Sum of the baseline means that were told; NaN if they were not."""
     TOLD_PLAYED = 9
     """The same in rounds in which something else than the baseline was executed."""
     AMENDED = 10
@@ -90,8 +90,8 @@ class RunningTotals:
     def _execute(self, made: PendingOutcome, sign: float) -> None:
         """Add what was executed in a round to the sums of now, or with ``sign`` -1 take it back."""
         now, mean = self.now, made.baseline_mean
+        now[Sum.TOLD] += math.nan if mean is None else sign * mean
         if mean is not None:
-            now[Sum.TOLD] += sign * mean
             now[Sum.SIZE] += abs(mean)
         if made.is_baseline:
             self._sum(2, sign * made.baseline)

@@ -49,7 +49,7 @@ def uplift(gate: Gate, until: Array, since: Array | None = None, shares: bool = 
     """
     row = until if since is None else until - since
     features = blocks(row)
-    told = isinstance(gate, CompiledGate) and bool(gate.composition.needs)
+    told = not math.isnan(row.item(Sum.TOLD))
     incumbent, gain = math.nan, math.nan
     if gate.estimate is not None:
         played, instead, others = (features @ gate.estimate).tolist()
@@ -67,11 +67,13 @@ def uplift(gate: Gate, until: Array, since: Array | None = None, shares: bool = 
         if since is None:
             beside = _from_bank(gate, until.item(Sum.BANK), bounds)
             certified, share = _larger(certified, beside[0]), _larger(share, beside[1])
-            gain = _larger(gain, certified)
+            gain = gain if math.isnan(gain) else _larger(gain, certified)
     if not shares:
         return Uplift(incumbent, gain, math.nan, certified, math.nan)
     estimated = gain / incumbent if incumbent > 0.0 else math.nan
-    return Uplift(incumbent, gain, _larger(estimated, share), certified, share)
+    if not math.isnan(estimated):
+        estimated = _larger(estimated, share)
+    return Uplift(incumbent, gain, estimated, certified, share)
 
 
 class _Bounds:

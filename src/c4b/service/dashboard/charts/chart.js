@@ -303,7 +303,7 @@ function markLine(frame, x, name) {
   const end = x > (frame.left + frame.right) / 2;
   return [
     svg("line", { x1: x, x2: x, y1: frame.top - 6, y2: frame.bottom, class: "mark" }),
-    svg("text", { x: end ? x - 5 : x + 5, y: frame.top - 8, class: end ? "mark-name end" : "mark-name" }, name),
+    svg("text", { x: end ? x - 5 : x + 5, y: frame.top + 9, class: end ? "mark-name end" : "mark-name" }, name),
   ];
 }
 

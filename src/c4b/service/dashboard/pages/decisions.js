@@ -160,7 +160,7 @@ function row(name, first, decimals) {
     setText(reason, reasonOf(line));
     const latched = line.because.startsWith("Latch");
     const fits = line.admissible === null ? "?" : count(line.admissible);
-    setText(fit, line.bank === null ? "no gate" : latched ? "none counts: alarm" : `${fits} of ${count(line.candidates)}`);
+    setText(fit, line.bank === null ? "no gate" : latched ? "void: alarm" : `${fits} of ${count(line.candidates)}`);
     setText(certificate, fixed(line.certificate, decimals));
     setText(bank, fixed(line.bank, decimals));
     setText(outcome, line.outcome);

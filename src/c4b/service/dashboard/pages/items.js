@@ -4,7 +4,7 @@ import { h, Keyed, setText } from "../dom.js";
 import { count, decimalsFor, fixed, share } from "../format.js";
 import { caption, cell, tableHead } from "../parts.js";
 
-const SHOWN = 20;
+const SHOWN = innerWidth > 900 ? 20 : 8; // fewer where a row is a card
 const COLUMNS = [
   ["Item", ""],
   ["Offered", "number"],

@@ -2,7 +2,7 @@
 
 import { Chart } from "../charts/chart.js";
 import { h } from "../dom.js";
-import { age, constant, number, plural, share } from "../format.js";
+import { age, constant, count, number, plural, share } from "../format.js";
 import { figures } from "../parts.js";
 
 const FIGURES = ["Bank", "Pending outcomes", "Rewards absorbed"];
@@ -77,11 +77,11 @@ export class SeriesCharts {
     else this.#facts.set("Bank", number(state.bank), `reserve ${constant(state.reserve)}`);
     this.#facts.set(
       "Pending outcomes",
-      String(state.pending),
+      count(state.pending),
       state.oldest_pending_age === null ? "none is missing" : `oldest ${age(state.oldest_pending_age)}`,
     );
     const held = state.waiting ? `${plural(state.waiting, "more waits", "more wait")} for an earlier one` : "history included";
-    this.#facts.set("Rewards absorbed", number(state.observations), held);
+    this.#facts.set("Rewards absorbed", count(state.observations), held);
   }
 
   // marks: alarms, as charts show them.

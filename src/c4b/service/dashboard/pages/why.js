@@ -108,6 +108,14 @@ function affordable(candidates) {
   return spread <= 1e-6 * Math.max(1, ...limits.map(Math.abs)) ? limits[0] : null;
 }
 
+// Whether a picture of the intervals can also show what the bank affords, and still be read.
+function isNear(limit, candidates) {
+  if (limit === null) return false;
+  const ends = candidates.flatMap((each) => [each.joint, each.upper, each.separate, 0]).filter((end) => end !== null);
+  const low = Math.min(...ends);
+  return limit >= low - 1.5 * (Math.max(...ends) - low);
+}
+
 function verdict(each, gated) {
   if (!gated) return each.chosen ? "chosen" : "no gate";
   if (each.chosen) return "admissible, chosen";
@@ -121,6 +129,7 @@ function cases(why) {
   if (!sorted.length) return [h("p", { class: "card" }, "There were no candidates, so the baseline was the only choice.")];
   const decimals = decimalsFor(contrasts(why));
   const limit = gated ? affordable(sorted) : null;
+  const near = isNear(limit, sorted);
   const rows = sorted.map((each) => row(each, gated, decimals));
   if (why.action === null && gated) rows.unshift(baselineRow(why, decimals));
 
@@ -145,13 +154,13 @@ function cases(why) {
     box.tabIndex = -1;
     box.focus({ preventScroll: true });
   });
-  queueMicrotask(() => plot.show(rows.slice(0, SHOWN), limit, gated, inWords(why, sorted, decimals)));
+  queueMicrotask(() => plot.show(rows.slice(0, SHOWN), near ? limit : null, gated, inWords(why, sorted, decimals)));
   return [
     h(
       "section",
       { class: "card", "aria-labelledby": "cases" },
       h("h2", { id: "cases" }, title(why, sorted, limit)),
-      legend(limit, gated, why, decimals),
+      legend(limit, near, gated, why, decimals),
       box,
       all,
       h("p", { class: "aside" }, "The same in numbers, in units of reward:"),
@@ -237,7 +246,7 @@ function swatch(...parts) {
   return svg("svg", { viewBox: "0 0 44 18", class: "swatch", "aria-hidden": "true" }, ...parts);
 }
 
-function legend(limit, gated, { alarm, bank_before: bank }, decimals) {
+function legend(limit, near, gated, { alarm, bank_before: bank }, decimals) {
   const bar = [
     svg("line", { x1: 8, x2: 42, y1: 9, y2: 9, class: "joint" }),
     svg("line", { x1: 8, x2: 8, y1: 2, y2: 16, class: "joint-end" }),
@@ -255,7 +264,9 @@ function legend(limit, gated, { alarm, bank_before: bank }, decimals) {
   if (gated) {
     items.push([[marker(12, 9, true), marker(32, 9, false)], "Disc: admissible, the bank after playing it stays at zero or above. Cross: not admissible."]);
   }
-  if (limit !== null) {
+  if (limit !== null && !near) {
+    items.push([[], `What the bank of ${fixed(bank, decimals)} affords lies far to the left, at ${fixed(limit, decimals)}.`]);
+  } else if (limit !== null) {
     const dashed = svg("line", { x1: 22, x2: 22, y1: 0, y2: 18, class: "reference" });
     items.push([[dashed], `What the bank of ${fixed(bank, decimals)} affords: a joint bound left of this line is not admissible.`]);
   }
