@@ -60,8 +60,8 @@ def setting_of(settings: tuple[Setting, ...], wanted: dict[str, object]) -> int:
 def draw(results: Results, file: Path) -> None:
     plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
     settings = results.study.settings
-    paper = {"world": "paper", "baseline_floor": 1.0}
-    panels = {name: setting_of(settings, {**paper, **wanted}) for name, wanted in EARNS.items()}
+    floor = {"baseline_floor": 1.0}  # known to those who ask for it
+    panels = {name: setting_of(settings, {**floor, **wanted}) for name, wanted in EARNS.items()}
     panels |= {name: setting_of(settings, {"world": world}) for name, world in TRAPS.items()}
     labels = [m.label for m in results.study.methods]
     first = panels["baseline known, candidates far"]
@@ -80,6 +80,7 @@ def draw(results: Results, file: Path) -> None:
                 ha="left" if side > 0.0 else "right",
                 va="center",
                 fontsize=8,
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6},
             )
         panel.axvline(0.0, color="black", linewidth=0.8)
         low, high = panel.get_xlim()
@@ -87,8 +88,8 @@ def draw(results: Results, file: Path) -> None:
         panel.set_xlim(*((-8.5, 1.0) if trap else (min(low, 0.0), 1.3 * high)))
         if trap:
             panel.axvline(-5.0, color="black", linewidth=0.9, linestyle=":")
-            panel.text(-5.0, len(labels) - 0.35, "allowed", ha="center", va="bottom", fontsize=8)
-        panel.set_title(("trap: " if trap else "") + title.replace(", ", ",\n"), fontsize=9)
+            panel.text(-5.2, 0, "may lose\n5 %", ha="right", va="center", fontsize=8)
+        panel.set_title("trap:\n" + title if trap else title.replace(", ", ",\n"), fontsize=9)
         panel.tick_params(axis="y", length=0)
     axes[0].set_yticks(range(len(labels)), labels, fontsize=9)
     axes[0].set_ylim(-0.6, len(labels) - 0.1)
@@ -96,7 +97,7 @@ def draw(results: Results, file: Path) -> None:
     figure.legend(
         handles, MEANING.values(), loc="outside lower center", ncols=4, frameon=False, fontsize=9
     )
-    figure.supxlabel("reward above that of always playing the baseline, in percent", fontsize=9)
+    figure.suptitle("Reward above that of always playing the baseline, in percent", fontsize=10.5)
     figure.savefig(file, dpi=130, metadata={"Software": None})
 
 
