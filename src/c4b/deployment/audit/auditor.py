@@ -89,6 +89,7 @@ class Auditor:
         self.in_order = fields["absorb"] == "in-order"
         self.outcome_timeout: float | None = fields["outcome_timeout"]
         self.timeout_reward: float | None = fields["timeout_reward"]
+        self.range: tuple[float, float] = tuple(fields["model"].get("rewards") or (-math.inf, math.inf))
         self.asserts_independence = configuration.asserts_independence
         self.attests_snapshots = configuration.attests_snapshots
         self.alarms = AlarmChecks(of_model=recomputable(configuration))
@@ -178,6 +179,8 @@ class Auditor:
     def _learned(self, entry: Entry, fields: Fields, arrays: Arrays) -> None:
         if self.report.decisions:
             raise Finding("adds history after the first decision")
+        for reward in arrays["rewards"].tolist():
+            self._check_reward(reward)
         self.checks.learn(arrays["features"], arrays["rewards"])
         self.report.observations += len(arrays["rewards"])
 
@@ -213,8 +216,7 @@ class Auditor:
 
     def _observed(self, entry: Entry, fields: Fields, arrays: Arrays) -> None:
         outcome, reward = self._open_outcome(entry), float(arrays["numbers"][0])
-        if not math.isfinite(reward):
-            raise Finding(f"reports the reward {reward!r}")
+        self._check_reward(reward)
         if fields["by"] == "timeout":
             self._overdue(entry, outcome)
             if reward != self.timeout_reward:
@@ -222,6 +224,11 @@ class Auditor:
         outcome.reward = reward
         self.latest = max(self.latest, outcome.round)
         self._close(outcome)
+
+    def _check_reward(self, reward: float) -> None:
+        low, high = self.range
+        if not (math.isfinite(reward) and low <= reward <= high):
+            raise Finding(f"reports the reward {reward!r}; the model declares {low!r} to {high!r}")
 
     def _forgotten(self, entry: Entry, fields: Fields, arrays: Arrays) -> None:
         outcome = self._open_outcome(entry)

@@ -219,10 +219,9 @@ class RecomputedSet:
         return not self.rounding() < (2e-8 if self.ellipsoids == 1 else 1e-7)
 
     def rounding(self) -> float:
-        """About the largest relative error of a bound in float64, with the allowance for it; NaN:
-        unknown, as for ``bounded``, whose radius has allowances of its own."""
+        """About the largest relative error of a bound in float64, with the allowance for it."""
         if self.variance is not None:
-            return np.nan
+            return self._rounding_of_bounded(self.variance)
         model, dim, trace = self.model, len(self.moment), float(np.trace(self.gram))
         if self.ellipsoids == 1:
             inverse = np.sum(self.stack().roots[0] ** 2, axis=0)
@@ -233,6 +232,18 @@ class RecomputedSet:
         unit = 2e-16 * (self.count + 100.0 * dim**2)
         moved = unit * (trace * self.norm_bound + np.sqrt(trace * self.squares))
         return float(np.maximum(moved / (model["noise"] * np.sqrt(least)), unit * trace / least))
+
+    def _rounding_of_bounded(self, variance: VarianceSums) -> float:
+        """Two factorisations, of W and of the ellipsoids, and a radius that is a small difference of
+        squares. What is recorded has an allowance of a few 1e-9 in any case."""
+        (roots, _, radii, _), scale = self.stack(), checked_scale(self.choice)
+        shape = variance.shapes[scale]
+        inverse = np.linalg.inv(shape)
+        products = [np.diagonal(inverse) @ np.diagonal(shape)]
+        products += [np.sum(root**2, axis=0) @ np.sum(np.linalg.inv(root) ** 2, axis=1) for root in roots]
+        energy = self.moment @ inverse @ self.moment / np.min(radii**2)
+        unit = 2e-16 * (self.count + 2000.0 * (len(shape) + 2))
+        return float(2e-9 + unit * len(shape) * max(products) * (1.0 + energy))
 
 
 class Bounded(Protocol):

@@ -197,7 +197,7 @@ class RecomputedChecks:
     def _scores(self, details: Array, recomputed: Array, scale: float) -> None:
         """A score of -inf leaves a candidate out, which only the baseline's competition may do; it is
         checked there. A score is no bound: where rounding is visible it has no safe direction, but it is
-        never above the UCB."""
+        not above the UCB, unless the set is nearly empty and lower bounds are above upper ones."""
         scores = details[SCORE]
         missing = ~np.isfinite(scores) & np.isfinite(recomputed[SCORE])
         missing &= ~(np.isneginf(scores) & (bool(self.rule.competes) and not self.optimistic))
@@ -207,7 +207,11 @@ class RecomputedChecks:
         scored = np.isfinite(scores)
         if not self.set.is_rough:
             self._near("score of candidates", scores[scored], recomputed[SCORE][scored], scale)
-        elif (scores[scored] > details[UCB][scored] + SUM * (1.0 + np.abs(details[UCB][scored]))).any():
+            return
+        size = 1.0 + np.abs(details[UCB])
+        above = scores > details[UCB] + SUM * size
+        above &= ~(scores <= recomputed[SCORE] + self._tolerance * (size + scale))
+        if above[scored].any():
             raise Finding("gives a candidate a score above its UCB")
 
     def _sum(self, bank: float, certificate: float) -> None:
