@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from c4b import Deployment, LinearModel
 from c4b.errors import InvalidInput
 from c4b.policies import CandidateField
-from support.forgeries import Forgery, another, follow_banks, only_one
+from support.forgeries import Forgery, another, only_one
 from support.shop_world import entries_of, forge
 
 BASELINE = np.array([1.0, 0.0, 0.0])
@@ -89,15 +87,13 @@ def test_another_candidate_is_found(sqlite_url: str, forgery: Forgery) -> None:
         assert dep.audit(sample=0).entry == made.receipt.seq
 
 
-def test_banks_and_rewards_a_little_larger_are_found(tmp_path: Path) -> None:
-    with clicked(f"sqlite:///{tmp_path}/banks.db", 8) as dep:
-        follow_banks(dep, 0.9e-6)
-        assert not dep.audit(sample=0).clean
-    with clicked(f"sqlite:///{tmp_path}/rewards.db") as dep:
-        zero = next(each for each in dep.decisions(limit=10) if each.reward == 0.0).decision.receipt
-        assert zero is not None
-        number = next(entry.seq for entry in entries_of(dep) if entry.about == zero.seq)
-        forge(dep, number, lambda _, arrays: arrays["numbers"].__setitem__(0, 1e-5))
+@pytest.mark.parametrize("amount", [1e-3, -1e-3])
+def test_another_reward_is_found(sqlite_url: str, amount: float) -> None:
+    with clicked(sqlite_url) as dep:
+        one = next(each for each in dep.decisions(limit=10) if each.reward == float(amount < 0)).decision
+        assert one.receipt is not None
+        number = next(entry.seq for entry in entries_of(dep) if entry.about == one.receipt.seq)
+        forge(dep, number, lambda _, arrays: arrays["numbers"].__setitem__(0, float(amount < 0) + amount))
         assert not dep.audit(sample=0).clean
 
 

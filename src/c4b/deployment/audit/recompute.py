@@ -218,10 +218,19 @@ class RecomputedSet:
         recorded bounds with a visible allowance for it (docs/theory.md, section "Rounding")."""
         return not self.rounding() < (2e-8 if self.ellipsoids == 1 else 1e-7)
 
+    @property
+    def has_sharp_scores(self) -> bool:
+        """Whether rounding is not visible in a single bound. What ``bounded`` sums up over rounds shows
+        its allowances, but one bound of a set that is not degenerate does not."""
+        if self.variance is None:
+            return not self.is_rough
+        return self._rounding_of_bounded(self.variance) < 2e-8
+
     def rounding(self) -> float:
-        """About the largest relative error of a bound in float64, with the allowance for it."""
+        """About the largest relative error of a bound in float64, with the allowance for it; NaN:
+        unknown, as for ``bounded``, whose radius has allowances of its own."""
         if self.variance is not None:
-            return self._rounding_of_bounded(self.variance)
+            return np.nan
         model, dim, trace = self.model, len(self.moment), float(np.trace(self.gram))
         if self.ellipsoids == 1:
             inverse = np.sum(self.stack().roots[0] ** 2, axis=0)
@@ -242,7 +251,7 @@ class RecomputedSet:
         products = [np.diagonal(inverse) @ np.diagonal(shape)]
         products += [np.sum(root**2, axis=0) @ np.sum(np.linalg.inv(root) ** 2, axis=1) for root in roots]
         energy = self.moment @ inverse @ self.moment / np.min(radii**2)
-        unit = 2e-16 * (self.count + 2000.0 * (len(shape) + 2))
+        unit = 8e-16 * (self.count + 2000.0 * (len(shape) + 2))
         return float(2e-9 + unit * len(shape) * max(products) * (1.0 + energy))
 
 
