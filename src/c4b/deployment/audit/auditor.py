@@ -96,6 +96,7 @@ class Auditor:
         self.in_order = fields["absorb"] == "in-order"
         self.outcome_timeout: float | None = fields["outcome_timeout"]
         self.timeout_reward: float | None = fields["timeout_reward"]
+        self.range: tuple[float, float] = tuple(fields["model"].get("rewards") or (-math.inf, math.inf))
         self.asserts_independence = configuration.asserts_independence
         self.attests_snapshots = configuration.attests_snapshots
         self.alarms = AlarmChecks(of_model=recomputable(configuration))
@@ -198,6 +199,8 @@ class Auditor:
     def _learned(self, entry: Entry, fields: Fields, arrays: Arrays) -> None:
         if self.report.decisions:
             raise Finding("adds history after the first decision")
+        for reward in arrays["rewards"].tolist():
+            self._check_reward(reward)
         self.checks.learn(arrays["features"], arrays["rewards"])
         self.report.observations += len(arrays["rewards"])
 
@@ -248,8 +251,8 @@ class Auditor:
     def _observed(self, entry: Entry, fields: Fields, arrays: Arrays) -> None:
         outcome, rewards = self._open_outcome(entry), arrays["numbers"].tolist()
         items = outcome.played.items
-        if not all(map(math.isfinite, rewards)):
-            raise Finding(f"reports the reward {rewards!r}")
+        for reward in rewards:
+            self._check_reward(reward)
         if len(rewards) not in (1, 1 if items is None else len(items)):
             raise Finding(f"reports {len(rewards)} rewards of {1 if items is None else len(items)} items")
         if fields["by"] == "timeout":
@@ -259,6 +262,11 @@ class Auditor:
         outcome.reward = rewards[0] if len(rewards) == 1 else tuple(rewards)
         self.latest = max(self.latest, outcome.round)
         self._close(outcome)
+
+    def _check_reward(self, reward: float) -> None:
+        low, high = self.range
+        if not (math.isfinite(reward) and low <= reward <= high):
+            raise Finding(f"reports the reward {reward!r}; the model declares {low!r} to {high!r}")
 
     def _forgotten(self, entry: Entry, fields: Fields, arrays: Arrays) -> None:
         outcome = self._open_outcome(entry)
