@@ -1,8 +1,8 @@
 """``adaptive``: unbounded rewards whose noise scale is known only loosely; the true spread is learned.
 
 ``LinearModel.noise`` is a loose sub-Gaussian bound sigma_0 here. Derived in docs/theory.md, section
-"A loose bound of the noise": with weights s_t as in ``_update`` and W = l I + sum s_t x x^T, on one event of
-probability 1 - delta, for each of the prior scales l at once,
+"A loose bound of the noise": with weights s_t as in ``_update`` and W = l I + sum s_t x x^T, on one event
+of probability 1 - delta, for each of the prior scales l at once,
 
     ||m - A theta||_{W^-1} <= R,   R^2 + 2 log Q_d(R, c) = log det(W / l) + 2 log(J / delta) + 2 tau.
 
