@@ -7,6 +7,7 @@ from c4b.evidence.sets.confidence_set import ConfidenceSet, PythonSet, SetView
 from c4b.evidence.sets.table import CONFIDENCES, is_compiled, register_set, set_names
 
 from c4b.evidence.sets import nested  # isort: skip  (registers its sets)
+
 register_set(_ADAPTIVE)
 
 __all__ = [
