@@ -78,7 +78,6 @@ REWARDS: dict[str, object] = {
     "none": None,
     "a list": [0.5],
     "an array": np.array([0.5]),
-    "bool": True,
     "complex": 0.5j,
     "huge integer": HUGE,
     "unprintable integer": 10**5000,

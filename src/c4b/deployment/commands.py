@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from c4b._validate import Array
+from c4b.deployment import recording
 from c4b.deployment.configuration import Configuration
 from c4b.deployment.decision_entry import (
     BankNumbers,
@@ -21,12 +22,12 @@ from c4b.deployment.decision_entry import (
     id_tag,
     recorded_decision,
     recorded_outcome,
-    recorded_round,
     same_round,
 )
 from c4b.deployment.journal_clock import JournalTime
+from c4b.deployment.rollout import SHADOW_HOLDS, SUCCEED, Control, closed_error
 from c4b.deployment.snapshot import ATTESTED
-from c4b.deployment.state import AHEAD, Mark, State
+from c4b.deployment.state import AHEAD, ARCHIVE, Mark, State
 from c4b.errors import (
     C4BError,
     ContradictoryOutcome,
@@ -39,7 +40,7 @@ from c4b.errors import (
     UnknownDecision,
 )
 from c4b.journal import entries as kinds
-from c4b.journal import seal
+from c4b.journal import envelope, seal
 from c4b.journal.backend import StoredSnapshot
 from c4b.journal.entries import Entry, pack
 from c4b.journal.journal import Journal
@@ -51,6 +52,7 @@ from c4b.policies.slates import Outcome, plain
 CALLER, TIMEOUT = "caller", "timeout"
 EXPIRED_AT_ONCE = 1000
 """Outcomes closed in one transaction for being overdue."""
+HANDED_OVER = "the bank is below the reserve that the successor took over"
 NEGATIVE_BANK = "the bank is negative: what was executed instead is not covered by it"
 
 
@@ -106,21 +108,31 @@ class Commands:
         if self.ahead != state.ahead:
             fields = {**fields, AHEAD: self.ahead}
             state.ahead = self.ahead
-        number, sealer = state.seq + 1, self._sealer
-        if state.configuration.key is None:
-            entry = Entry(number, kind, about, request_id, self.at, pack(fields, arrays), state.hash)
-        elif sealer is None:
+        configuration, sealer = state.configuration, self._sealer
+        if configuration.key is not None and sealer is None:
             raise KeyMissing(
-                f"{state.configuration.name!r} is sealed with the key {state.configuration.key}, which "
+                f"{configuration.name!r} is sealed with the key {configuration.key}, which "
                 f"is not known here; nothing was written. Give it in {seal.KEY} or {seal.KEY_FILE}"
             )
-        else:
-            payload = pack(fields, {**arrays, seal.SEAL: seal.BLANK})
-            blank = Entry(number, kind, about, request_id, self.at, payload, state.hash)
-            entry = sealer.sealed(blank)
+        payload = self._payload(fields, arrays)
+        entry = Entry(state.seq + 1, kind, about, request_id, self.at, payload, state.hash)
+        if sealer is not None and configuration.key is not None:
+            entry = sealer.sealed(entry)
         state.advance(entry)
         self.entries.append(entry)
         return entry
+
+    def _payload(self, fields: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
+        """As the configuration says: with room for a seal, compressed, with the context beside it."""
+        configuration, beside, payload = self.state.configuration, b"", None
+        if configuration.erases_contexts:
+            fields, beside = envelope.set_aside(fields)
+        if configuration.compress:
+            payload = envelope.compressed(pack(fields, arrays), configuration.key is not None)
+        if payload is None:
+            sealed = {} if configuration.key is None else {seal.SEAL: seal.BLANK}
+            payload = pack(fields, {**arrays, **sealed})
+        return envelope.enclosed(payload) + beside if beside else payload
 
     def _knowledge(self) -> dict[str, Any]:
         return {"set": self.state.fingerprint(), "observations": self.state.observations}
@@ -137,6 +149,8 @@ class Commands:
             ):
                 raise _other_request("request_id", request_id, earlier)
             return
+        if (closed := self.state.rollout.closed) is not None:
+            raise closed_error(closed)
         if self.state.counts["decided"]:
             raise HistoryClosed(
                 f"learn: {self.state.counts['decided']} decisions were made already; give all history "
@@ -166,6 +180,7 @@ class Commands:
                 if earlier is not None:
                     decisions.append(self._repeated(round_, earlier))
                     continue
+                self.state.rollout.check_open()
                 decision, entry = self._decide(round_, knowledge)
                 decisions.append(decision)
                 self._record_model_alarm()  # a told mean may speak against the model
@@ -202,10 +217,16 @@ class Commands:
         if round_.items is not None:
             self._check_timeout(round_)
         explanation = state.gate.explanation(round_)
-        made = state.run.decide(round_, f"{state.configuration.name}-{seq}")
+        held = state.rollout.hold()
+        id_ = f"{state.configuration.name}-{seq}"
+        made = state.run.decide(round_, id_, held, charged=held != SHADOW_HOLDS)
         numbers = made.numbers
-        state.enter(seq, self.at, made.action is None, numbers)
+        state.enter(seq, self.at, made.action is None, numbers, made.proposed is not None)
         fields, arrays = contents(round_, made, numbers, knowledge, explanation)
+        if state.configuration.records == recording.EXECUTED:
+            fields, arrays = recording.reduced(fields, arrays)
+            made = made._replace(details=recording.expanded(fields, arrays)[1]["details"])
+        state.offer(fields, arrays)
         entry = self._append(kinds.DECIDED, fields, arrays, request_id=round_.request_id)
         id_ = decision_id(state.configuration, seq, id_tag(state.hash))
         return made._replace(id=id_, receipt=Receipt(seq, state.hash.hex())), entry
@@ -219,8 +240,8 @@ class Commands:
 
     def _repeated(self, round_: Round, earlier: Entry) -> Decision:
         if earlier.kind == kinds.DECIDED:
-            fields, arrays = earlier.unpack()
-            if same_round(round_, recorded_round(fields, arrays)):
+            fields, arrays = recording.expanded(*earlier.unpack())
+            if same_round(round_, fields, arrays):
                 return recorded_decision(self.state.configuration, earlier, fields, arrays)
         raise _other_request(f"{round_.argument}request_id", round_.request_id, earlier)
 
@@ -326,8 +347,48 @@ class Commands:
         if pending.items is not None:
             arrays["items"] = pending.items
         self._append(kinds.EXECUTED, fields, arrays, seq)
-        if numbers.before >= 0.0 > numbers.after:
-            self._record_alarm(NEGATIVE_BANK, "ledger")
+        succession = self.state.rollout.succession
+        handed = 0.0 if succession is None else succession.handed
+        if numbers.before >= handed > numbers.after:
+            self._record_alarm(NEGATIVE_BANK if handed == 0.0 else HANDED_OVER, "ledger")
+
+    # -- rolling out and back ------------------------------------------------------------------
+
+    def control(self, action: str, by: str, why: str, **more: Any) -> None:
+        """An order that moves ``State.rollout``; one that is in force already is not recorded again.
+
+        more: further fields of ``Control``.
+        """
+        state = self.state
+        if not state.rollout.is_news(action, more.get("share")):
+            return
+        self.changed = True
+        order = Control(action, by, why, self.at, state.seq + 1, **more)
+        state.rollout = state.rollout.ordered(order)
+        self._append(kinds.CONTROL, {"action": action, "by": by, "why": why, **more}, {})
+
+    def succeed(self, successor: str, reserve: float | None, by: str, why: str) -> None:
+        """Close for ``successor``, which takes over ``reserve``; None: all that is left of it."""
+        earlier = self.state.rollout.succession
+        if earlier is not None:
+            if earlier.successor != successor or reserve not in (None, earlier.handed):
+                handed = f"{earlier.successor!r} with the reserve {earlier.handed!r}"
+                raise InvalidInput("successor", successor, f"it was closed for {handed} already")
+            return
+        left = self.state.left_of_reserve
+        if reserve is not None and reserve > left:
+            remedy = f"must be at most {left!r}, what is certified to be left; none of it is spent twice"
+            raise InvalidInput("reserve", reserve, remedy)
+        self.control(SUCCEED, by, why, successor=successor, handed=left if reserve is None else reserve)
+
+    def archive(self, last: int, hash_: str, by: str, why: str, file: str) -> None:
+        """Entries up to ``last``, whose hash is ``hash_``, are in a file."""
+        if last <= self.state.archived:
+            return
+        self.changed = True
+        self.state.archived = last
+        fields = {"action": ARCHIVE, "by": by, "why": why, "last": last, "hash": hash_, "file": file}
+        self._append(kinds.CONTROL, fields, {})
 
     # -- what no caller asked for --------------------------------------------------------------
 
@@ -352,8 +413,7 @@ class Commands:
             self._record_alarm(alarm, "model")
 
     def _record_alarm(self, reason: str, source: str) -> None:
-        self.state.alarm = reason
-        self.state.counts["alarm"] += 1
+        self.state.raise_alarm(self.state.seq + 1, self.at, reason, source)
         self._append(kinds.ALARM, {"reason": reason, "source": source}, {})
 
     # -- ids -----------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from c4b._validate import Array
 from c4b.errors import InvalidInput, LaterOutcomeKnown
 from c4b.policies.decision import Decision
 from c4b.policies.gate import Arrays, Gate, Played
+from c4b.policies.held_round import decide_for_baseline, decide_uncharged
 from c4b.policies.pending import OutcomeQueue, PendingOutcome
 from c4b.policies.round import Round
 from c4b.policies.slates import Outcome, plain
@@ -25,6 +26,7 @@ class Mark(NamedTuple):
 
     gate: Any
     rounds: int
+    uncharged: int = 0
 
 
 class GateRun:
@@ -34,12 +36,25 @@ class GateRun:
         self.gate = gate
         self.outcomes = OutcomeQueue(in_order)
         self.rounds = 0
+        self.uncharged = 0
+        """The first so many rounds were decided in shadow: the gate's ledger does not know them."""
 
-    def decide(self, round_: Round, decision_id: str) -> Decision:
-        """One round, for a caller who takes it back with ``undo`` if it is interrupted."""
+    def decide(
+        self, round_: Round, decision_id: str, held: str | None = None, charged: bool = True
+    ) -> Decision:
+        """One round, for a caller who takes it back with ``undo`` if it is interrupted.
+
+        held: why the baseline is played whatever the gate chooses; None: the gate's choice is played.
+        """
         if round_.items is not None:
             self._check_slates(round_)
-        decision = self.gate.decide(round_, decision_id)
+        if held is None:
+            decision = self.gate.decide(round_, decision_id)
+        elif charged:
+            decision = decide_for_baseline(self.gate, round_, decision_id, held)
+        else:
+            decision = decide_uncharged(self.gate, round_, decision_id, held)
+            self.uncharged += 1
         action, baseline = decision.action, round_.baseline
         played = baseline if action is None else round_.candidates[action]
         pending = PendingOutcome(played.copy(), baseline.copy(), action is None, round_.baseline_mean)
@@ -49,7 +64,7 @@ class GateRun:
             pending.baseline_items = incumbent.copy()
         self.outcomes.open[self.rounds] = pending
         self.rounds += 1
-        return decision
+        return decision if round_.labels is None else decision._replace(labels=tuple(round_.labels))
 
     def _check_slates(self, round_: Round) -> None:
         """Refuse slates where nothing is proved for them."""
@@ -76,9 +91,12 @@ class GateRun:
             remedy = f"must be {len(items)} numbers: this policy learns from items only"
             raise InvalidInput(argument, outcome, remedy)
 
-    def recharge(self, bank: float, played: Played) -> None:
+    def recharge(self, bank: float, played: Played, charged: bool = True) -> None:
         """Take over a recorded decision without deciding again; the arrays become this object's."""
-        self.gate.charge(bank, played)
+        if charged:
+            self.gate.charge(bank, played)
+        else:
+            self.uncharged += 1
         self.outcomes.open[self.rounds] = PendingOutcome(*played)
         self.rounds += 1
 
@@ -100,7 +118,8 @@ class GateRun:
         instead = Played(
             executed, entry.baseline, features is None, entry.baseline_mean, items, entry.baseline_items
         )
-        self.gate.amend(number, entry.played, instead, bank)
+        if number >= self.uncharged:
+            self.gate.amend(number - self.uncharged, entry.played, instead, bank)
         entry.executed, entry.is_baseline = executed.copy(), features is None
         entry.items = None if items is None else items.copy()
 
@@ -164,14 +183,14 @@ class GateRun:
 
     def mark(self) -> Mark:
         """Where ``undo`` goes back to."""
-        return Mark(self.gate.mark(), self.rounds)
+        return Mark(self.gate.mark(), self.rounds, self.uncharged)
 
     def undo(self, mark: Mark) -> None:
         """Take back the decisions since ``mark``; no outcome was reported in between."""
         self.gate.undo(mark.gate)
         for number in range(mark.rounds, max(self.rounds, mark.rounds) + 1):
             self.outcomes.open.pop(number, None)
-        self.rounds = mark.rounds
+        self.rounds, self.uncharged = mark.rounds, mark.uncharged
 
     def arrays(self) -> Arrays:
         """The gate's snapshot and the open outcomes, as a file or a journal keeps them."""
@@ -182,7 +201,9 @@ class GateRun:
             **{f"{_OUTCOMES}{name}": array for name, array in outcomes.items()},
         }
 
-    def restore(self, arrays: Arrays, rounds: int, next_: int, latest: int | None) -> None:
+    def restore(
+        self, arrays: Arrays, rounds: int, next_: int, latest: int | None, uncharged: int = 0
+    ) -> None:
         """Continue from ``arrays``; raises ``ValueError`` if they are not of such a gate.
 
         latest: the last round whose reward was reported. With on-arrival absorption None means unknown;
@@ -198,12 +219,12 @@ class GateRun:
         )
         own = {n.removeprefix(_OUTCOMES): a for n, a in arrays.items() if n.startswith(_OUTCOMES)}
         self.outcomes.restore(own, self.gate.terms.model.dim)
-        self.rounds, self.outcomes.next = rounds, next_
+        self.rounds, self.outcomes.next, self.uncharged = rounds, next_, uncharged
         if not self.outcomes.in_order:
             unknown = rounds - 1 if len(self.outcomes.open) < rounds else -1
             self.outcomes.latest = unknown if latest is None else latest
         if not (
-            rounds == self.gate.rounds
+            rounds - uncharged == self.gate.rounds
             and 0 <= next_ <= rounds
             and all(0 <= number < rounds for number in self.outcomes.open)
         ):

@@ -10,7 +10,7 @@ import math
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from c4b import _validate
+from c4b import _array_likes, _validate
 from c4b.errors import InvalidInput
 from c4b.policies.slates import Slates, checked_slates, features_of, has_items
 
@@ -55,13 +55,13 @@ def checked_round(given: Round, dim: int, needs: Collection[str] = ()) -> Round:
         items = checked_slates(prefix, offered, incumbent, dim)
         candidates, baseline = features_of(items.candidates), features_of(items.baseline)
     else:
-        candidates = _validate.pool(f"{prefix}candidates", given.candidates, dim)
-        baseline = _validate.point(f"{prefix}baseline", given.baseline, dim)
+        candidates = _validate.pool(f"{prefix}candidates", _array_likes.dense(given.candidates), dim)
+        baseline = _validate.point(f"{prefix}baseline", _array_likes.dense_row(given.baseline), dim)
     mean, labels = given.baseline_mean, given.labels
     if mean is not None or needs:
         mean = checked_mean(prefix, mean, needs)
     if labels is not None:
-        labels = _checked_labels(prefix, labels, len(candidates))
+        labels = _checked_labels(prefix, _array_likes.texts(labels), len(candidates))
     return Round(candidates, baseline, mean, labels, given.request_id, given.context, prefix, items)
 
 

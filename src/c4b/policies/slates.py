@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from c4b import _validate
+from c4b import _array_likes, _validate
 from c4b._validate import Array
 from c4b.errors import InvalidInput
 from c4b.evidence.model import LinearModel
@@ -83,7 +83,7 @@ def _checked(argument: str, value: Any, ndim: int, dim: int, remedy: str) -> Arr
 def checked_execution(argument: str, value: object, dim: int) -> tuple[Array, Array | None]:
     """Features (d,) of what was executed and, if it is a slate, its items (m, d)."""
     if _depth(value) < 2:
-        return _validate.vector(argument, value, dim), None
+        return _validate.vector(argument, _array_likes.dense_row(value), dim), None
     items = checked_slate(argument, value, dim)
     return features_of(items), items
 
@@ -99,14 +99,15 @@ def features_of(items: Array) -> Array:
 def checked_outcome(model: LinearModel, argument: str, value: object) -> Outcome:
     """One reward, or the rewards of the items of a slate."""
     if type(value) is float or not isinstance(value, list | tuple | np.ndarray) or not np.ndim(value):
-        return model.check_reward(argument, _validate.reward(argument, value))
-    rewards = tuple(
-        model.check_reward(f"{argument}[{n}]", _validate.reward(f"{argument}[{n}]", each))
-        for n, each in enumerate(value)
-    )
+        return _checked_reward(model, argument, value)
+    rewards = tuple(_checked_reward(model, f"{argument}[{n}]", each) for n, each in enumerate(value))
     if not rewards:
         raise InvalidInput(argument, value, "must be a number, or one for each item of the slate")
     return rewards
+
+
+def _checked_reward(model: LinearModel, argument: str, value: object) -> float:
+    return model.check_reward(argument, _validate.reward(argument, _array_likes.reward(value)))
 
 
 def plain(outcome: Outcome) -> Outcome:

@@ -27,6 +27,8 @@ STATUS: dict[type[errors.C4BError], int] = {
     errors.NameTaken: 409,
     errors.HistoryClosed: 409,
     errors.NoSafeAction: 409,
+    errors.DecisionsClosed: 409,
+    errors.EntryArchived: 409,
     errors.StoreUnavailable: 503,
     errors.JournalCorrupt: 500,
     errors.SchemaVersion: 500,

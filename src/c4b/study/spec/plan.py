@@ -6,6 +6,7 @@ import dataclasses
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 from c4b import _validate
@@ -151,6 +152,19 @@ class Study:
 
     def to_dict(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what will be run."""
+        rows = {
+            "methods": ", ".join(method.label for method in self.methods),
+            "settings": len(self.settings),
+            "swept": ", ".join(self.swept) or "nothing",
+            "episodes": self.episodes,
+            "rounds": self.rounds,
+            "seed": self.seed,
+        }
+        lines = "".join(f"<tr><th>{k}</th><td>{escape(str(v))}</td></tr>" for k, v in rows.items())
+        return f"<p><b>{escape(self.name)}</b>: {escape(self.title)}</p><table>{lines}</table>"
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Study:
