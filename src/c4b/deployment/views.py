@@ -17,7 +17,7 @@ class Order:
     """An order that is in force; see :mod:`c4b.deployment.rollout`."""
 
     action: str
-    """``freeze``, ``ramp``, ``go-live`` or ``close``."""
+    """``freeze``, ``ramp``, ``go-live``, ``close``, or ``succeed``: closed for a successor."""
     by: str
     why: str
     at: datetime
