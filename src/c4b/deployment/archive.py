@@ -17,9 +17,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from c4b.deployment.snapshot import holds_summary, intact
 from c4b.deployment.state import State
 from c4b.errors import EntryArchived, InvalidInput
-from c4b.journal.backend import JournalBackend, rewritable
+from c4b.journal.backend import JournalBackend, StoredSnapshot, rewritable
 from c4b.journal.entries import Entry
 from c4b.journal.envelope import hashed_part
 from c4b.journal.journal import Journal
@@ -44,12 +45,19 @@ def closed_prefix(journal: Journal, state: State, before: int | None) -> Prefix 
     """The longest prefix that nothing needs any more: older than ``before`` (microseconds), without a
     decision that waits for its outcome, and behind every snapshot that is kept. None: there is none."""
     snapshots = journal.transaction.snapshot_numbers()
+    if not all(map(_can_do_without, map(journal.transaction.snapshot, snapshots))):
+        return None  # one of an earlier version; new ones take its place
     last = min([*snapshots, *state.open], default=0) if snapshots else 0
     last = min([last, *(seq - 1 for seq in state.open)])
     if before is not None:
         last = _last_before(journal, state.archived, last, before)
     entry = journal.at(last) if last > state.archived else None
     return None if entry is None else Prefix(state.archived + 1, last, entry.hash())
+
+
+def _can_do_without(stored: StoredSnapshot | None) -> bool:
+    """Whether nothing before this snapshot has to be read again."""
+    return stored is not None and intact(stored) and holds_summary(stored.content)
 
 
 def _last_before(journal: Journal, low: int, high: int, before: int) -> int:

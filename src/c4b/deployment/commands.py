@@ -21,6 +21,7 @@ from c4b.deployment.decision_entry import (
     id_parts,
     id_tag,
     recorded_decision,
+    recorded_outcome,
     same_round,
 )
 from c4b.deployment.journal_clock import JournalTime
@@ -46,6 +47,7 @@ from c4b.journal.journal import Journal
 from c4b.journal.seal import Sealer
 from c4b.policies.decision import Decision, Receipt
 from c4b.policies.round import Round
+from c4b.policies.slates import Outcome, plain
 
 CALLER, TIMEOUT = "caller", "timeout"
 EXPIRED_AT_ONCE = 1000
@@ -212,6 +214,8 @@ class Commands:
 
     def _decide(self, round_: Round, knowledge: dict[str, Any]) -> tuple[Decision, Entry]:
         state, seq = self.state, self.state.seq + 1
+        if round_.items is not None:
+            self._check_timeout(round_)
         explanation = state.gate.explanation(round_)
         held = state.rollout.hold()
         id_ = f"{state.configuration.name}-{seq}"
@@ -222,9 +226,17 @@ class Commands:
         if state.configuration.records == recording.EXECUTED:
             fields, arrays = recording.reduced(fields, arrays)
             made = made._replace(details=recording.expanded(fields, arrays)[1]["details"])
+        state.offer(fields, arrays)
         entry = self._append(kinds.DECIDED, fields, arrays, request_id=round_.request_id)
         id_ = decision_id(state.configuration, seq, id_tag(state.hash))
         return made._replace(id=id_, receipt=Receipt(seq, state.hash.hex())), entry
+
+    def _check_timeout(self, round_: Round) -> None:
+        """A default reward would be one number for a whole slate."""
+        default = self.state.configuration.timeout_reward
+        if default is not None and self.state.gate.needs_item_outcomes:
+            remedy = "this policy learns from items only, but timeout_reward is one number for the slate"
+            raise InvalidInput(f"{round_.argument}candidates", default, remedy)
 
     def _repeated(self, round_: Round, earlier: Entry) -> Decision:
         if earlier.kind == kinds.DECIDED:
@@ -235,27 +247,29 @@ class Commands:
 
     # -- outcomes ------------------------------------------------------------------------------
 
-    def observe(self, outcomes: Sequence[tuple[str, str, float]]) -> None:
+    def observe(self, outcomes: Sequence[tuple[str, str, Outcome]]) -> None:
         """Triples (prefix of the argument's name, id, reward); all are taken or none."""
-        news: dict[int, float] = {}
+        news: dict[int, Outcome] = {}
         for argument, id_, reward in outcomes:
             seq = self._number(id_, f"{argument}decision_id")
             if news.get(seq, reward) != reward:
                 remedy = f"the same batch also reports {news[seq]!r} for {id_}"
                 raise ContradictoryOutcome(f"{argument}reward", reward, remedy)
             if self._is_news(seq, argument, id_, reward):
+                round_ = self.state.open[seq].round
+                self.state.run.check_outcome(round_, f"{argument}reward", reward)
                 news[seq] = reward
         for seq, reward in news.items():
             self._observed(seq, reward, CALLER)
 
-    def _observed(self, seq: int, reward: float, by: str) -> None:
+    def _observed(self, seq: int, reward: Outcome, by: str) -> None:
         self.changed = True
         self.state.absorb(seq, reward)
         fields = {"by": by, **self._knowledge()}
-        self._append(kinds.OBSERVED, fields, {"numbers": np.array([reward])}, seq)
+        self._append(kinds.OBSERVED, fields, {"numbers": np.atleast_1d(np.array(reward))}, seq)
         self._record_model_alarm()
 
-    def _is_news(self, seq: int, argument: str, id_: str, reward: float) -> bool:
+    def _is_news(self, seq: int, argument: str, id_: str, reward: Outcome) -> bool:
         """False for a harmless repetition; raises for anything that contradicts the past."""
         pending = self.state.pending(seq)
         if pending is not None and not pending.known:
@@ -265,8 +279,8 @@ class Commands:
         if entry.kind == kinds.FORGOTTEN:
             remedy = "was declared lost; its reward can no longer be used"
             raise OutcomeClosed(f"{argument}decision_id", id_, remedy)
-        previous = float(arrays["numbers"][0])
-        if previous == reward:
+        previous = recorded_outcome(arrays)
+        if previous == plain(reward):
             return False
         if fields["by"] == TIMEOUT:
             remedy = f"its window had closed and the declared default {previous!r} was recorded"
@@ -302,25 +316,36 @@ class Commands:
         self._append(kinds.FORGOTTEN, fields, {}, seq)
         self._record_model_alarm()
 
-    def executed(self, id_: str, features: Array | None, independent: bool = False) -> None:
-        """Charge what was executed instead; None for the baseline. ``independent``: as in ``forget``."""
+    def executed(
+        self,
+        id_: str,
+        features: Array | None,
+        independent: bool = False,
+        items: Array | None = None,
+    ) -> None:
+        """Charge what was executed instead; None for the baseline. ``independent``: as in ``forget``.
+        ``items`` (m, d): of a slate."""
         seq = self._number(id_, "decision_id")
         pending = self.state.pending(seq)
         if pending is None or pending.known:
             remedy = "has its outcome already; report executed() before it"
             raise OutcomeClosed("decision_id", id_, remedy)
         run, round_ = self.state.run, self.state.open[seq].round
+        if features is not None:
+            run.check_kind(round_, features, items)
         features = run.named(round_, features)
-        if run.is_recorded(round_, features):
+        if run.is_recorded(round_, features, items):
             return
         run.check_order(round_, id_, independent)
         fields = {"baseline": features is None, **_assertion(independent), **self._knowledge()}
         before = self.state.bank
         self.changed = True
-        self.state.amend(seq, features)
+        self.state.amend(seq, features, items=items)
         numbers = BankNumbers(before, self.state.bank)
         executed = pending.baseline if features is None else features
         arrays = {"features": executed, "numbers": np.array(numbers)}
+        if pending.items is not None:
+            arrays["items"] = pending.items
         self._append(kinds.EXECUTED, fields, arrays, seq)
         succession = self.state.rollout.succession
         handed = 0.0 if succession is None else succession.handed
@@ -388,8 +413,7 @@ class Commands:
             self._record_alarm(alarm, "model")
 
     def _record_alarm(self, reason: str, source: str) -> None:
-        self.state.alarm = reason
-        self.state.counts["alarm"] += 1
+        self.state.raise_alarm(self.state.seq + 1, self.at, reason, source)
         self._append(kinds.ALARM, {"reason": reason, "source": source}, {})
 
     # -- ids -----------------------------------------------------------------------------------

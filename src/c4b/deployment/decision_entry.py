@@ -16,6 +16,7 @@ from c4b.journal.seal import SEAL
 from c4b.policies.decision import Decision, DecisionNumbers, Receipt
 from c4b.policies.gate import Played
 from c4b.policies.round import Round
+from c4b.policies.slates import Outcome, Slates
 
 Fields = dict[str, Any]
 Arrays = dict[str, Array]
@@ -91,6 +92,8 @@ def contents(
         "details": made.details,
         "numbers": np.array(numbers),
     }
+    if round_.items is not None:
+        arrays["items"], arrays["baseline_items"] = round_.items
     if not {*arrays, SEAL}.isdisjoint(explanation):
         remedy = f"must not hold arrays named {', '.join([*arrays, SEAL])}: the decision's own are"
         raise InvalidInput("explanation", sorted(explanation), remedy)
@@ -108,6 +111,7 @@ def recorded_round(fields: Fields, arrays: Arrays, request_id: str | None = None
         None if labels is None else tuple(labels),
         request_id,
         fields["context"],
+        items=Slates(arrays["items"], arrays["baseline_items"]) if "items" in arrays else None,
     )
 
 
@@ -119,14 +123,25 @@ def recorded_play(fields: Fields, arrays: Arrays) -> Played:
     """What the decision chose to execute; arrays of its own."""
     action, baseline = fields["action"], arrays["baseline"]
     features = baseline if action is None else arrays["candidates"][position(fields, action)]
-    return Played(features.copy(), baseline, action is None, fields.get("baseline_mean"))
+    played = Played(features.copy(), baseline, action is None, fields.get("baseline_mean"))
+    if "items" not in arrays:
+        return played
+    incumbent = arrays["baseline_items"]
+    items = incumbent if action is None else arrays["items"][position(fields, action)]
+    return played._replace(items=items.copy(), baseline_items=incumbent.copy())
+
+
+def recorded_outcome(arrays: Arrays) -> Outcome:
+    """What was reported of a decision."""
+    numbers = arrays["numbers"].tolist()
+    return float(numbers[0]) if len(numbers) == 1 else tuple(numbers)
 
 
 def recorded_decision(
     configuration: Configuration, entry: Entry, fields: Fields, arrays: Arrays
 ) -> Decision:
     """The decision in ``entry`` as it was returned when it was made."""
-    numbers, hash_ = recorded_numbers(arrays), entry.hash()
+    numbers, hash_, labels = recorded_numbers(arrays), entry.hash(), fields.get("labels")
     return Decision(
         decision_id(configuration, entry.seq, id_tag(hash_)),
         fields["action"],
@@ -140,6 +155,7 @@ def recorded_decision(
         arrays["details"],
         fields.get("propensity"),
         Receipt(entry.seq, hash_.hex()),
+        None if labels is None else tuple(labels),
         fields.get("held"),
         fields.get("proposed"),
     )
@@ -148,7 +164,7 @@ def recorded_decision(
 def same_round(given: Round, fields: Fields, arrays: Arrays) -> bool:
     """Whether a repeated request asks for the same decision. Labels and context do not decide it."""
     return (
-        same_pool(given, fields, arrays["candidates"])
+        same_pool(given, fields, arrays)
         and np.array_equal(given.baseline, arrays["baseline"])
         and given.baseline_mean == fields.get("baseline_mean")
     )

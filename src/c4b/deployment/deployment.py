@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
-from c4b import _validate
+from numpy.typing import ArrayLike
+
+from c4b import _array_likes, _validate
+from c4b.deployment import earnings, queries, succession
 from c4b.deployment import limits as checks
-from c4b.deployment import queries, succession
 from c4b.deployment import witness as witnesses
 from c4b.deployment.audit import audit as audits
 from c4b.deployment.audit import parallel_audit
@@ -20,7 +23,11 @@ from c4b.deployment.audit.verified_place import VerifiedPlace
 from c4b.deployment.configuration import SNAPSHOT_EVERY, Configuration
 from c4b.deployment.deployment_orders import DeploymentOrders, user_name
 from c4b.deployment.deployment_storage import DeploymentStorage
+from c4b.deployment.earnings import Earnings, EarningsPoint
+from c4b.deployment.item_counts import Item
 from c4b.deployment.limits import Limits
+from c4b.deployment.search import Found, Wanted
+from c4b.deployment.shared_calls import SharedCalls
 from c4b.deployment.transactor import Transactor
 from c4b.deployment.views import PendingDecision, Point, Record, Status
 from c4b.deployment.witness import Attested, Witness
@@ -43,6 +50,7 @@ from c4b.policies.decision import Decision, Explanation
 from c4b.policies.policy import Policy, as_rounds
 from c4b.policies.registry import DEFAULT_POLICY, PolicySpec
 from c4b.policies.round import Round, checked_round
+from c4b.policies.slates import Outcome, Reward, checked_execution, checked_outcome
 
 C = TypeVar("C")
 T = TypeVar("T")
@@ -53,7 +61,7 @@ class Deployment(DeploymentOrders, DeploymentStorage):
 
     Any number of processes may open the same deployment; they share one budget, and every call is one
     transaction. What a call did is on disk before it returns; a call that raised did nothing. One object
-    may be used by several threads, which take turns, and survives a fork.
+    may be used by several threads, which share commits, and survives a fork.
 
     >>> import tempfile
     >>> url = f"sqlite:///{tempfile.mkdtemp()}/shop.db"
@@ -77,6 +85,14 @@ class Deployment(DeploymentOrders, DeploymentStorage):
         self._model = transactor.configuration.model
         self._dim = self._model.dim
         self._needs = registry.needs(transactor.configuration.spec)
+        self._decisions: SharedCalls[Round, Decision] = SharedCalls(
+            lambda round_: self._decide([round_])[0],
+            self.decide_each,
+            lambda round_: round_.candidates.size,
+        )
+        self._reports: SharedCalls[tuple[str, Reward], None] = SharedCalls(
+            self._observe_alone, self.observe_each
+        )
 
     # -- existence -----------------------------------------------------------------------------
 
@@ -193,12 +209,12 @@ class Deployment(DeploymentOrders, DeploymentStorage):
 
     # -- the protocol --------------------------------------------------------------------------
 
-    def learn(self, features: object, rewards: object, request_id: str | None = None) -> None:
+    def learn(self, features: ArrayLike, rewards: ArrayLike, request_id: str | None = None) -> None:
         """Historical rows (n, d) with rewards (n,), before the first decision: evidence, never budget.
 
         With a ``request_id`` repeating the call is harmless.
         """
-        x = _validate.table("features", features, self._dim)
+        x = _validate.table("features", _array_likes.dense(features), self._dim)
         y = self._model.check_rewards("rewards", _validate.series("rewards", rewards, len(x)))
         self._limits.history("features", len(x), self._dim)
         id_ = checks.request_id("request_id", request_id)
@@ -206,31 +222,37 @@ class Deployment(DeploymentOrders, DeploymentStorage):
 
     def decide(
         self,
-        candidates: object,
-        baseline: object = None,
+        candidates: ArrayLike | Round,
+        baseline: ArrayLike | None = None,
         request_id: str | None = None,
         context: object = None,
         baseline_mean: float | None = None,
+        labels: Sequence[str] | None = None,
     ) -> Decision:
         """Choose among ``candidates`` (K, d) against ``baseline`` (d,); charged and durable on return.
 
-        Or give a :class:`c4b.Round`, which may carry more. The same ``request_id`` returns the same
+        Slates of m items have the shape (K, m, d), their baseline (n, d): :mod:`c4b.policies.slates`.
+        Or give a :class:`c4b.Round`, which carries all of this. The same ``request_id`` returns the same
         decision, from any process, for ever; with other candidates it is an error. ``context`` is JSON,
-        kept for whoever asks why. ``baseline_mean`` is for policies that need it; see
-        :meth:`c4b.Policy.decide`.
+        kept for whoever asks why. ``labels`` name the candidates, one each: wherever people look, a
+        candidate has its label, and ``items`` counts by label. ``baseline_mean`` is for policies that
+        need it; see :meth:`c4b.Policy.decide`.
         """
-        round_ = self.request(candidates, baseline, request_id, context, baseline_mean)
-        return self._decide([round_])[0]
+        round_ = self.request(candidates, baseline, request_id, context, baseline_mean, labels)
+        return self._decisions(round_)
 
     def decide_many(
         self,
-        rounds: Iterable[Round | tuple[object, object]],
+        rounds: Iterable[Round | tuple[ArrayLike, ArrayLike]],
         request_ids: Sequence[str | None] | None = None,
         contexts: Sequence[object] | None = None,
+        labels: Sequence[Sequence[str] | None] | None = None,
     ) -> list[Decision]:
         """Several rounds, ``Round`` or pairs (candidates, baseline), in one commit; all are decided or
-        none."""
+        none. ``request_ids``, ``contexts`` and ``labels`` have one value for each round."""
         given = as_rounds(rounds)
+        names = _one_each("labels", labels, [round_.labels for round_ in given])
+        given = [round_._replace(labels=each) for round_, each in zip(given, names, strict=True)]
         self._limits.several("rounds", len(given))
         ids = _one_each("request_ids", request_ids, [round_.request_id for round_ in given])
         kept = _one_each("contexts", contexts, [round_.context for round_ in given])
@@ -265,27 +287,34 @@ class Deployment(DeploymentOrders, DeploymentStorage):
 
     def request(
         self,
-        candidates: object,
-        baseline: object = None,
+        candidates: ArrayLike | Round,
+        baseline: ArrayLike | None = None,
         request_id: str | None = None,
         context: object = None,
         baseline_mean: float | None = None,
+        labels: Sequence[str] | None = None,
     ) -> Round:
         """The arguments of ``decide``, checked, for ``decide_each``; their context is JSON text."""
         if isinstance(candidates, Round):
             return self._checked(candidates, candidates.request_id, candidates.context)
-        return self._checked(Round(candidates, baseline, baseline_mean), request_id, context)
+        return self._checked(Round(candidates, baseline, baseline_mean, labels), request_id, context)
 
     def _checked(self, given: Round, request_id: object, context: object) -> Round:
         return self._measured(given, request_id, context)[0]
 
     def _measured(self, given: Round, request_id: object, context: object) -> tuple[Round, int]:
         """A round that was checked, and the most bytes that its entry can have."""
-        candidates, baseline, mean, labels, _, _, argument = checked_round(given, self._dim, self._needs)
+        round_ = checked_round(given, self._dim, self._needs)
+        argument, items, dim = round_.argument, round_.items, self._dim
+        checks.labels(f"{argument}labels", round_.labels)
         text = self._limits.context(f"{argument}context", context)
-        size = self._limits.pool(f"{argument}candidates", len(candidates), self._dim, text, labels)
+        if items is not None:  # an entry holds their features beside the sums
+            dim *= 1 + max(items.candidates.shape[1], len(items.baseline))
+        size = self._limits.pool(
+            f"{argument}candidates", len(round_.candidates), dim, text, round_.labels
+        )
         id_ = checks.request_id(f"{argument}request_id", request_id)
-        return Round(candidates, baseline, mean, labels, id_, text, argument), size
+        return round_._replace(request_id=id_, context=text), size
 
     def decide_each(self, rounds: Sequence[Round]) -> list[Decision | C4BError]:
         """Rounds of several callers, each from ``request``, in one commit; one that cannot be decided
@@ -299,36 +328,49 @@ class Deployment(DeploymentOrders, DeploymentStorage):
 
         return _each(rounds, together, lambda one: self._decide([one])[0])
 
-    def observe_each(self, outcomes: Sequence[tuple[str, float]]) -> list[C4BError | None]:
+    def observe_each(self, outcomes: Sequence[tuple[str, Reward]]) -> list[C4BError | None]:
         """Reports (id, reward) of several callers in one commit; each gets None or its error."""
 
-        def together(some: Sequence[tuple[str, float]]) -> list[C4BError | None]:
+        def together(some: Sequence[tuple[str, Reward]]) -> list[C4BError | None]:
             self.observe_many(some)
             return [None] * len(some)
 
-        return _each(outcomes, together, lambda one: self.observe(*one))
+        return _each(outcomes, together, self._observe_alone)
 
-    def observe(self, decision_id: str, reward: float) -> None:
-        """A decision's reward, in any order, after any delay; repeating the same report is harmless."""
-        value = self._reward("reward", reward)
-        self._transactor.write(lambda commands: commands.observe([("", decision_id, value)]))
+    def _observe_alone(self, outcome: tuple[str, Reward]) -> None:
+        id_, value = outcome[0], self._reward("reward", outcome[1])
+        self._transactor.write(lambda commands: commands.observe([("", id_, value)]))
 
-    def _reward(self, argument: str, value: object) -> float:
-        return self._model.check_reward(argument, _validate.reward(argument, value))
+    def observe(self, decision_id: str | Decision, reward: Reward) -> None:
+        """A decision's reward, in any order, after any delay; repeating the same report is harmless.
 
-    def observe_many(self, outcomes: Mapping[str, float] | Iterable[tuple[str, float]]) -> None:
+        Of a slate: the rewards of its items in their order, or one number, which is their sum. The
+        decision itself may be given instead of its id, and True or False as the reward.
+        """
+        self._reports((_array_likes.decision_id(decision_id), self._reward("reward", reward)))
+
+    def _reward(self, argument: str, value: object) -> Outcome:
+        return checked_outcome(self._model, argument, value)
+
+    def observe_many(
+        self, outcomes: Mapping[str, Reward] | Iterable[tuple[str | Decision, Reward]]
+    ) -> None:
         """Several (id, reward) pairs, or a mapping, in one commit; all are taken or none."""
         listed = outcomes.items() if isinstance(outcomes, Mapping) else outcomes
         pairs = _validate.pairs("outcomes", listed, "must be a mapping, or pairs (id, reward)")
         self._limits.several("outcomes", len(pairs))
         checked = [
-            (f"outcomes[{n}].", id_, self._reward(f"outcomes[{n}].reward", reward))
+            (
+                f"outcomes[{n}].",
+                _array_likes.decision_id(id_),
+                self._reward(f"outcomes[{n}].reward", reward),
+            )
             for n, (id_, reward) in enumerate(pairs)
         ]
         if checked:
             self._transactor.write(lambda commands: commands.observe(checked))
 
-    def forget(self, decision_id: str, *, independent: bool = False) -> None:
+    def forget(self, decision_id: str | Decision, *, independent: bool = False) -> None:
         """Declare an outcome lost, which *asserts that the loss depends on no reward of this decision or
         of a later one*.
 
@@ -337,18 +379,25 @@ class Deployment(DeploymentOrders, DeploymentStorage):
         Repeating the call is harmless.
         """
         asserted = _validate.boolean("independent", independent)
-        self._transactor.write(lambda commands: commands.forget(decision_id, asserted))
+        id_ = _array_likes.decision_id(decision_id)
+        self._transactor.write(lambda commands: commands.forget(id_, asserted))
 
-    def executed(self, decision_id: str, features: object = None, *, independent: bool = False) -> None:
-        """Another action was executed: charge that one. Features (d,), or None for the baseline.
+    def executed(
+        self, decision_id: str | Decision, features: ArrayLike | None = None, *, independent: bool = False
+    ) -> None:
+        """Another action was executed: charge that one. Features (d,), of a slate (m, d), or None for the
+        baseline.
 
         Features that are the round's baseline bit for bit mean the baseline, unless the model declares
         misspecification. What was executed must depend on no reward of this decision or of a later one;
         ``independent`` asserts that, as in ``forget``.
         """
-        checked = None if features is None else _validate.vector("features", features, self._dim)
+        checked = items = None
+        if features is not None:
+            checked, items = checked_execution("features", features, self._dim)
         asserted = _validate.boolean("independent", independent)
-        self._transactor.write(lambda commands: commands.executed(decision_id, checked, asserted))
+        id_ = _array_likes.decision_id(decision_id)
+        self._transactor.write(lambda commands: commands.executed(id_, checked, asserted, items))
 
     def expire(self) -> int:
         """Close outcomes that are overdue now instead of at the next call; returns how many."""
@@ -397,7 +446,64 @@ class Deployment(DeploymentOrders, DeploymentStorage):
     def state(self) -> Status:
         """The state of the deployment, with what every process has committed."""
         time = self._transactor.time
-        return self._transactor.read(lambda journal, state: queries.status(state, time(state)))
+        return self._transactor.read(lambda journal, state: queries.status(journal, state, time(state)))
+
+    def earnings(self, seconds: float | None = None, last: int | None = None) -> Earnings:
+        """What was earned, and the uplift over the incumbent, estimated and certified.
+
+        Of all time; or of the last ``seconds``; or of about the ``last`` decisions. It costs the same for
+        a hundred decisions as for a million; the window begins where it was asked to, to about 3 %.
+        """
+        if seconds is not None and last is not None:
+            raise InvalidInput("last", last, "give seconds or last, not both")
+        if seconds is not None:
+            seconds = _validate.positive("seconds", seconds, "must be a positive number of seconds")
+        if last is not None:
+            last = _validate.count("last", last, 1, "must be a number of decisions, at least 1")
+        time = self._transactor.time
+        return self._transactor.read(
+            lambda journal, state: earnings.of(
+                queries.summary(journal, state), state.gate, seconds, last, time(state).now
+            )
+        )
+
+    def earnings_course(self) -> list[EarningsPoint]:
+        """The uplift of all decisions up to some of them, for a plot, by what is known now."""
+        return self._transactor.read(
+            lambda journal, state: earnings.course(queries.summary(journal, state), state.gate)
+        )
+
+    def items(self) -> list[Item]:
+        """How often each label was offered, admissible and played, and its mean reward with an interval.
+
+        The most played first. :mod:`c4b.deployment.item_counts` says which interval it is.
+        """
+        noise = self._model.noise
+        return self._transactor.read(
+            lambda journal, state: queries.summary(journal, state).items.items(noise)
+        )
+
+    def find(
+        self,
+        request_id: str | None = None,
+        label: str | None = None,
+        outcome: str | None = None,
+        played: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        before: str | int | None = None,
+        limit: int = 100,
+    ) -> Found:
+        """Decisions that have all of this, newest first.
+
+        label: of the candidate that was played. outcome: ``pending``, ``observed``, ``timeout`` or
+        ``forgotten``. played: ``baseline`` or ``candidate``. since, until: times with a time zone. One
+        call reads at most 5000 decisions; to go on, give the answer's ``next`` as ``before``.
+        """
+        wanted, count = Wanted(request_id, label, outcome, played, since, until), _limit(limit)
+        return self._transactor.read(
+            lambda journal, state: queries.find(journal, state, wanted, before, count)
+        )
 
     def decisions(
         self,
@@ -434,13 +540,14 @@ class Deployment(DeploymentOrders, DeploymentStorage):
             lambda journal, state: queries.pending(journal, state, count, time(state).now)
         )
 
-    def explain(self, decision_id: str) -> Explanation:
+    def explain(self, decision_id: str | Decision) -> Explanation:
         """Why: every candidate's bounds, margin and admissibility, as recorded at the decision."""
         return self.record(decision_id).explain()
 
-    def record(self, decision_id: str) -> Record:
+    def record(self, decision_id: str | Decision) -> Record:
         """One decision with its context and its outcome."""
-        return self._transactor.read(lambda journal, state: queries.record(journal, state, decision_id))
+        id_ = _array_likes.decision_id(decision_id)
+        return self._transactor.read(lambda journal, state: queries.record(journal, state, id_))
 
     def audit(
         self,
@@ -510,7 +617,10 @@ class Deployment(DeploymentOrders, DeploymentStorage):
         attested: Attested = {}
         for argument, source in sources.items():
             if source is not None:
-                for seq, hashes in witnesses.read(argument, str(source), self.name).items():
+                said = witnesses.read(argument, str(source), self.name)
+                if not said:
+                    raise InvalidInput(argument, str(source), f"says nothing of {self.name!r}")
+                for seq, hashes in said.items():
                     attested[seq] = attested.get(seq, frozenset()) | hashes
         return attested
 

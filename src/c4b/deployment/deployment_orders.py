@@ -58,7 +58,7 @@ class DeploymentOrders:
         more = {} if share is None else {"share": share}
         self._transactor.write(lambda commands: commands.control(action, who, why, **more))
         time = self._transactor.time
-        return self._transactor.read(lambda journal, state: queries.status(state, time(state)))
+        return self._transactor.read(lambda journal, state: queries.status(journal, state, time(state)))
 
 
 def user_name() -> str:

@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from c4b.deployment import archive as archives
-from c4b.deployment import erasure
+from c4b.deployment import erasure, queries
 from c4b.deployment import limits as checks
 from c4b.deployment.deployment_orders import user_name
 from c4b.deployment.state import State
@@ -58,6 +58,7 @@ class DeploymentStorage:
             raise InvalidInput("path", str(path), "exists already; an archive is never overwritten")
 
         def written(journal: Journal, state: State) -> archives.Prefix | None:
+            queries.summary(journal, state)
             prefix = archives.closed_prefix(journal, state, limit)
             if prefix is not None:
                 archives.write(journal, prefix, target)

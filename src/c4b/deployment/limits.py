@@ -19,6 +19,8 @@ _DEPTH = 100
 """Deepest nesting of a context: it has to be read back, from anywhere in a stack."""
 _LEAVES = (int, float, bool, type(None))
 _dump = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+LABEL = 200
+"""Longest label of a candidate, in characters."""
 REQUEST_ID = 200
 """Longest request id, in characters: as wide as its column."""
 TEXT = 500
@@ -169,3 +171,13 @@ def text(argument: str, value: object) -> str:
     if len(value) > TEXT:
         raise PayloadTooLarge(argument, value, remedy)
     return value
+
+
+def labels(argument: str, values: Sequence[str] | None) -> None:
+    """Refuse labels that nobody could read, or that are too long. Their number is a round's to check."""
+    remedy = f"must be a text of 1 to {LABEL} printable characters"
+    for n, label in enumerate(values or ()):
+        if not label.isprintable() or not label.strip():
+            raise InvalidInput(f"{argument}[{n}]", label, remedy)
+        if len(label) > LABEL:
+            raise PayloadTooLarge(f"{argument}[{n}]", label, remedy)

@@ -34,12 +34,14 @@ def reduced(fields: Fields, arrays: Arrays) -> tuple[Fields, Arrays]:
     """A decision's entry without the candidates that were not executed."""
     candidates = arrays["candidates"]
     kept = sorted({k for k in (fields["action"], fields.get("proposed")) if k is not None})
-    less: Fields = {**fields, KEPT: kept, OFFERED: len(candidates), POOL: pool_hash(candidates)}
+    items = arrays.get("items")
+    less: Fields = {**fields, KEPT: kept, OFFERED: len(candidates), POOL: pool_hash(candidates, items)}
     if "labels" in fields:
         less["labels"] = [fields["labels"][k] for k in kept]
     smaller = {**arrays, "candidates": candidates[kept], "details": arrays["details"][:, kept]}
-    if UPPER in arrays:
-        smaller[UPPER] = arrays[UPPER][kept]
+    for name in ("items", UPPER):
+        if name in arrays:
+            smaller[name] = arrays[name][kept]
     return less, smaller
 
 
@@ -49,7 +51,7 @@ def expanded(fields: Fields, arrays: Arrays) -> tuple[Fields, Arrays]:
         return fields, arrays
     kept, count = fields[KEPT], fields[OFFERED]
     more, larger = dict(fields), dict(arrays)
-    for name, axis in (("candidates", 0), ("details", 1), (UPPER, 0)):
+    for name, axis in (("candidates", 0), ("items", 0), ("details", 1), (UPPER, 0)):
         if name in arrays:
             shape = list(arrays[name].shape)
             shape[axis] = count
@@ -67,14 +69,27 @@ def position(fields: Fields, candidate: int) -> int:
     return row
 
 
-def same_pool(given: Round, fields: Fields, recorded: Array) -> bool:
-    """Whether ``given`` has the candidates that were recorded."""
+def same_pool(given: Round, fields: Fields, recorded: Arrays) -> bool:
+    """Whether ``given`` has the candidates, and their items, that were recorded."""
+    items = None if given.items is None else given.items.candidates
+    incumbent = None if given.items is None else given.items.baseline
+    if not _same(incumbent, recorded.get("baseline_items")):
+        return False
     if KEPT in fields:
-        return bool(fields[POOL] == pool_hash(given.candidates))
-    return np.array_equal(given.candidates, recorded)
+        return bool(fields[POOL] == pool_hash(given.candidates, items))
+    return np.array_equal(given.candidates, recorded["candidates"]) and _same(
+        items, recorded.get("items")
+    )
 
 
-def pool_hash(candidates: Array) -> str:
-    """SHA-256 of the shape and of the numbers, float64, little-endian, row by row."""
-    text = f"{candidates.shape[0]}x{candidates.shape[1]}:".encode()
-    return hashlib.sha256(text + candidates.astype("<f8").tobytes()).hexdigest()
+def _same(one: Array | None, other: Array | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return np.array_equal(one, other)
+
+
+def pool_hash(candidates: Array, items: Array | None = None) -> str:
+    """SHA-256 of the shape and of the numbers, float64, little-endian, row by row; of slates: items."""
+    pool = candidates if items is None else items
+    text = "x".join(map(str, pool.shape)) + ":"
+    return hashlib.sha256(text.encode() + pool.astype("<f8").tobytes()).hexdigest()

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from c4b.deployment.configuration import Configuration
-from c4b.deployment.downsampled_series import DownsampledSeries
+from c4b.deployment.downsampled_series import DownsampledSeries, Row
+from c4b.deployment.journal_summary import JournalSummary
 from c4b.deployment.recent_requests import RecentRequests
 from c4b.deployment.rollout import Rollout
 from c4b.deployment.state import AHEAD, ARCHIVE, OpenDecision, State, durable_arrays, first_rollout
@@ -30,6 +31,8 @@ NEAR = 1e-6
 _LENGTH = struct.Struct("<I")
 _SERIES = "course"
 """Name of the series in a snapshot."""
+_SUMMARY = "summary"
+"""Name of the summary in a snapshot, and prefix of its arrays."""
 _RECENT_REQUESTS = "requests"
 """Name of the last request ids in a snapshot."""
 _LATEST = "latest"
@@ -87,11 +90,18 @@ def intact(stored: StoredSnapshot) -> bool:
     return isinstance(content, bytes) and hashlib.sha256(content).digest() == stored.digest
 
 
+def holds_summary(content: bytes) -> bool:
+    """Whether a state that is restored from it can answer questions about the whole past."""
+    header, _ = _opened(content)
+    return _SUMMARY in header and _SERIES in header
+
+
 def differs(content: bytes, state: State) -> bool:
     """Whether a snapshot is not the one of ``state``; the first versions wrote less."""
     header, _ = _opened(content)
     since = header.get(_RECENT_REQUESTS)
-    return content != encode(state, _SERIES in header, _LATEST in header["policy"], since)
+    columns = next((shape[1] for key, _, shape in header["arrays"] if key == _SERIES), 0)
+    return content != encode(state, columns, _LATEST in header["policy"], since, _SUMMARY in header)
 
 
 def is_near(content: bytes, state: State) -> bool:
@@ -129,11 +139,13 @@ def _are_near(one: Any, other: Any) -> bool:
 
 def encode(
     state: State,
-    with_series: bool = True,
+    series_columns: int = len(Row._fields),
     with_latest: bool = True,
     requests_since: int | None = -1,
+    with_summary: bool = True,
 ) -> bytes:
-    """requests_since: number of the entry after which request ids are remembered; None: none are."""
+    """series_columns: early versions wrote 8 or none. requests_since: number of the entry after which
+    request ids are remembered; None: none are."""
     configuration = state.configuration
     arrays = durable_arrays(state)
     policy = state_file.header(configuration.spec, state.run, configuration.absorb, configuration.name)
@@ -156,12 +168,15 @@ def encode(
         header[ARCHIVE] = state.archived
     if state.run.uncharged:
         header[_UNCHARGED] = state.run.uncharged
-    if with_series and state.series is not None:
+    if series_columns and state.series is not None:
         header[_SERIES] = state.series.stride
-        arrays[_SERIES] = state.series.array()
+        arrays[_SERIES] = state.series.array()[:, :series_columns]
     if requests_since is not None:
         header[_RECENT_REQUESTS] = since = max(requests_since, state.recent.since)
         arrays[_RECENT_REQUESTS] = state.recent.array(since)
+    if with_summary and state.summary is not None:
+        header[_SUMMARY] = state.summary.plain()
+        arrays |= {f"{_SUMMARY}.{name}": array for name, array in state.summary.arrays().items()}
     header["arrays"] = [(key, a.dtype.str, a.shape) for key, a in arrays.items()]
     text = json.dumps(header).encode()
     return b"".join([_LENGTH.pack(len(text)), text, *(a.tobytes() for a in arrays.values())])
@@ -189,13 +204,22 @@ def decode(content: bytes, configuration: Configuration) -> State:
     state.counts = header["counts"]
     state.alarm, state.model_alarm = header["alarm"]
     state.series = None
-    if _SERIES in header:
+    if _SERIES in header and arrays[_SERIES].shape[1] == len(Row._fields):  # early ones had fewer
         state.series = DownsampledSeries.restored(arrays[_SERIES], header[_SERIES])
+    state.summary = None
+    if _SUMMARY in header:
+        own = {name: array for key, array in arrays.items() if (name := _summary_part(key))}
+        state.summary = JournalSummary.restored(header[_SUMMARY], own, configuration.model.dim)
     if _RECENT_REQUESTS in header:
         state.recent = RecentRequests.restored(arrays[_RECENT_REQUESTS], header[_RECENT_REQUESTS])
     else:  # an early version, which remembered none
         state.recent = RecentRequests(state.seq)
     return state
+
+
+def _summary_part(key: str) -> str:
+    """The summary's own name of an array in a snapshot; empty for other arrays."""
+    return key.removeprefix(f"{_SUMMARY}.") if key.startswith(f"{_SUMMARY}.") else ""
 
 
 def _open(state: State) -> list[tuple[Any, ...]]:

@@ -24,7 +24,7 @@ import numpy as np
 
 from c4b._validate import Array
 from c4b.deployment.configuration import Configuration
-from c4b.deployment.decision_entry import recorded_play
+from c4b.deployment.decision_entry import recorded_outcome, recorded_play
 from c4b.deployment.rollout import OPEN, SUCCEEDED
 from c4b.deployment.state import State
 from c4b.errors import InvalidInput, NameTaken
@@ -34,6 +34,7 @@ from c4b.journal import seal
 from c4b.journal.backend import JournalBackend
 from c4b.journal.entries import GENESIS
 from c4b.journal.journal import Journal
+from c4b.policies import slates
 from c4b.policies.pending import OutcomeQueue, PendingOutcome
 from c4b.policies.policy import Policy
 
@@ -168,15 +169,26 @@ def absorbed_rows(journal: Journal, in_order: bool) -> Iterator[tuple[Array, flo
             outcomes.open[rounds] = PendingOutcome(*recorded_play(fields, arrays))
             round_of[entry.seq], rounds = rounds, rounds + 1
         elif entry.about is not None and entry.kind == kinds.EXECUTED:
-            outcomes.open[round_of[entry.about]].executed = arrays["features"]
+            pending = outcomes.open[round_of[entry.about]]
+            pending.executed, pending.items = arrays["features"], arrays.get("items")
         elif entry.about is not None:
             number = round_of.pop(entry.about)
             reported = outcomes.open[number]
             reported.lost = entry.kind == kinds.FORGOTTEN
-            reported.reward = None if reported.lost else float(arrays["numbers"][0])
+            reported.reward = None if reported.lost else recorded_outcome(arrays)
             while (closed := outcomes.close(number)) is not None:
-                if closed.reward is not None:
-                    yield closed.executed, closed.reward
+                yield from _rows(closed)
+
+
+def _rows(closed: PendingOutcome) -> Iterator[tuple[Array, float]]:
+    """The observations that an outcome was: none if it was lost, one for each item of a slate."""
+    if closed.reward is None:
+        return
+    if closed.items is not None:
+        yield from slates.rows(closed.items, closed.reward)
+    else:
+        assert isinstance(closed.reward, float)
+        yield closed.executed, closed.reward
 
 
 def pages(

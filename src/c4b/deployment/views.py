@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from c4b._validate import Array
-from c4b.policies.decision import HELD, Decision, Explanation, same_content
+from c4b.policies.decision import HELD, Decision, Explanation, candidate_name, same_content
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Order:
     """Of a ramp: the most of all rounds that may leave the incumbent."""
 
     def to_dict(self) -> dict[str, Any]:
-        return _plain_fields(self)
+        return plain_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,12 @@ class Status:
     once far ahead."""
     radius: float
     alarm: str | None
+    alarm_since: datetime | None
+    """When the first alarm was raised."""
+    alarm_after: str | None
+    """Id of the last decision made before it; None: there was none, or no alarm."""
+    alarm_decisions: int | None
+    """Decisions made before it."""
     seq: int
     hash: str
     """Of the last entry: keep it elsewhere, and nobody can rewrite the past unnoticed."""
@@ -69,7 +75,7 @@ class Status:
     """Entries 1 up to this one are in archive files."""
 
     def to_dict(self) -> dict[str, Any]:
-        return {**_plain_fields(self), "orders": [order.to_dict() for order in self.orders]}
+        return {**plain_fields(self), "orders": [order.to_dict() for order in self.orders]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +95,11 @@ class Point:
     estimate: float
     """Estimate of the same contrast, by the ridge regression at that moment."""
     radius: float
+    seq: int
+    """Number of its entry, which its id holds."""
 
     def to_dict(self) -> dict[str, Any]:
-        return _plain_fields(self)
+        return plain_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +113,15 @@ class PendingDecision:
     request_id: str | None
     context_json: str | None
     action: int | None
+    label: str | None = None
+    """Name of the candidate, if it has one."""
 
     @property
     def context(self) -> Any:
         return None if self.context_json is None else json.loads(self.context_json)
 
     def to_dict(self) -> dict[str, Any]:
-        plain = _plain_fields(self)
+        plain = plain_fields(self)
         del plain["context_json"]
         return {**plain, "context": self.context}
 
@@ -119,8 +129,15 @@ class PendingDecision:
 class PartialExplanation(Explanation):
     """Of a decision of which the journal keeps only what was executed."""
 
-    def __init__(self, decision: Decision, contrasts: Array | None, kept: tuple[int, ...]) -> None:
-        super().__init__(decision, contrasts)
+    def __init__(
+        self,
+        decision: Decision,
+        contrasts: Array | None,
+        kept: tuple[int, ...],
+        rule: str,
+        because: str,
+    ) -> None:
+        super().__init__(decision, contrasts, rule, because)
         self._offered = len(self.candidates)
         self.candidates = [each for each in self.candidates if each.candidate in kept]
 
@@ -128,7 +145,9 @@ class PartialExplanation(Explanation):
     def summary(self) -> str:
         """One sentence, and what is not on record."""
         decision = self.decision
-        what = "the baseline" if decision.action is None else f"candidate {decision.action}"
+        what = "the baseline"
+        if decision.action is not None:
+            what = candidate_name(decision.labels, decision.action)
         held = "" if decision.held is None else f" ({HELD.get(decision.held, decision.held)})"
         alarm = f"ALARM: {decision.alarm}; certificates are void. " if decision.alarm else ""
         return (
@@ -162,6 +181,12 @@ class Record:
     """The candidates of which there is more than their number on record; None: all. The features and
     bounds of the others are NaN."""
     context_erased: bool = False
+    rule: str = ""
+    """How the policy orders admissible candidates, in words."""
+    because: str = ""
+    """Why it chose this one."""
+    alarm_later: datetime | None = None
+    """When an alarm against the model was raised after this decision, which voids its certificates."""
 
     def __eq__(self, other: object) -> bool:
         """Whether both say the same."""
@@ -180,8 +205,8 @@ class Record:
     def explain(self) -> Explanation:
         """Why, with the whole interval of every candidate's contrast."""
         if self.kept is None:
-            return Explanation(self.decision, self.contrasts)
-        return PartialExplanation(self.decision, self.contrasts, self.kept)
+            return Explanation(self.decision, self.contrasts, self.rule, self.because)
+        return PartialExplanation(self.decision, self.contrasts, self.kept, self.rule, self.because)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain JSON data, with the explanation and all features."""
@@ -198,6 +223,7 @@ class Record:
             "outcome": self.outcome,
             "reward": self.reward,
             "executed": None if self.executed is None else self.executed.tolist(),
+            "alarm_later": _plain(self.alarm_later),
         }
         if self.labels is not None:
             record["labels"] = list(self.labels)
@@ -211,7 +237,8 @@ def moment(at: int) -> datetime:
     return datetime.fromtimestamp(at / 1e6, UTC)
 
 
-def _plain_fields(value: Any) -> dict[str, Any]:
+def plain_fields(value: Any) -> dict[str, Any]:
+    """The fields of a frozen value as plain JSON data."""
     return {name: _plain(getattr(value, name)) for name in value.__slots__}
 
 

@@ -90,22 +90,25 @@ class Journal:
             for entry in self._checked(self.transaction.requested(part))
         }
 
-    def unfound(self, entries: Sequence[Entry]) -> int | None:
-        """The number of the first of at most 1000 entries that a lookup does not find; None if all are
-        found. No hash covers the store's indexes, so an audit asks this."""
+    def misplaced(self, entries: Sequence[Entry]) -> tuple[int, str] | None:
+        """The number of the first of at most 1000 entries that a lookup does not find, or that has the
+        request id of an earlier one, and which of the two; None if there is none such.
+
+        No hash covers the store's indexes, so an audit asks this."""
         ids = [entry.request_id for entry in entries if entry.request_id is not None]
         subjects = sorted({entry.about for entry in entries if entry.about is not None})
-        by_id = {
-            (stored.entry.seq, stored.entry.request_id) for stored in self.transaction.requested(ids)
-        }
+        stored_ids = [(each.entry.seq, each.entry.request_id) for each in self.transaction.requested(ids)]
+        by_id, first = set(stored_ids), {id_: seq for seq, id_ in reversed(stored_ids)}
         by_subject = {
             (stored.entry.seq, stored.entry.about) for stored in self.transaction.about(subjects)
         }
         for entry in entries:
             if entry.request_id is not None and (entry.seq, entry.request_id) not in by_id:
-                return entry.seq
+                return entry.seq, "is not found by its request id: an index is damaged"
+            if entry.request_id is not None and first[entry.request_id] != entry.seq:
+                return entry.seq, f"has the request id of entry {first[entry.request_id]}"
             if entry.about is not None and (entry.seq, entry.about) not in by_subject:
-                return entry.seq
+                return entry.seq, "is not found by its decision: an index is damaged"
         return None
 
     def about(self, seqs: Sequence[int]) -> Iterator[Entry]:

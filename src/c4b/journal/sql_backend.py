@@ -10,10 +10,10 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import bindparam, delete, func, literal_column, select, text, update
+from sqlalchemy import Connection, bindparam, delete, func, literal_column, select, text, update
 from sqlalchemy.exc import DBAPIError
 
-from c4b.errors import NameTaken
+from c4b.errors import JournalCorrupt, NameTaken
 from c4b.journal import sql_schema as schema
 from c4b.journal.backend import Head, StoredEntry, StoredSnapshot, unknown
 from c4b.journal.entries import Entry
@@ -231,28 +231,18 @@ class SqlBackend:
             locked.rewrite(payloads)
 
     def problems(self) -> list[str]:
-        """SQLite checks its pages, and its indexes against the tables. PostgreSQL checks the indexes,
-        where its extension ``amcheck`` is installed and this user may call it."""
-        if self.store.one_statement:
-            return self._amcheck()
+        """Whether the indexes are there. SQLite also checks its pages, and its indexes against the
+        tables. PostgreSQL checks the indexes where its extension ``amcheck`` is installed and this user
+        may call it."""
         with self.store.administering(write=False) as connection:
+            try:
+                schema.check_indexes(connection)
+            except JournalCorrupt as error:
+                return [str(error)]
+            if self.store.one_statement:
+                return _amcheck(connection)
             found = connection.exec_driver_sql("PRAGMA integrity_check(10)").scalars().all()
         return [each for each in found if each != "ok"]
-
-    def _amcheck(self) -> list[str]:
-        found = []
-        with self.store.administering(write=False) as connection:
-            if connection.execute(_AMCHECK).scalar() is None:
-                return []
-            for index in connection.execute(_INDEXES).scalars().all():
-                try:
-                    with connection.begin_nested():
-                        connection.execute(_CHECK_INDEX, {"index": index})
-                except DBAPIError as error:
-                    if getattr(error.orig, "sqlstate", None) == _DENIED:
-                        return []
-                    found.append(" ".join(str(error.orig).split()))
-        return found
 
     def after_fork(self) -> None:
         self.store.after_fork()
@@ -273,6 +263,21 @@ class SqlBackend:
 
     def __repr__(self) -> str:
         return repr(self.store)
+
+
+def _amcheck(connection: Connection) -> list[str]:
+    found: list[str] = []
+    if connection.execute(_AMCHECK).scalar() is None:
+        return found
+    for index in connection.execute(_INDEXES).scalars().all():
+        try:
+            with connection.begin_nested():
+                connection.execute(_CHECK_INDEX, {"index": index})
+        except DBAPIError as error:
+            if getattr(error.orig, "sqlstate", None) == _DENIED:
+                return []
+            found.append(" ".join(str(error.orig).split()))
+    return found
 
 
 def _journal(transaction: Transaction, name: str, statement: Any) -> SqlJournal:

@@ -19,7 +19,7 @@ def decide_for_baseline(gate: Gate, round_: Round, decision_id: str, reason: str
     made = chosen
     if chosen.action is not None:
         gate.undo(mark)
-        made = gate.decide(round_._replace(candidates=round_.candidates[:0], labels=None), decision_id)
+        made = gate.decide(_without_candidates(round_), decision_id)
     return made._replace(details=chosen.details, held=reason, proposed=chosen.action)
 
 
@@ -29,3 +29,10 @@ def decide_uncharged(gate: Gate, round_: Round, decision_id: str, reason: str) -
     made = decide_for_baseline(gate, round_, decision_id, reason)
     gate.undo(mark)
     return made._replace(bank=made.bank_before)
+
+
+def _without_candidates(round_: Round) -> Round:
+    items = round_.items
+    if items is not None:
+        items = items._replace(candidates=items.candidates[:0])
+    return round_._replace(candidates=round_.candidates[:0], labels=None, items=items)

@@ -58,4 +58,6 @@ def decision_row(record: Record) -> schemas.DecisionRow:
         outcome=record.outcome,
         reward=record.reward,
         executed=None if record.executed is None else record.executed.tolist(),
+        because=record.because,
+        alarm_later=record.alarm_later,
     )

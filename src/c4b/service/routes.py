@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import partial
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Query, Request
 from fastapi import Path as InPath
 from fastapi.responses import FileResponse
-from pydantic import AfterValidator
+from pydantic import AfterValidator, AwareDatetime
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 
 from c4b.deployment import Deployment, Status, export
 from c4b.deployment.configuration import Configuration
-from c4b.deployment.limits import REQUEST_ID
+from c4b.deployment.limits import LABEL, REQUEST_ID
 from c4b.errors import C4BError, InvalidInput, NameTaken, PayloadTooLarge
 from c4b.evidence.model import LinearModel
 from c4b.service import export_files, responses, schemas
@@ -252,18 +251,33 @@ async def decisions(
     after: Annotated[str | None, Query(max_length=150, description="Continue after this id.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 50,
     order: Literal["newest", "oldest"] = "newest",
+    request_id: Annotated[str | None, Query(max_length=REQUEST_ID)] = None,
+    label: Annotated[str | None, Query(max_length=LABEL, description="Of what was played.")] = None,
+    outcome: Literal["pending", "observed", "timeout", "forgotten"] | None = None,
+    played: Literal["baseline", "candidate"] | None = None,
+    since: Annotated[AwareDatetime | None, Query(description="With a time zone.")] = None,
+    until: Annotated[AwareDatetime | None, Query(description="With a time zone.")] = None,
 ) -> schemas.Page:
-    """Newest first by default."""
+    """Newest first by default. With a request id, a label, an outcome, what was played or a time only the
+    decisions that have all of it, newest first; one request reads at most 5000 decisions for it."""
     dep = await _deployment(request, name)
+    wanted = (request_id, label, outcome, played, since, until)
+    searched = wanted != (None,) * len(wanted)
+    if searched and order == "oldest":
+        raise InvalidInput("order", order, "a search answers newest first")
 
     def work() -> schemas.Page:
+        if searched:
+            found = dep.find(*wanted, before=after, limit=limit)
+            lines = [responses.decision_row(each) for each in found.records]
+            return schemas.Page(decisions=lines, next=found.next, read=found.read)
         if order == "newest":
             records = dep.decisions(before=after, limit=limit, newest=True)
         else:
             records = dep.decisions(after=after, limit=limit)
         next_id = records[-1].decision.id if len(records) == limit else None
         rows = [responses.decision_row(each) for each in records]
-        return schemas.Page(decisions=rows, next=next_id)
+        return schemas.Page(decisions=rows, next=next_id, read=None)
 
     return await run_in_threadpool(work)
 
@@ -299,6 +313,37 @@ async def series(
     return await run_in_threadpool(work)
 
 
+@_read_routes.get("/deployments/{name}/earnings", tags=["deployments"], summary="Is it earning?")
+async def earnings(
+    request: Request,
+    name: Name,
+    seconds: Annotated[float | None, Query(gt=0, description="Only the last seconds.")] = None,
+    last: Annotated[int | None, Query(ge=1, description="Only about this many decisions.")] = None,
+) -> schemas.Earnings:
+    """What was earned, and the uplift over the incumbent: the estimate, and what is certified."""
+    dep = await _deployment(request, name)
+    return schemas.Earnings.model_validate(await run_in_threadpool(dep.earnings, seconds, last))
+
+
+@_read_routes.get(
+    "/deployments/{name}/earnings/course", tags=["deployments"], summary="Show the uplift over time"
+)
+async def earnings_course(request: Request, name: Name) -> schemas.EarningsCourse:
+    """The uplift of all decisions up to some of them, by what is known now."""
+    dep = await _deployment(request, name)
+    points = await run_in_threadpool(dep.earnings_course)
+    columns = schemas.EarningsCourse.model_fields
+    return schemas.EarningsCourse(**{key: [getattr(p, key) for p in points] for key in columns})
+
+
+@_read_routes.get("/deployments/{name}/items", tags=["deployments"], summary="List labels")
+async def items(request: Request, name: Name) -> schemas.Items:
+    """How often each label was offered, admissible and played, and its mean reward with an interval."""
+    dep = await _deployment(request, name)
+    listed = await run_in_threadpool(dep.items)
+    return schemas.Items(items=[schemas.Item.model_validate(each) for each in listed])
+
+
 @_read_routes.get("/deployments/{name}/pending", tags=["outcomes"], summary="List pending outcomes")
 async def pending(
     request: Request, name: Name, limit: Annotated[int, Query(ge=1, le=1000)] = 50
@@ -317,11 +362,13 @@ async def audit(
     name: Name,
     sample: Annotated[int, Query(ge=0, le=1000, description="Decisions to recompute in 50 digits.")] = 16,
 ) -> schemas.Audited:
-    """Recompute the whole journal with independent code. May take minutes; one at a time."""
+    """Recompute the whole journal with independent code. May take minutes; one at a time.
+
+    It runs in a process of low priority: decisions go first.
+    """
     dep = await _deployment(request, name)
     async with _one_at_a_time(request):
-        witness = _open_deployments(request).settings.witness
-        report = await run_in_threadpool(partial(dep.audit, sample, witness=witness))
+        report = await run_in_threadpool(request.app.state.audit_process.run, dep, sample)
     return schemas.Audited.model_validate(report.to_dict())
 
 

@@ -74,20 +74,21 @@ class StoredJournal:
         self.strays = [each.seq for each in stored if each is not None and each.seq > self.head.seq]
 
     def entries(self) -> Iterator[Entry]:
-        """As they are stored; raises ``Finding`` after a page in which an index misses one."""
+        """As they are stored; raises ``Finding`` after a page in which lookups find another journal."""
         after = -1
         while after < self.head.seq:
             with self._backend.reading(self.name) as transaction:
                 page = transaction.range(after + 1, self.head.seq, PAGE)
-                lost = Journal(transaction).unfound(page)
+                misplaced = Journal(transaction).misplaced(page)
             if not page:
                 return
             if self._archives is not None:
                 page = self._archives.filled(page)
             check_filled(page)
             yield from page
-            if lost is not None:
-                raise Finding("is not found by its request id or its decision: an index is damaged", lost)
+            if misplaced is not None:
+                seq, finding = misplaced
+                raise Finding(finding, seq)
             after = page[-1].seq
 
     def beyond(self) -> int | None:

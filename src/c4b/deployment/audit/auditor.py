@@ -15,6 +15,7 @@ import numpy as np
 
 from c4b._validate import Array
 from c4b.deployment import snapshot
+from c4b.deployment.audit.alarm_checks import AlarmChecks
 from c4b.deployment.audit.audit_report import Finding, Report
 from c4b.deployment.audit.decision_checks import (
     EVERYTHING,
@@ -52,7 +53,7 @@ class OpenOutcome:
     played: Played
     charged: bool = True
     known: bool = False
-    reward: float | None = None
+    reward: float | tuple[float, ...] | None = None
 
 
 def recomputable(configuration: Configuration) -> bool:
@@ -95,8 +96,10 @@ class Auditor:
         self.in_order = fields["absorb"] == "in-order"
         self.outcome_timeout: float | None = fields["outcome_timeout"]
         self.timeout_reward: float | None = fields["timeout_reward"]
+        self.range: tuple[float, float] = tuple(fields["model"].get("rewards") or (-math.inf, math.inf))
         self.asserts_independence = configuration.asserts_independence
         self.attests_snapshots = configuration.attests_snapshots
+        self.alarms = AlarmChecks(of_model=recomputable(configuration))
         self.unattested: StoredSnapshot | None = None  # the one after the entry before
         self.latest = -1  # last round whose reward was reported
         self.open: dict[int, OpenOutcome] = {}  # by number of the decision's entry
@@ -135,6 +138,7 @@ class Auditor:
         fields, arrays = entry_contents(entry.payload)
         self._attest(fields.get("state"))
         getattr(self, f"_{entry.kind}", self._unknown)(entry, fields, arrays)
+        self.alarms.take(entry.kind, fields, arrays, self.state)
         before = self.state.fingerprint()
         self.state.apply(entry)
         if "set" in fields:
@@ -170,14 +174,14 @@ class Auditor:
     def finish(self) -> None:
         """There are no more entries."""
         self._attest(None)
+        self.alarms.finish(self.state)
 
     def _created(self, entry: Entry, fields: Fields, arrays: Arrays) -> None:
         if entry.seq != 0:
             raise Finding("creates the deployment a second time")
 
     def _alarm(self, entry: Entry, fields: Fields, arrays: Arrays) -> None:
-        if not isinstance(fields["reason"], str):
-            raise Finding("gives no reason")
+        """See ``AlarmChecks``."""
 
     def _control(self, entry: Entry, fields: Fields, arrays: Arrays) -> None:
         self.report.orders += 1
@@ -195,6 +199,8 @@ class Auditor:
     def _learned(self, entry: Entry, fields: Fields, arrays: Arrays) -> None:
         if self.report.decisions:
             raise Finding("adds history after the first decision")
+        for reward in arrays["rewards"].tolist():
+            self._check_reward(reward)
         self.checks.learn(arrays["features"], arrays["rewards"])
         self.report.observations += len(arrays["rewards"])
 
@@ -208,13 +214,16 @@ class Auditor:
             action = rows[action]
             fields = {**fields, "action": action, "proposed": rows[fields.get("proposed")]}
         features = baseline if action is None else arrays["candidates"][action]
+        played = Played(features, baseline, action is None, fields.get("baseline_mean"))
+        if "items" in arrays:
+            played = _slate(played, action, arrays)
         decision = RecordedDecision(
             entry.seq,
             self.report.decisions,
             fields,
             arrays,
             DecisionNumbers(*arrays["numbers"].tolist()),
-            Played(features, baseline, action is None, fields.get("baseline_mean")),
+            played,
         )
         count = self.checks.observations
         if fields["observations"] != count:
@@ -225,7 +234,7 @@ class Auditor:
         self.report.unchecked_choices += not decision.complete
         self.uncharged += not decision.charged
         # copies: the arrays are views of the whole entry, and many decisions may be open
-        played = decision.played._replace(features=features.copy(), baseline=baseline.copy())
+        played = played._replace(features=features.copy(), baseline=baseline.copy())
         self.open[entry.seq] = OpenOutcome(decision.round, entry.at, played, decision.charged)
         self.seq_of[decision.round] = entry.seq
         self.report.decisions += 1
@@ -240,16 +249,24 @@ class Auditor:
     # -- outcomes ------------------------------------------------------------------------------
 
     def _observed(self, entry: Entry, fields: Fields, arrays: Arrays) -> None:
-        outcome, reward = self._open_outcome(entry), float(arrays["numbers"][0])
-        if not math.isfinite(reward):
-            raise Finding(f"reports the reward {reward!r}")
+        outcome, rewards = self._open_outcome(entry), arrays["numbers"].tolist()
+        items = outcome.played.items
+        for reward in rewards:
+            self._check_reward(reward)
+        if len(rewards) not in (1, 1 if items is None else len(items)):
+            raise Finding(f"reports {len(rewards)} rewards of {1 if items is None else len(items)} items")
         if fields["by"] == "timeout":
             self._overdue(entry, outcome)
-            if reward != self.timeout_reward:
-                raise Finding(f"records {reward!r}, the declared default is {self.timeout_reward!r}")
-        outcome.reward = reward
+            if rewards != [self.timeout_reward]:
+                raise Finding(f"records {rewards!r}, the declared default is {self.timeout_reward!r}")
+        outcome.reward = rewards[0] if len(rewards) == 1 else tuple(rewards)
         self.latest = max(self.latest, outcome.round)
         self._close(outcome)
+
+    def _check_reward(self, reward: float) -> None:
+        low, high = self.range
+        if not (math.isfinite(reward) and low <= reward <= high):
+            raise Finding(f"reports the reward {reward!r}; the model declares {low!r} to {high!r}")
 
     def _forgotten(self, entry: Entry, fields: Fields, arrays: Arrays) -> None:
         outcome = self._open_outcome(entry)
@@ -264,7 +281,13 @@ class Auditor:
         self._independent(fields, outcome)
         decided, numbers = outcome.played, BankNumbers(*arrays["numbers"].tolist())
         self._continues(numbers.before)
-        executed = decided._replace(features=arrays["features"], is_baseline=bool(fields["baseline"]))
+        executed = decided._replace(
+            features=arrays["features"], is_baseline=bool(fields["baseline"]), items=arrays.get("items")
+        )
+        if (executed.items is None) != (decided.items is None):
+            raise Finding("is about a slate and names no items, or the other way round")
+        if executed.items is not None:
+            _check_sum(executed.items, executed.features)
         if executed.is_baseline and not np.array_equal(executed.features, decided.baseline):
             raise Finding("calls something the baseline that is not")
         if outcome.charged:
@@ -308,3 +331,19 @@ class Auditor:
                 self.checks.absorb(ready.played, ready.reward)
                 self.report.observations += self.checks.observations - before
             round_ = next(iter(self.seq_of), None) if self.in_order else None
+
+
+def _slate(played: Played, action: int | None, arrays: Arrays) -> Played:
+    """The same with the items that were recorded, once every slate is the sum of its items."""
+    for items, features in zip(arrays["items"], arrays["candidates"], strict=True):
+        _check_sum(items, features)
+    incumbent = arrays["baseline_items"].copy()
+    _check_sum(incumbent, arrays["baseline"])
+    items = incumbent if action is None else arrays["items"][action].copy()
+    return played._replace(items=items, baseline_items=incumbent)
+
+
+def _check_sum(items: Array, features: Array) -> None:
+    size = np.abs(items).sum(axis=0) + np.finfo(float).tiny
+    if not np.all(np.abs(items.sum(axis=0) - features) <= len(items) * np.finfo(float).eps * size):
+        raise Finding("gives a slate other features than the sum of its items'")

@@ -75,8 +75,8 @@ class DecisionChecks(Protocol):
     def learn(self, features: Array, rewards: Array) -> None:
         """History (n, d) with rewards (n,)."""
 
-    def absorb(self, played: Played, reward: float) -> None:
-        """The outcome of what was executed."""
+    def absorb(self, played: Played, reward: float | tuple[float, ...]) -> None:
+        """The outcome of what was executed; a tuple has one reward for each item of a slate."""
 
     def decided(self, decision: RecordedDecision) -> None:
         """The next decision."""

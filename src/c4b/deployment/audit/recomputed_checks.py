@@ -100,11 +100,16 @@ class RecomputedChecks:
         if self.every:
             self.sums.add(features, rewards)
 
-    def absorb(self, played: Played, reward: float) -> None:
+    def absorb(self, played: Played, reward: float | tuple[float, ...]) -> None:
+        count = 1 if played.items is None else len(played.items)
         if not (self.learns_plays_only and played.is_baseline):
-            self.learn(played.features[None, :], np.array([reward]))
+            if isinstance(reward, tuple):
+                assert played.items is not None
+                self.learn(played.items, np.array(reward))
+            else:  # one outcome of n items has the noise of sqrt(n) of them
+                self.learn(played.features[None, :] / np.sqrt(count), np.array([reward / np.sqrt(count)]))
         if not played.is_baseline:
-            self.books.earn(played.features, reward)
+            self.books.earn(played.features, float(np.sum(reward)), count)
 
     def decided(self, decision: RecordedDecision) -> None:
         if self.books.known:
@@ -117,7 +122,7 @@ class RecomputedChecks:
             self.set.renew()
             self._in_either_arithmetic(lambda: self._recompute(decision))
         if decision.charged:
-            self.books.charge(decision.numbers.bank, *decision.played)
+            self.books.charge(decision.numbers.bank, *decision.played[:4])
         self.books = books
 
     def _in_either_version(self, check: Callable[[], None]) -> None:
@@ -169,7 +174,7 @@ class RecomputedChecks:
         self._near("UCB of candidates", details[UCB], recomputed[UCB], scale, larger_is_safe=True)
         for row, what in ((MARGIN, "margin"), (JOINT, "joint"), (SEPARATE, "separate")):
             self._near(f"{what} of candidates", details[row], recomputed[row], scale)
-        self._scores(details, recomputed, scale)
+        self._scores(details, recomputed, scale, self.region.bounds(candidates)[0])
         self._near("radius", numbers.radius, self.region.radius, 1.0, larger_is_safe=True)
         if "estimate" in decision.arrays and self.region is self.set:
             self._explanation(decision.arrays)
@@ -216,20 +221,28 @@ class RecomputedChecks:
             self._competition(details, candidates, baseline, chosen)
         return chosen
 
-    def _scores(self, details: Array, recomputed: Array, scale: float) -> None:
+    def _scores(self, details: Array, recomputed: Array, scale: float, low: Array) -> None:
         """A score of -inf leaves a candidate out, which only the baseline's competition may do; it is
         checked there. A score is no bound: where rounding is visible it has no safe direction, but it is
-        never above the UCB."""
+        not above the UCB, unless the set is nearly empty and lower bounds are above upper ones."""
         scores = details[SCORE]
         missing = ~np.isfinite(scores) & np.isfinite(recomputed[SCORE])
         missing &= ~(np.isneginf(scores) & (bool(self.rule.competes) and not self.optimistic))
-        if missing.any() and self.compares_numbers and not self.set.is_rough:
+        if missing.any() and self.compares_numbers and self.set.has_sharp_scores:
             left_out = int(missing.argmax())
             raise Finding(f"gives candidate {left_out} the score {scores[left_out]!r}")
         scored = np.isfinite(scores)
         if not self.set.is_rough:
             self._near("score of candidates", scores[scored], recomputed[SCORE][scored], scale)
-        elif (scores[scored] > details[UCB][scored] + SUM * (1.0 + np.abs(details[UCB][scored]))).any():
+            return
+        if self.set.has_sharp_scores:
+            size = 1.0 + np.abs(low) + np.abs(recomputed[UCB])
+            if not (np.abs(scores - recomputed[SCORE]) <= TOLERANCE * size)[scored].all():
+                raise Finding("gives a candidate another score than its bounds do")
+        size = 1.0 + np.abs(details[UCB])
+        above = scores > details[UCB] + SUM * size
+        above &= ~(scores <= recomputed[SCORE] + self._tolerance * (size + scale))
+        if above[scored].any():
             raise Finding("gives a candidate a score above its UCB")
 
     def _sum(self, bank: float, certificate: float) -> None:

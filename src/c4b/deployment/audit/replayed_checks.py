@@ -37,8 +37,11 @@ class ReplayedChecks:
     def learn(self, features: Array, rewards: Array) -> None:
         self.gate.learn(features.copy(), rewards.copy())
 
-    def absorb(self, played: Played, reward: float) -> None:
-        self.gate.absorb_outcome(played, reward)
+    def absorb(self, played: Played, reward: float | tuple[float, ...]) -> None:
+        if played.items is not None:
+            self.gate.absorb_slate(played, reward)
+        elif not isinstance(reward, tuple):
+            self.gate.absorb_outcome(played, reward)
 
     def decided(self, decision: RecordedDecision) -> None:
         arrays = {name: array.copy() for name, array in decision.arrays.items()}
