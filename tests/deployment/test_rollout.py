@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from c4b import Deployment, LinearModel, policies
+from c4b.deployment.running_totals import Sum
 from c4b.errors import DecisionsClosed, InvalidInput, NoSafeAction
 from c4b.journal.entries import CONTROL, DECIDED
 from c4b.policies import registry
@@ -217,6 +218,29 @@ def test_every_kind_of_policy_can_be_held(memory_url: str, policy: str) -> None:
         some(dep, 12)
         assert dep.audit().clean
         assert in_agreement(dep)
+
+
+def test_no_bank_certifies_shadow_rounds_that_executed_something_else(
+    memory_url: str,
+) -> None:
+    """What was executed instead of the incumbent in shadow is charged to no ledger."""
+
+    def bank_of_all_rounds(dep: Deployment) -> float:
+        summary = seen(dep).summary
+        assert summary is not None
+        return summary.totals.now.item(Sum.BANK)
+
+    with create(memory_url, mode="shadow") as dep:
+        made = dep.decide_many([(GOOD, BASELINE)] * 2)
+        dep.executed(made[0].id)  # the incumbent, as decided
+        dep.go_live("now", by="ann")
+        assert bank_of_all_rounds(dep) == 0.5
+        dep.executed(made[1].id, [0.0, 0.0, 2.0])  # of a round in shadow, reported late
+        assert np.isnan(bank_of_all_rounds(dep))
+        dep.decide(GOOD, BASELINE)
+        assert np.isnan(bank_of_all_rounds(dep))
+        assert in_agreement(dep)
+        assert dep.audit().clean
 
 
 def test_clicks_in_shadow(memory_url: str) -> None:

@@ -41,6 +41,7 @@ def test_the_whole_way(service: Service, name: str) -> None:
         assert new.state.observations == 1
         closed = client.deployment(name).state
         assert (closed.mode, closed.health) == ("closed", "idle")
+        assert "a new model" in closed.reasons[0]
         with pytest.raises(DecisionsClosed, match="a new model"):
             client.decide(name, *ROUND)
         assert client.audit(name).clean

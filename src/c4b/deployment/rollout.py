@@ -70,6 +70,8 @@ class Rollout(NamedTuple):
     held: int = 0
     """Decisions in which something else than the gate's choice was played."""
     controls: int = 0
+    strayed: bool = False
+    """Whether something else than the incumbent was executed in shadow: no bank knows what that cost."""
 
     @property
     def mode(self) -> str:

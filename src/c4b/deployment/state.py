@@ -190,9 +190,7 @@ class State:
         self.counts["fallback"] += fallback
         made = self.run.outcomes.open[round_]
         if self.summary is not None:
-            # without known nonnegativity, rounds in shadow may owe what no bank knows of
-            known = self.run.uncharged == 0 or self.run.gate.terms.floor >= 0.0
-            self.summary.decided(seq, at, numbers.bank if known else math.nan, fallback, made)
+            self.summary.decided(seq, at, self._bank_of_all_rounds(numbers.bank), fallback, made)
         if self.series is not None:
             alpha = self.configuration.alpha
             estimate = contrast_intervals.estimate(self._estimate(), made.executed, made.baseline, alpha)
@@ -209,6 +207,15 @@ class State:
                     seq,
                 )
             )
+
+    def _bank_of_all_rounds(self, bank: float) -> float:
+        """``bank`` if it bounds all rounds, those in shadow included; else NaN.
+
+        The ledger does not know rounds in shadow. Where the incumbent was executed in them and has no
+        negative mean, they owe nothing.
+        """
+        owes = self.rollout.strayed or self.run.gate.terms.floor < 0.0
+        return math.nan if self.run.uncharged and owes else bank
 
     def offer(self, fields: Fields, arrays: dict[str, Array]) -> None:
         """The candidates among which the last decision was made, as its entry holds them."""
@@ -240,8 +247,11 @@ class State:
         number = self.open[seq].round
         before = PendingOutcome(*self.run.outcomes.open[number].played)
         self.run.amend(number, features, bank, items)
+        if number < self.run.uncharged and features is not None:
+            self.rollout = self.rollout._replace(strayed=True)
         if self.summary is not None:
-            self.summary.amended(number, before, self.run.outcomes.open[number], self.bank)
+            bank_now = self._bank_of_all_rounds(self.bank)
+            self.summary.amended(number, before, self.run.outcomes.open[number], bank_now)
         self.counts["executed"] += 1
 
     def raise_alarm(self, seq: int, at: int, reason: str, source: str) -> None:

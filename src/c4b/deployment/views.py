@@ -17,7 +17,7 @@ class Order:
     """An order that is in force; see :mod:`c4b.deployment.rollout`."""
 
     action: str
-    """``freeze``, ``ramp``, ``go-live`` or ``close``."""
+    """``freeze``, ``ramp``, ``go-live``, ``close``, or ``succeed``: closed for a successor."""
     by: str
     why: str
     at: datetime
@@ -54,16 +54,16 @@ class Status:
     once far ahead."""
     radius: float
     alarm: str | None
-    alarm_since: datetime | None
-    """When the first alarm was raised."""
-    alarm_after: str | None
-    """Id of the last decision made before it; None: there was none, or no alarm."""
-    alarm_decisions: int | None
-    """Decisions made before it."""
     seq: int
     hash: str
     """Of the last entry: keep it elsewhere, and nobody can rewrite the past unnoticed."""
     at: datetime
+    alarm_since: datetime | None = None
+    """When the first alarm was raised."""
+    alarm_after: str | None = None
+    """Id of the last decision made before it; None: there was none, or no alarm."""
+    alarm_decisions: int | None = None
+    """Decisions made before it."""
     mode: str = "live"
     """``live``, ``shadow``, ``ramp``, ``frozen``, ``closed``, or ``waiting`` for the history of a
     predecessor."""

@@ -170,7 +170,7 @@ class Configuration(ResponseBody):
 class OrderInForce(ResponseBody):
     """An order that is in force, with who and why."""
 
-    action: str = Field(description="freeze, ramp, go-live or close.")
+    action: str = Field(description="freeze, ramp, go-live, close or succeed.")
     by: str
     why: str
     at: datetime

@@ -28,7 +28,7 @@ def health_of(status: Status, outcome_timeout: float | None = None) -> tuple[Hea
     if status.bank < 0.0:
         return "alarm", ["The bank is negative: what was executed instead of decisions is not covered."]
     if status.mode == "closed":
-        return "idle", [f"Closed: it makes no more decisions. {_order(status, 'close')}"]
+        return "idle", [f"Closed: it makes no more decisions. {_order(status, 'close', 'succeed')}"]
     if status.mode == "waiting":
         return "idle", [
             "Waits for its predecessor's history: repeat the succession if it was interrupted."
@@ -59,9 +59,9 @@ def health_of(status: Status, outcome_timeout: float | None = None) -> tuple[Hea
     return ("attention" if reasons else "ok"), reasons
 
 
-def _order(status: Status, action: str) -> str:
+def _order(status: Status, *actions: str) -> str:
     """Who ordered it, when and why."""
-    said = next((order for order in status.orders if order.action == action), None)
+    said = next((order for order in status.orders if order.action in actions), None)
     return "" if said is None else f"By {said.by}, {said.at:%Y-%m-%d %H:%M} UTC: {said.why}."
 
 

@@ -10,7 +10,7 @@ const WORDS = {
   frozen: "Frozen: only the incumbent is played.",
   shadow: "Shadow: it decides and records, and the incumbent is executed. The budget begins when it goes live.",
 };
-const GIVEN = { freeze: "Frozen", ramp: "Ramp set", "go-live": "Went live", close: "Closed" };
+const GIVEN = { freeze: "Frozen", ramp: "Ramp set", "go-live": "Went live", close: "Closed", succeed: "Closed for its successor" };
 const BUTTONS = {
   freeze: "Freeze",
   thaw: "Thaw",
@@ -22,7 +22,16 @@ const BUTTONS = {
 function headline(state) {
   if (WORDS[state.mode]) return WORDS[state.mode];
   const ramp = state.orders.find((order) => order.action === "ramp");
-  return ramp ? `Ramp: at most ${+(100 * ramp.share).toFixed(4)} % of the rounds may leave the incumbent.` : "";
+  return ramp ? `Ramp: at most ${percent(ramp.share)} of the rounds may leave the incumbent.` : "";
+}
+
+function percent(share) {
+  return `${+(100 * share).toFixed(4)} %`;
+}
+
+function given(order) {
+  const done = GIVEN[order.action] ?? order.action;
+  return order.action === "ramp" ? `${done} to ${percent(order.share)}` : done;
 }
 
 // What may be ordered now.
@@ -35,8 +44,8 @@ function possible(state) {
 export class Orders {
   #name;
   #banner = h("div", { class: "reason", role: "status", hidden: true });
-  #line = h("p", { class: "headline" });
-  #said = h("ul", { class: "plain" });
+  #line = h("strong");
+  #said = h("ul");
   #why = h("input", { id: "order-why", type: "text", maxlength: "500", autocomplete: "off" });
   #share = h("input", { id: "order-share", type: "number", min: "0.0001", max: "100", step: "any", value: "10" });
   #buttons = new Map();
@@ -68,7 +77,7 @@ export class Orders {
     this.#banner.hidden = !text;
     setAttribute(this.#banner, "data-health", state.mode === "frozen" ? "attention" : "idle");
     setText(this.#line, text);
-    const lines = state.orders.map((order) => `${GIVEN[order.action] ?? order.action} by ${order.by}, ${moment(order.at)}: ${order.why}`);
+    const lines = state.orders.map((order) => `${given(order)} by ${order.by}, ${moment(order.at)}: ${order.why}`);
     while (this.#said.childElementCount > lines.length) this.#said.lastElementChild.remove();
     lines.forEach((line, n) => {
       if (!this.#said.children[n]) this.#said.append(h("li"));
