@@ -17,6 +17,7 @@ from c4b.policies.warm_up import warm_up
 if TYPE_CHECKING:
     from c4b.client.client import Client
     from c4b.deployment import Deployment
+    from c4b.planning.ask import plan
 
 __version__ = "0.1.0"
 
@@ -36,6 +37,7 @@ __all__ = [
     "errors",
     "joint_certificate",
     "minimum_reserve",
+    "plan",
     "policies",
     "register_gate",
     "separate_certificate",
@@ -44,7 +46,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """What needs an extra, only when it is asked for: ``Deployment`` (deploy) and ``Client`` (client)."""
+    """What needs an extra, only when it is asked for: ``Deployment`` (deploy), ``Client`` (client) and
+    ``plan`` (logs)."""
     if name == "Deployment":
         from c4b.deployment import Deployment  # noqa: PLC0415 (an optional extra)
 
@@ -53,6 +56,10 @@ def __getattr__(name: str) -> Any:
         from c4b.client.client import Client  # noqa: PLC0415 (an optional extra)
 
         return Client
+    if name == "plan":
+        from c4b.planning import plan  # noqa: PLC0415 (an optional extra)
+
+        return plan
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

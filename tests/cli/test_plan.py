@@ -38,3 +38,8 @@ def test_from_rates(c4b: Call, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_neither_or_both(c4b: Call) -> None:
     assert c4b("plan").code == 2
     assert "give either a log or --rate" in c4b.err
+
+
+def test_what_never_happens_is_null(c4b: Call) -> None:
+    made = c4b("plan", "--rate", 0.01, "--rate", 0.02, "--simulations", 2, "--rounds", 20, "--json")
+    assert json.loads(made.out)["forecast"]["opens_at"] == [None, None, None]

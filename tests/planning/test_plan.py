@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import c4b
 from c4b import LinearModel, Policy
 from c4b.errors import InvalidInput, LogCannotAnswer
 from c4b.logs import Columns, Log, read_log
@@ -99,3 +100,18 @@ def test_what_cannot_be_planned() -> None:
     rows = pl.DataFrame({"a": ["x", "y"] * 50 + ["x"] * 100, "y": [0.0, 1.0] * 100})
     with pytest.raises(LogCannotAnswer, match="never took 'y'"):
         plan_log(read_log(rows, Columns(reward="y", action="a")), Terms("x"), rounds_a_day=10)
+
+
+def test_rare_clicks_get_the_set_that_learns_their_noise() -> None:
+    rare = c4b.plan(rates=[0.03, 0.05], rounds_a_day=100, simulations=2, rounds=20)
+    assert (rare.proposal.confidence, rare.proposal.policy) == ("bounded", "clicks")
+    common = c4b.plan(rates=[0.4, 0.5], rounds_a_day=100, simulations=2, rounds=20)
+    assert common.proposal.policy == "reserve-c4b+"
+    assert "bounded" not in common.proposal.confidence
+
+
+def test_a_plan_needs_a_log_or_rates() -> None:
+    with pytest.raises(InvalidInput, match="give either a log with its columns, or rates"):
+        c4b.plan(rounds_a_day=10)
+    with pytest.raises(InvalidInput, match="the label of its incumbent"):
+        c4b.plan(pl.DataFrame({"reward": [1.0]}), Columns(reward="reward"), rounds_a_day=10)

@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from c4b.cli.output import print_paragraph, print_table
+from c4b.cli.output import print_paragraph, print_table, shown_progress
 from c4b.features import FeatureBuilder
-from c4b.logs import Columns, read_log
+from c4b.logs import Columns, open_log
 from c4b.offpolicy import OffPolicyGate, OffPolicyReport
 from c4b.replay import LogReplay, Terms, replay_log
+from c4b.study.engine.cluster import connect
 
 LogFile = Annotated[
     Path, typer.Argument(metavar="LOG", help="One decision a row: .parquet, .csv, .arrow or .jsonl.")
@@ -31,6 +35,10 @@ Alpha = Annotated[float, typer.Option(help="Fraction of the incumbent's reward t
 Reserve = Annotated[float, typer.Option(help="Deficit allowed on top, in units of reward.")]
 Context = Annotated[
     list[str] | None, typer.Option(help="Column that the policy may use; repeat it for several.")
+]
+Cluster = Annotated[
+    str | None,
+    typer.Option(help="Address of a Dask scheduler, e.g. tcp://host:8786 (extra: cluster)."),
 ]
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print JSON; without it only if the output is a pipe or a file.")
@@ -77,8 +85,11 @@ def offpolicy(
         columns = Columns(reward=reward, weight=weight)
     top = math.inf if max_weight is None else max_weight
     gate = OffPolicyGate(fraction=fraction, delta=delta, reward_range=(lowest, highest), max_weight=top)
-    rows = read_log(log, columns, reward_range=(lowest, highest))
-    gate.extend(rows.weights(), rows.numbers("reward"))
+    rows = open_log(log, columns, reward_range=(lowest, highest))
+    with shown_progress("offpolicy", unit="rows") as progress:
+        for batch in rows.batches():
+            gate.extend(batch.weights(), batch.numbers("reward"))
+            progress(gate.rows, len(rows))
     report = gate.report()
     if wants_json(as_json):
         print_json({"log": str(log), **report.as_dict()})
@@ -123,6 +134,17 @@ def replay(
     max_weight: Annotated[
         float | None, typer.Option(help="One divided by the smallest possible propensity.")
     ] = None,
+    candidates: Annotated[
+        str | None,
+        typer.Option(help="Column: a list of the labels that could be chosen (default: all labels)."),
+    ] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder that keeps the state: the same command goes on where it was interrupted."
+        ),
+    ] = None,
+    cluster: Cluster = None,
     as_json: AsJson = False,
 ) -> None:
     """Replay a log: what would the gate have decided on this traffic, and what would it have earned?
@@ -139,7 +161,11 @@ def replay(
         columns = Columns(rewards=tuple(full), context=tuple(context or ()))
     else:
         columns = Columns(
-            reward=reward, action=action, propensity=propensity, context=tuple(context or ())
+            reward=reward,
+            action=action,
+            propensity=propensity,
+            candidates=candidates,
+            context=tuple(context or ()),
         )
     terms = Terms(
         baseline=baseline,
@@ -154,7 +180,9 @@ def replay(
         max_weight=math.inf if max_weight is None else max_weight,
     )
     builder = None if features is None else FeatureBuilder.load(features)
-    found = replay_log(read_log(log, columns, reward_range=(lowest, highest)), terms, builder)
+    rows = open_log(log, columns, reward_range=(lowest, highest))
+    with workers(cluster) as executor, shown_progress("replay", unit="rows") as progress:
+        found = replay_log(rows, terms, builder, resume=resume, progress=progress, executor=executor)
     if wants_json(as_json):
         print_json({"log": str(log), **found.as_dict()})
     else:
@@ -195,6 +223,16 @@ def _show_replay(found: LogReplay) -> None:
         )
 
 
+@contextmanager
+def workers(cluster: str | None) -> Iterator[Executor | None]:
+    """The cluster at an address, or nothing: then the work is done here."""
+    if cluster is None:
+        yield None
+        return
+    with connect(cluster) as executor:
+        yield executor
+
+
 def wants_json(asked: bool) -> bool:
     """Programs read pipes and files; people read terminals."""
     return asked or not sys.stdout.isatty()
@@ -208,7 +246,7 @@ def print_json(value: dict[str, Any]) -> None:
 def _finite(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _finite(each) for key, each in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [_finite(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 

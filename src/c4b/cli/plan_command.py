@@ -11,6 +11,7 @@ import typer
 from c4b.cli.log_commands import (
     Alpha,
     AsJson,
+    Cluster,
     Context,
     Delta,
     HighestReward,
@@ -20,14 +21,15 @@ from c4b.cli.log_commands import (
     RewardColumn,
     print_json,
     wants_json,
+    workers,
 )
 from c4b.cli.output import print_line, print_paragraph, print_table
 from c4b.errors import InvalidInput
 from c4b.features import FeatureBuilder
-from c4b.logs import Columns, read_log
+from c4b.logs import Columns, open_log
 from c4b.planning import Plan, plan_log, plan_rates
 from c4b.planning.page import write_page
-from c4b.planning.plan import WEEKS
+from c4b.planning.plans import WEEKS
 from c4b.replay import Terms
 
 
@@ -48,7 +50,7 @@ def plan(
     ] = None,
     history: Annotated[
         int | None,
-        typer.Option(help="Past rows of the incumbent alone (default: every row of the first half)."),
+        typer.Option(help="Past rows of the incumbent alone (default: 2,000 rows of all actions)."),
     ] = None,
     alpha: Alpha = 0.05,
     reserve: Reserve = 0.0,
@@ -60,42 +62,50 @@ def plan(
         float | None, typer.Option(help="Bound on the norm of theta (default: chosen on the first half).")
     ] = None,
     simulations: Annotated[int, typer.Option(help="Simulated deployments.")] = 20,
-    rounds: Annotated[int, typer.Option(help="Rounds of each.")] = 2000,
+    rounds: Annotated[
+        int | None, typer.Option(help="Rounds of each (default: twelve weeks, 2,000 to 10,000).")
+    ] = None,
     page: Annotated[Path | None, typer.Option(help="Write a page with pictures, e.g. plan.html.")] = None,
+    cluster: Cluster = None,
     as_json: AsJson = False,
 ) -> None:
     """Propose the numbers of a deployment and say what to expect of them, before going live.
 
-    The first half of the log chooses the norm bound and the scales of features. The second half, with its
-    uncertainty, is simulated: when does the gate open, what does it earn, and from how many rounds a
-    day on is it worth it? The log must have taken every action at random.
+    The first half of the log chooses the norm bound, the set and the scales of features. The second half,
+    with its uncertainty, is simulated: when does the gate open, what does it earn, and from how many
+    rounds a day on is it worth it? The log must have taken every action at random. It is read some rows
+    at a time, so it may have millions of them.
 
     Examples: [bold]c4b plan log.parquet --action page --reward click --baseline home[/bold] and
     [bold]c4b plan --rate 0.30 --rate 0.36 --history 500 --rounds-a-day 2000[/bold]
     """
     if (log is None) == (rate is None):
         raise InvalidInput("log", str(log), "give either a log or --rate, at least twice")
-    if rate is not None:
-        made = plan_rates(
-            rate[0], rate[1:], rounds_a_day=rounds_a_day, alpha=alpha, reserve=reserve,
-            history=history or 0, policy=policy, delta=delta, simulations=simulations, rounds=rounds,
-        )  # fmt: skip
-    else:
-        terms = Terms(
-            baseline, policy=policy, alpha=alpha, reserve=reserve, delta=delta,
-            reward_range=(lowest, highest), norm_bound=norm_bound,
-        )  # fmt: skip
-        columns = Columns(reward=reward, action=action, context=tuple(context or ()))
-        rows = read_log(log, columns, reward_range=(lowest, highest))
-        builder = None if features is None else FeatureBuilder.load(features)
-        made = plan_log(
-            rows,
-            terms,
-            rounds_a_day=rounds_a_day,
-            builder=builder,
-            simulations=simulations,
-            rounds=rounds,
-        )
+    with workers(cluster) as executor:
+        if rate is not None:
+            made = plan_rates(
+                rate[0], rate[1:], rounds_a_day=rounds_a_day, alpha=alpha, reserve=reserve,
+                history=history or 0, policy=policy, delta=delta, simulations=simulations, rounds=rounds,
+                executor=executor,
+            )  # fmt: skip
+        else:
+            terms = Terms(
+                baseline, policy=policy, alpha=alpha, reserve=reserve, delta=delta,
+                reward_range=(lowest, highest), norm_bound=norm_bound,
+            )  # fmt: skip
+            columns = Columns(reward=reward, action=action, context=tuple(context or ()))
+            rows = open_log(log, columns, reward_range=(lowest, highest))
+            builder = None if features is None else FeatureBuilder.load(features)
+            made = plan_log(
+                rows,
+                terms,
+                rounds_a_day=rounds_a_day,
+                builder=builder,
+                simulations=simulations,
+                rounds=rounds,
+                history=history,
+                executor=executor,
+            )
     if page is not None:
         write_page(made, page)
     if wants_json(as_json):
@@ -107,6 +117,7 @@ def plan(
 def _show(made: Plan) -> None:
     proposal, forecast = made.proposal, made.forecast
     numbers = [
+        ["policy", proposal.policy, "see c4b policies"],
         ["noise", f"{proposal.noise:.3g}", proposal.origins["noise"]],
         ["norm_bound", f"{proposal.norm_bound:.3g}", proposal.origins["norm_bound"]],
         ["confidence", proposal.confidence, proposal.origins["confidence"]],

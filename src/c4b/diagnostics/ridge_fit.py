@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -32,12 +33,34 @@ class Effect:
     """Effect divided by its standard error; beyond 3 it is hardly chance."""
 
 
+Batches = Callable[[], Iterable[tuple[Array, Array]]]
+"""Makes an iterator over (x, y) of some rows at a time, from the first row each time it is called."""
+
+
+def estimated(batches: Batches, dim: int) -> tuple[Array, Array]:
+    """The estimate and the inverse of the ridged Gram matrix, in one pass over the rows."""
+    gram, moment, rows = np.zeros((dim, dim)), np.zeros(dim), 0
+    for x, y in batches():
+        gram += x.T @ x
+        moment += x.T @ y
+        rows += len(x)
+    scale = RIDGE * max(float(np.trace(gram)) / max(rows * dim, 1), 1e-300)
+    inverse: Array = np.linalg.inv(gram + scale * np.eye(dim)).astype(np.float64)
+    return inverse @ moment, inverse
+
+
+def fit_batches(batches: Batches, dim: int) -> Fit:
+    """The fit of rows that come in batches, in two passes: nothing but sums is kept."""
+    estimate, inverse = estimated(batches, dim)
+    meat = np.zeros((dim, dim))
+    for x, y in batches():
+        meat += (x * np.square(y - x @ estimate)[:, None]).T @ x
+    return Fit(estimate, inverse, meat)
+
+
 def fit(x: Array, y: Array) -> Fit:
-    scale = RIDGE * max(float(np.mean(np.square(x))), 1e-300)
-    inverse: Array = np.linalg.inv(x.T @ x + scale * np.eye(x.shape[1])).astype(np.float64)
-    estimate = inverse @ (x.T @ y)
-    residuals = y - x @ estimate
-    return Fit(estimate, inverse, (x * np.square(residuals)[:, None]).T @ x)
+    """The fit of rows that are in memory."""
+    return fit_batches(lambda: [(x, y)], x.shape[1])
 
 
 def effects(x: Array, y: Array, names: list[str]) -> list[Effect]:

@@ -1,7 +1,8 @@
-"""Logs of past decisions: :func:`read_log` checks every row of a file or frame against declared
-columns."""
+"""Logs of past decisions, every row checked against declared columns: :func:`read_log` holds them in
+memory, :func:`open_log` leaves them in their file, for logs of millions of rows."""
 
 from c4b.logs.columns import Columns
 from c4b.logs.log import Log, read_log
+from c4b.logs.streamed_log import StreamedLog, open_log
 
-__all__ = ["Columns", "Log", "read_log"]
+__all__ = ["Columns", "Log", "StreamedLog", "open_log", "read_log"]

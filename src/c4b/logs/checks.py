@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from typing import Any
 
 import polars as pl
 
 from c4b.errors import InvalidLog
 from c4b.logs.columns import Columns
 
+IDS_AT_ONCE = 1_000_000
+ROW = "row_of_the_log"
+
 
 class Checker:
     """Checks one frame. Rows are counted from 1, as people count them; a header is not a row."""
 
-    def __init__(self, frame: pl.DataFrame, name: str) -> None:
-        self.frame, self.name = frame, name
+    def __init__(self, frame: pl.DataFrame, name: str, rows_before: int = 0) -> None:
+        self.frame, self.name, self.rows_before = frame, name, rows_before
 
     def refuse(self, column: str, row: int, remedy: str) -> None:
         """Raise for the row with this index."""
         raise InvalidLog(
-            f"{self.name}, column {column!r}, row {row + 1}", self.frame[column][row], remedy
+            f"{self.name}, column {column!r}, row {self.rows_before + row + 1}",
+            self.frame[column][row],
+            remedy,
         )
 
     def refuse_first(self, column: str, wrong: pl.Series, remedy: str) -> None:
@@ -63,10 +69,19 @@ def require(name: str, known: Sequence[str], wanted: Sequence[str]) -> None:
 
 
 def check_rows(
-    frame: pl.DataFrame, columns: Columns, reward_range: tuple[float, float] | None, name: str
+    frame: pl.DataFrame,
+    columns: Columns,
+    reward_range: tuple[float, float] | None,
+    name: str,
+    rows_before: int = 0,
+    time_before: Any = None,
 ) -> None:
-    """Raise ``InvalidLog`` for the first thing that contradicts the declaration."""
-    check = Checker(frame, name)
+    """Raise ``InvalidLog`` for the first thing that contradicts the declaration.
+
+    A log may come in parts: ``rows_before`` and ``time_before`` are the number of earlier rows and the
+    time of the last of them. Whether ids differ is not checked here: see ``check_ids``.
+    """
+    check = Checker(frame, name, rows_before)
     for column in (*((columns.reward,) if columns.reward else ()), *columns.rewards):
         if reward_range is None:
             check.numbers(column, "must be a number")
@@ -81,9 +96,9 @@ def check_rows(
     if columns.weight is not None:
         check.within(columns.weight, 0.0, float("inf"), "must be a number of at least 0")
     if columns.time is not None:
-        _check_order(check, columns.time)
+        _check_order(check, columns.time, time_before)
     if columns.id is not None:
-        _check_different(check, columns.id)
+        check.present(columns.id)
     if columns.action is not None:
         check.present(columns.action)
     for column in columns.context:
@@ -93,10 +108,12 @@ def check_rows(
         _check_candidates(check, columns.candidates, columns.action)
 
 
-def _check_order(check: Checker, column: str) -> None:
+def _check_order(check: Checker, column: str, before: Any) -> None:
     times = check.present(column)
     if times.dtype == pl.String:
         check.refuse(column, 0, "must be a number, a date or a time such as 2026-01-31T12:00:00")
+    if before is not None and len(times) and times[0] < before:
+        check.refuse(column, 0, f"is earlier than the row before, {before}; sort the log by time")
     earlier = (times < times.shift(1)).fill_null(False)
     row = earlier.arg_max()
     if row is not None and bool(earlier[row]):
@@ -105,13 +122,21 @@ def _check_order(check: Checker, column: str) -> None:
         )
 
 
-def _check_different(check: Checker, column: str) -> None:
-    ids = check.present(column)
-    again = ~ids.is_first_distinct()
-    row = again.arg_max()
-    if row is not None and bool(again[row]):
-        first = (ids == ids[row]).arg_max()
-        check.refuse(column, row, f"is the id of row {(first or 0) + 1} already; each row needs its own")
+def check_ids(log: pl.LazyFrame, column: str, rows: int, name: str) -> None:
+    """Every id occurs once. The ids are looked at in so many parts that a part fits into memory."""
+    parts = max(1, -(-rows // IDS_AT_ONCE))
+    ids = log.select(column).with_row_index(ROW)
+    second, first = rows, 0
+    for part in range(parts):
+        some = ids if parts == 1 else ids.filter(pl.col(column).hash(0) % parts == part)
+        again = some.filter(~pl.col(column).is_first_distinct()).head(1)
+        found = again.join(some, on=column, suffix="_first").select(ROW, f"{ROW}_first").collect()
+        if len(found) and found[ROW][0] < second:
+            second, first = int(found[ROW][0]), int(found[f"{ROW}_first"].min())  # type: ignore[arg-type]
+    if second < rows:
+        shown = log.select(column).slice(second, 1).collect().item()
+        at = f"{name}, column {column!r}, row {second + 1}"
+        raise InvalidLog(at, shown, f"is the id of row {first + 1} already; each row needs its own")
 
 
 def _check_candidates(check: Checker, column: str, action: str | None) -> None:

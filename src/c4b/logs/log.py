@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,9 +11,12 @@ import polars as pl
 from c4b import _validate
 from c4b._validate import Array
 from c4b.errors import InvalidInput, InvalidLog
-from c4b.logs.checks import check_rows, require
+from c4b.logs.checks import check_ids, check_rows, require
 from c4b.logs.columns import Columns
 from c4b.logs.sources import collect, scan
+
+BATCH = 100_000
+"""Rows that are looked at together."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,37 @@ class Log:
         head, tail = self.frame.head(past), self.frame.slice(past)
         return Log(head, self.columns, self.name), Log(tail, self.columns, self.name)
 
+    def head(self, rows: int) -> Log:
+        """The first rows."""
+        return Log(self.frame.head(rows), self.columns, self.name)
+
+    def labels(self, column: str) -> list[str]:
+        """Every label in a column of labels or of lists of them, sorted as texts."""
+        return labels_in(self.frame.lazy(), column)
+
+    def batches(self, size: int = BATCH) -> Iterator[Log]:
+        """All rows in order, as logs of at most ``size`` rows."""
+        for frame in self.frame.iter_slices(size):
+            yield Log(frame, self.columns, self.name)
+
+
+def labels_in(frame: pl.LazyFrame, column: str) -> list[str]:
+    """Every label in a column of labels or of lists of them, sorted as texts."""
+    labels = pl.col(column)
+    if isinstance(frame.collect_schema()[column], pl.List):
+        labels = labels.explode()
+    return sorted(map(str, frame.select(labels.unique()).collect(engine="streaming")[column].to_list()))
+
+
+def declared(source: object, columns: Columns) -> tuple[pl.LazyFrame, str]:
+    """The declared columns of a source, unread, and what to call it in errors."""
+    frame, name = scan(source)
+    wanted = columns.names()
+    if not wanted:
+        raise InvalidInput("columns", columns, "must name at least one column")
+    require(name, frame.collect_schema().names(), wanted)
+    return frame.select(wanted), name
+
 
 def read_log(source: object, columns: Columns, *, reward_range: tuple[float, float] | None = None) -> Log:
     """Read the declared columns of a file or a frame and check every row of them.
@@ -68,13 +103,11 @@ def read_log(source: object, columns: Columns, *, reward_range: tuple[float, flo
     ...     print(error.argument, "is", error.shown)
     log, column 'p', row 2 is 1.2
     """
-    frame, name = scan(source)
-    wanted = columns.names()
-    if not wanted:
-        raise InvalidInput("columns", columns, "must name at least one column")
-    require(name, frame.collect_schema().names(), wanted)
-    rows = collect(frame.select(wanted), name)
+    lazy, name = declared(source, columns)
+    rows = collect(lazy, name)
     if rows.is_empty():
         raise InvalidLog(name, "0 rows", "must hold at least one row")
     check_rows(rows, columns, reward_range, name)
+    if columns.id is not None:
+        check_ids(rows.lazy(), columns.id, len(rows), name)
     return Log(rows, columns, name)

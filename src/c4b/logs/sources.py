@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -70,6 +70,22 @@ def collect(frame: pl.LazyFrame, name: str) -> pl.DataFrame:
         return frame.collect()
     except (pl.exceptions.PolarsError, OSError) as error:
         raise InvalidLog(name, "rows", f"cannot be read: {_first_line(error)}") from error
+
+
+def in_batches(frame: pl.LazyFrame, size: int, name: str) -> Iterator[pl.DataFrame]:
+    """The rows in order, ``size`` at a time, read as they are asked for."""
+    waiting: list[pl.DataFrame] = []
+    try:
+        for part in frame.collect_batches(chunk_size=size, maintain_order=True):
+            waiting.append(part)
+            while sum(map(len, waiting)) >= size:
+                together = pl.concat(waiting)
+                yield together.head(size)
+                waiting = [together.slice(size)]
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise InvalidLog(name, "rows", f"cannot be read: {_first_line(error)}") from error
+    if any(map(len, waiting)):
+        yield pl.concat(waiting)
 
 
 def _first_line(error: Exception) -> str:

@@ -155,6 +155,11 @@ class OffPolicyGate:
             at = f"{argument}[{self._rows + row}]"
             raise InvalidInput(at, float(given[row]), f"{remedy}, here [{low:g}, {high:g}]")
 
+    @property
+    def rows(self) -> int:
+        """Rows so far."""
+        return self._rows
+
     def report(self) -> OffPolicyReport:
         """What the rows so far prove."""
         lower_at, upper_at = self._lower.reached(), self._upper.reached()

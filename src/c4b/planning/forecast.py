@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -83,11 +85,14 @@ class Simulator:
         values, vectors = np.linalg.eigh(traffic.covariance)
         self._spread = vectors * np.sqrt(np.maximum(values, 0.0))  # rounding may leave some below 0
 
-    def run(self, simulations: int, rounds: int, horizons: list[int], seed: int = 0) -> Forecast:
+    def run(
+        self, simulations: int, rounds: int, horizons: list[int], seed: int = 0,
+        executor: Executor | None = None,
+    ) -> Forecast:  # fmt: skip
+        """Simulate, here or on an executor: the result is the same."""
         opened, fallback, pays, alarms = [], [], [], 0
         uplift: dict[int, tuple[list[float], list[float]]] = {each: ([], []) for each in horizons}
-        for n in range(simulations):
-            episode = self._episode(rounds, np.random.default_rng([seed, n]))
+        for episode in self._episodes(simulations, rounds, seed, executor):
             alarms += episode.alarm
             fell_back, gains = episode.fell_back, episode.earned - episode.incumbent
             opened.append(float("inf") if fell_back.all() else float(np.argmin(fell_back)) + 1.0)
@@ -109,7 +114,20 @@ class Simulator:
             alarms=alarms / simulations,
         )
 
-    def _episode(self, rounds: int, draw: np.random.Generator) -> Episode:
+    def _episodes(
+        self, simulations: int, rounds: int, seed: int, executor: Executor | None
+    ) -> Iterator[Episode]:
+        if executor is None:
+            for n in range(simulations):
+                yield self.episode(rounds, [seed, n])
+            return
+        started = [executor.submit(self.episode, rounds, [seed, n]) for n in range(simulations)]
+        for future in started:
+            yield future.result()
+
+    def episode(self, rounds: int, seed: list[int]) -> Episode:
+        """One simulated deployment."""
+        draw = np.random.default_rng(seed)
         given = self.traffic
         truth = given.estimate + self._spread @ draw.normal(size=self._spread.shape[1])
         policy = Policy(

@@ -8,7 +8,7 @@ import io
 import math
 from pathlib import Path
 
-from c4b.planning.plan import WEEKS, Plan
+from c4b.planning.plans import WEEKS, Plan
 
 STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem;color:#222}"

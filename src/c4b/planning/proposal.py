@@ -9,6 +9,7 @@ from dataclasses import dataclass
 class Proposal:
     """What to declare, and how each number was got."""
 
+    policy: str
     noise: float
     norm_bound: float
     dim: int

@@ -27,13 +27,16 @@ def replay_full(policy: Policy, rounds: Iterable[FullRound]) -> ReplayResult:
     """Let the policy decide round after round. Nothing is estimated: the log holds every outcome."""
     kept = Recorder(policy)
     for n, given in enumerate(rounds):
-        rewards = _validate.series(f"rounds[{n}].rewards", given.rewards, len(given.candidates))
-        if not 0 <= given.baseline < len(rewards):
-            raise InvalidInput(
-                f"rounds[{n}].baseline", given.baseline, "must be the index of a candidate"
-            )
-        decision = policy.decide(given.candidates, given.candidates[given.baseline])
-        played = given.baseline if decision.action is None else decision.action
-        kept.add(decision, float(rewards[played]), played == given.baseline)
-        kept.baseline_rewards.append(float(rewards[given.baseline]))
+        play_full(kept, given, n)
     return kept.result(len(kept.rewards))
+
+
+def play_full(kept: Recorder, given: FullRound, n: int) -> None:
+    """Round ``n``."""
+    rewards = _validate.series(f"rounds[{n}].rewards", given.rewards, len(given.candidates))
+    if not 0 <= given.baseline < len(rewards):
+        raise InvalidInput(f"rounds[{n}].baseline", given.baseline, "must be the index of a candidate")
+    decision = kept.policy.decide(given.candidates, given.candidates[given.baseline])
+    played = given.baseline if decision.action is None else decision.action
+    kept.add(decision, float(rewards[played]), played == given.baseline)
+    kept.baseline_rewards.append(float(rewards[given.baseline]))

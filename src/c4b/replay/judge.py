@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from c4b import _validate
 from c4b._validate import Array
@@ -49,41 +50,69 @@ def judge(
     predicted, predicted_value: predictions of each logged action's reward and of π's, from other rows.
     Refuses with ``LogCannotAnswer`` where the log holds no answer.
     """
-    p = _validate.series("propensities", propensities)
-    pi = _validate.series("policy_probabilities", policy_probabilities, len(p))
-    wrong = np.flatnonzero(~((p > 0.0) & (p <= 1.0)))
-    if len(wrong):
-        row = int(wrong[0])
-        raise InvalidInput(f"propensities[{row}]", float(p[row]), "must be a probability in (0, 1]")
-    wrong = np.flatnonzero(~((pi >= 0.0) & (pi <= 1.0)))
-    if len(wrong):
-        row = int(wrong[0])
-        raise InvalidInput(f"policy_probabilities[{row}]", float(pi[row]), "must lie in [0, 1]")
-    weights = pi / p
-    _refuse_if_empty(p, weights)
-    settings: dict[str, Any] = {
-        "fraction": fraction, "delta": delta, "reward_range": reward_range, "max_weight": max_weight,
-    }  # fmt: skip
-    plain = OffPolicyGate(**settings)
-    plain.extend(weights, rewards)
-    robust = None
-    if predicted is not None:
-        gate = OffPolicyGate(**settings, predictions=True)
-        gate.extend(weights, rewards, predicted, predicted_value)
-        robust = gate.report()
-    return Judgement(plain.report(), robust)
+    judging = Judging(predicted is not None, fraction, delta, reward_range, max_weight)
+    judging.extend(policy_probabilities, propensities, rewards, predicted, predicted_value)
+    return judging.judgement()
 
 
-def _refuse_if_empty(propensities: Array, weights: Array) -> None:
-    if np.all(propensities == 1.0):
-        raise LogCannotAnswer(
-            "every propensity is 1: the log always did the same in the same situation and knows nothing "
-            "about anything else. Log a small share of random actions first"
-        )
-    total, squares = float(weights.sum()), float(np.square(weights).sum())
-    effective = total * total / squares if squares > 0.0 else 0.0
-    if effective < FEWEST_EFFECTIVE_ROWS:
-        raise LogCannotAnswer(
-            f"no overlap: {len(weights)} rows of the log are worth {effective:.1f} of the new policy, "
-            "which takes actions that the log hardly ever took"
-        )
+class Judging:
+    """Judges π by rows that come some at a time."""
+
+    def __init__(
+        self,
+        predictions: bool,
+        fraction: float,
+        delta: float,
+        reward_range: tuple[float, float],
+        max_weight: float,
+    ) -> None:
+        settings: dict[str, Any] = {
+            "fraction": fraction,
+            "delta": delta,
+            "reward_range": reward_range,
+            "max_weight": max_weight,
+        }
+        self._plain = OffPolicyGate(**settings)
+        self._robust = OffPolicyGate(**settings, predictions=True) if predictions else None
+        self._rows = 0
+        self._is_certain = True
+
+    def extend(
+        self,
+        policy_probabilities: object,
+        propensities: object,
+        rewards: object,
+        predicted: object = None,
+        predicted_value: object = None,
+    ) -> None:
+        """Further rows in the order of the log; the arguments are those of ``judge``."""
+        p = _validate.series("propensities", propensities)
+        pi = _validate.series("policy_probabilities", policy_probabilities, len(p))
+        self._check("propensities", p, (p > 0.0) & (p <= 1.0), "must be a probability in (0, 1]")
+        self._check("policy_probabilities", pi, (pi >= 0.0) & (pi <= 1.0), "must lie in [0, 1]")
+        self._plain.extend(pi / p, rewards)
+        if self._robust is not None:
+            self._robust.extend(pi / p, rewards, predicted, predicted_value)
+        self._rows += len(p)
+        self._is_certain &= bool(np.all(p == 1.0))
+
+    def _check(self, argument: str, given: Array, right: NDArray[np.bool_], remedy: str) -> None:
+        wrong = np.flatnonzero(~right)
+        if len(wrong):
+            row = int(wrong[0])
+            raise InvalidInput(f"{argument}[{self._rows + row}]", float(given[row]), remedy)
+
+    def judgement(self) -> Judgement:
+        """What all rows say; ``LogCannotAnswer`` where they say nothing."""
+        if self._is_certain:
+            raise LogCannotAnswer(
+                "every propensity is 1: the log always did the same in the same situation and knows "
+                "nothing about anything else. Log a small share of random actions first"
+            )
+        plain = self._plain.report()
+        if plain.effective_rows < FEWEST_EFFECTIVE_ROWS:
+            raise LogCannotAnswer(
+                f"no overlap: {self._rows} rows of the log are worth {plain.effective_rows:.1f} of the "
+                "new policy, which takes actions that the log hardly ever took"
+            )
+        return Judgement(plain, None if self._robust is None else self._robust.report())

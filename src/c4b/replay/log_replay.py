@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import dataclasses
+from collections.abc import Callable
+from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
-import polars as pl
-from numpy.typing import NDArray
-from scipy.stats import chisquare
 
 from c4b._validate import Array
-from c4b.errors import InvalidInput, LogCannotAnswer
+from c4b.errors import InvalidInput
 from c4b.evidence import LinearModel
-from c4b.features import FeatureBuilder, Interaction, Intercept, Number, OneHot, Part
-from c4b.logs import Log
+from c4b.features import FeatureBuilder
+from c4b.logs import Log, StreamedLog
 from c4b.policies import Policy
-from c4b.replay.full_feedback import FullRound, replay_full
-from c4b.replay.judge import Judgement, judge
-from c4b.replay.matching import LoggedRound, replay_matching
-from c4b.replay.queues import replay_queues
+from c4b.replay.action_pool import ActionPool, fitted
+from c4b.replay.full_feedback import FullRound, play_full
+from c4b.replay.greedy_judgement import judge_greedy
+from c4b.replay.interruptible_run import InterruptibleRun
+from c4b.replay.judge import Judgement
+from c4b.replay.matching import LoggedRound, play_matching, require_rounds
+from c4b.replay.queues import Queues
+from c4b.replay.randomisation import how_to_replay
 from c4b.replay.result import ReplayResult
 
 UNGATED = "linucb"
-CHUNK = 20_000  # candidate rows whose features are in memory at once
 MOST_FEATURES = 400
-NOT_UNIFORM = 1e-6
 
 
 @dataclass(frozen=True)
@@ -81,183 +83,165 @@ class LogReplay:
         }
 
 
-def replay_log(log: Log, terms: Terms, builder: FeatureBuilder | None = None) -> LogReplay:
+Progress = Callable[[int, int], None]
+"""Called with (rows read, rows to read in all); a replay reads the rows once for each policy."""
+ROWS_BETWEEN = 10_000
+"""Rows, and in a replay by queues a tenth of it in rounds, between two reports of progress."""
+
+
+def replay_log(
+    log: Log | StreamedLog,
+    terms: Terms,
+    builder: FeatureBuilder | None = None,
+    *,
+    resume: str | Path | None = None,
+    progress: Progress = lambda done, total: None,
+    executor: Executor | None = None,
+) -> LogReplay:
     """Replay the rows after the past ones in the best way that the log permits.
 
     builder: features of (action, context); without it an intercept, one feature for each action, and
     their products with the context.
+    resume: a folder in which the state is kept now and then. The same call with it goes on from there.
+    executor: where the policies are replayed, one task each; files must be readable there.
     """
     if not 0.0 < terms.past < 1.0:
         raise InvalidInput("past", terms.past, "must be a share of the rows, between 0 and 1")
     past, rest = log.split(max(1, int(terms.past * len(log))))
     if not len(rest):
         raise InvalidInput("log", len(log), "must hold rows beyond the past ones")
-    pool = Pool(log, terms)
-    if builder is None:
-        builder = default_features(past.frame, pool.action_column, log.columns.context, pool.labels)
-    elif not builder.fitted:
-        builder = builder.fit(past.frame)
+    pool = ActionPool(log, terms.baseline)
+    builder = fitted(builder, past, pool)
     if builder.dim > MOST_FEATURES:
         remedy = (
             f"makes {builder.dim} features; give a builder of at most {MOST_FEATURES}, e.g. with Hashed"
         )
         raise InvalidInput("features", builder.names[:3], remedy)
-    if log.columns.rewards:
-        return _full(pool, past, rest, builder, terms)
-    return _logged(pool, past, rest, builder, terms)
-
-
-class Pool:
-    """The actions of a log: one column of rewards each, or the labels of its column of actions."""
-
-    def __init__(self, log: Log, terms: Terms) -> None:
-        columns = log.columns
-        self.action_column = columns.action or "action"
-        if columns.rewards:
-            self.labels: tuple[str, ...] = columns.rewards
-        elif columns.action is None:
-            raise InvalidInput("action", None, "name the column of the executed action")
-        else:
-            self.labels = tuple(sorted(set(map(str, log.frame[columns.action].unique().to_list()))))
-        if len(self.labels) < 2:
-            raise LogCannotAnswer(
-                f"the log always took {self.labels[0]!r} and knows nothing about another action. Log a "
-                "small share of random actions first"
-            )
-        if terms.baseline not in self.labels:
-            raise InvalidInput("baseline", terms.baseline, f"must be one of {list(self.labels)[:20]}")
-        self.place = {label: n for n, label in enumerate(self.labels)}
-        self.baseline = self.place[terms.baseline]
-
-    def taken(self, log: Log) -> NDArray[np.int64]:
-        """The index of each row's action."""
-        assert log.columns.action is not None
-        return np.array([self.place[str(label)] for label in log.frame[log.columns.action].to_list()])
-
-    def pools(self, log: Log, builder: FeatureBuilder) -> Iterator[Array]:
-        """The features of all actions, row by row: shape (K, d) each."""
-        k = len(self.labels)
-        every = pl.Series(self.action_column, self.labels)
-        context = log.frame.select(log.columns.context) if log.columns.context else None
-        step = max(1, CHUNK // k)
-        for start in range(0, len(log), step):
-            n = min(step, len(log) - start)
-            rows = pl.DataFrame({self.action_column: pl.concat([every] * n)})
-            if context is not None:
-                repeated = np.repeat(np.arange(start, start + n), k)
-                rows = rows.hstack(context[repeated])
-            yield from builder.transform(rows).reshape(n, k, -1)
-
-
-def default_features(
-    past: pl.DataFrame, action: str, context: Sequence[str], labels: Sequence[str]
-) -> FeatureBuilder:
-    """An intercept, one feature for each action, and their products with each column of the context."""
-    each_action = OneHot(action, labels=tuple(labels))
-    parts: list[Part] = [Intercept(), each_action]
-    for column in context:
-        number = past[column].dtype.is_numeric()
-        parts.append(Interaction(each_action, Number(column) if number else OneHot(column, at_most=20)))
-    return FeatureBuilder(parts).fit(past)
-
-
-def executed_features(log: Log, builder: FeatureBuilder | None = None) -> tuple[Array, list[str]]:
-    """The features of what was executed in each row, shape (rows, d), and their names."""
-    if log.columns.action is None:
-        raise InvalidInput("action", None, "name the column of the executed action")
-    if builder is None:
-        labels = sorted(set(map(str, log.frame[log.columns.action].unique().to_list())))
-        builder = default_features(log.frame, log.columns.action, log.columns.context, labels)
-    elif not builder.fitted:
-        builder = builder.fit(log.frame)
-    return builder.transform(log.frame), builder.names
-
-
-def _policy(name: str, dim: int, terms: Terms) -> Policy:
-    low, high = terms.reward_range
-    norm = terms.norm_bound if terms.norm_bound is not None else max(abs(low), abs(high))
-    model = LinearModel(dim=dim, noise=(high - low) / 2.0, norm_bound=norm, delta=terms.delta)
-    return Policy(name, model, alpha=terms.alpha, reserve=terms.reserve, baseline_nonnegative=low >= 0.0)
-
-
-def _full(pool: Pool, past: Log, rest: Log, builder: FeatureBuilder, terms: Terms) -> LogReplay:
-    """History is what the incumbent would have earned in the past rows."""
-    rewards = rest.full_rewards()
-    history = np.array([x[pool.baseline] for x in pool.pools(past, builder)])
-    results = []
-    for name in (terms.policy, UNGATED):
-        policy = _policy(name, builder.dim, terms)
-        policy.learn(history, past.full_rewards()[:, pool.baseline])
-        rounds = zip(pool.pools(rest, builder), rewards, strict=True)
-        results.append(replay_full(policy, (FullRound(x, pool.baseline, r) for x, r in rounds)))
-    incumbent = float(rewards[:, pool.baseline].mean())
-    return LogReplay("full feedback", len(past), pool.labels, None, incumbent, tuple(results), None)
-
-
-def _logged(pool: Pool, past: Log, rest: Log, builder: FeatureBuilder, terms: Terms) -> LogReplay:
-    taken, rewards = pool.taken(rest), rest.numbers("reward")
-    earlier = pool.taken(past)
-    uniform = _is_uniform(np.concatenate([earlier, taken]), past, rest, pool, terms)
-    history = np.array([x[a] for x, a in zip(pool.pools(past, builder), earlier, strict=True)])
+    replay = _Replay(past, rest, pool, builder, terms, None if resume is None else Path(resume))
+    method = "full feedback" if log.columns.rewards else how_to_replay(past, rest, pool, terms.uniform)
     judgement = None
-    if rest.columns.propensity is not None:
-        judgement = _judged(pool, rest, builder, terms, history, past.numbers("reward"))
-    results = []
-    method = "weights" if not uniform else "matching" if rest.columns.context else "queues"
-    for name in (terms.policy, UNGATED) if uniform else ():
-        policy = _policy(name, builder.dim, terms)
-        policy.learn(history, past.numbers("reward"))
-        if method == "queues":
-            table = next(pool.pools(rest, builder))
-            results.append(replay_queues(policy, table, pool.baseline, taken, rewards))
-        else:
-            rows = zip(pool.pools(rest, builder), taken.tolist(), rewards.tolist(), strict=True)
-            rounds = (LoggedRound(x, pool.baseline, a, r) for x, a, r in rows)
-            results.append(replay_matching(policy, rounds))
-    own = rewards[taken == pool.baseline]
-    incumbent = float(own.mean()) if len(own) else None
-    mean = float(rewards.mean())
-    return LogReplay(method, len(past), pool.labels, mean, incumbent, tuple(results), judgement)
-
-
-def _is_uniform(taken: NDArray[np.int64], past: Log, rest: Log, pool: Pool, terms: Terms) -> bool:
-    """Whether rows may be matched; raises where the log cannot answer at all."""
-    k = len(pool.labels)
-    if rest.columns.propensity is not None:
-        given = np.concatenate([past.numbers("propensity"), rest.numbers("propensity")])
-        return bool(np.allclose(given, 1.0 / k, rtol=1e-6))
-    if not terms.uniform:
-        raise LogCannotAnswer(
-            "the log does not say how actions were drawn: name a column of propensities, or say that all "
-            "actions were equally likely (uniform)"
+    if log.columns.propensity is not None:
+        judgement = judge_greedy(
+            past, rest, pool, builder, terms.alpha, terms.delta, terms.reward_range, terms.max_weight
         )
-    counts = np.bincount(taken, minlength=k)
-    if chisquare(counts).pvalue < NOT_UNIFORM:
-        shown = dict(zip(pool.labels, counts.tolist(), strict=True))
-        raise LogCannotAnswer(f"actions were declared equally likely, but were taken so often: {shown}")
-    return True
+    names = () if method == "weights" else (terms.policy, UNGATED)
+    if executor is None:
+        results = [
+            replay.run(name, method, _shifted(progress, n * len(rest), len(names) * len(rest)))
+            for n, name in enumerate(names)
+        ]
+    else:
+        started = [executor.submit(replay.run, name, method) for name in names]
+        results = [future.result() for future in started]
+    logged, own = replay.means()
+    return LogReplay(method, len(past), pool.labels, logged, own, tuple(results), judgement)
 
 
-def _judged(
-    pool: Pool, rest: Log, builder: FeatureBuilder, terms: Terms, history: Array, outcomes: Array
-) -> Judgement:
-    """The greedy policy of a ridge estimate from the past rows, judged on the others."""
-    estimate = np.linalg.solve(history.T @ history + np.eye(builder.dim), history.T @ outcomes)
-    taken = pool.taken(rest)
-    chosen, own, best = np.empty(len(rest), dtype=bool), np.empty(len(rest)), np.empty(len(rest))
-    for n, x in enumerate(pool.pools(rest, builder)):
-        means = x @ estimate
-        greedy = int(np.argmax(means))
-        chosen[n], own[n], best[n] = greedy == taken[n], means[taken[n]], means[greedy]
-    low, high = terms.reward_range
-    return judge(
-        chosen.astype(float),
-        rest.numbers("propensity"),
-        rest.numbers("reward"),
-        predicted=np.clip(own, low, high),
-        predicted_value=np.clip(best, low, high),
-        fraction=1.0 - terms.alpha,
-        delta=terms.delta,
-        reward_range=terms.reward_range,
-        max_weight=terms.max_weight,
-    )
+def _shifted(progress: Progress, before: int, total: int) -> Progress:
+    return lambda done, _: progress(before + done, total)
+
+
+class _Replay(NamedTuple):
+    """What the policies of one replay share."""
+
+    past: Log | StreamedLog
+    rest: Log | StreamedLog
+    pool: ActionPool
+    builder: FeatureBuilder
+    terms: Terms
+    folder: Path | None
+
+    def run(self, name: str, method: str, progress: Progress = lambda done, total: None) -> ReplayResult:
+        """One policy, from its first row or from where it was interrupted."""
+        run = InterruptibleRun(name, self._identity(name), self.folder)
+        if not run.resume():
+            run.start(self._taught(name))
+        if method == "queues":
+            self._play_queues(run, progress)
+        else:
+            self._play_rows(run, method, progress)
+        if self.folder is not None:
+            run.save()
+        if method == "matching":
+            require_rounds(run.recorder, len(self.rest))
+        return run.recorder.result(len(self.rest))
+
+    def _identity(self, name: str) -> dict[str, Any]:
+        """Which replay this is, as plain data."""
+        terms = {**dataclasses.asdict(self.terms), "reward_range": list(self.terms.reward_range)}
+        return {
+            "policy": name,
+            "terms": {key: str(value) for key, value in terms.items()},
+            "columns": repr(self.rest.columns),
+            "log": self.rest.name,
+            "rows": len(self.past) + len(self.rest),
+            "actions": list(self.pool.labels),
+            "features": self.builder.names,
+        }
+
+    def _taught(self, name: str) -> Policy:
+        """A policy that has learned the past rows: the incumbent's if all are known, else the logged."""
+        low, high = self.terms.reward_range
+        norm = self.terms.norm_bound if self.terms.norm_bound is not None else max(abs(low), abs(high))
+        model = LinearModel(
+            dim=self.builder.dim, noise=(high - low) / 2.0, norm_bound=norm, delta=self.terms.delta
+        )
+        policy = Policy(
+            name,
+            model,
+            alpha=self.terms.alpha,
+            reserve=self.terms.reserve,
+            baseline_nonnegative=low >= 0.0,
+        )
+        for batch in self.past.batches():
+            policy.learn(*self._history(batch))
+        return policy
+
+    def _history(self, batch: Log) -> tuple[Array, Array]:
+        """Features and rewards that the past rows teach."""
+        if not batch.columns.rewards:
+            return self.builder.transform(batch.frame), batch.numbers("reward")
+        blocks = [block[:, self.pool.baseline] for block in self.pool.blocks(batch, self.builder)]
+        return np.concatenate(blocks), batch.full_rewards()[:, self.pool.baseline]
+
+    def _play_rows(self, run: InterruptibleRun, method: str, progress: Progress) -> None:
+        total = len(self.rest)
+        for batch in self.rest.split(run.rows)[1].batches(ROWS_BETWEEN):
+            rounds = self.pool.rounds(batch, self.builder)
+            if method == "full feedback":
+                for n, (row, rewards) in enumerate(zip(rounds, batch.full_rewards(), strict=True)):
+                    play_full(run.recorder, FullRound(row.features, row.baseline, rewards), run.rows + n)
+            else:
+                for n, (row, reward) in enumerate(zip(rounds, batch.numbers("reward"), strict=True)):
+                    given = LoggedRound(row.features, row.baseline, row.taken, float(reward))
+                    play_matching(run.recorder, given, run.rows + n)
+            run.advance(len(batch))
+            progress(run.rows, total)
+
+    def _play_queues(self, run: InterruptibleRun, progress: Progress) -> None:
+        parts = [(self.pool.taken(batch), batch.numbers("reward")) for batch in self.rest.batches()]
+        taken, rewards = (np.concatenate(each) for each in zip(*parts, strict=True))
+        table = next(self.pool.rounds(self.rest.head(1), self.builder)).features
+        queues = Queues(table, self.pool.baseline, taken, rewards)
+        if run.used:
+            queues.used[:] = run.used
+        while queues.play(run.recorder):
+            if len(run.recorder.rewards) % (ROWS_BETWEEN // 10) == 0:
+                run.used = queues.used.tolist()
+                run.advance(ROWS_BETWEEN // 10)
+                progress(run.rows, len(self.rest))
+        run.used = queues.used.tolist()
+
+    def means(self) -> tuple[float | None, float | None]:
+        """Mean logged reward of all replayed rows, and of those with the incumbent's action."""
+        base, total, own, rows = self.pool.baseline, 0.0, 0.0, 0
+        if self.rest.columns.rewards:
+            for batch in self.rest.batches():
+                own += float(batch.full_rewards()[:, base].sum())
+            return None, own / len(self.rest)
+        for batch in self.rest.batches():
+            rewards, incumbent = batch.numbers("reward"), self.pool.taken(batch) == base
+            total += float(rewards.sum())
+            own += float(rewards[incumbent].sum())
+            rows += int(incumbent.sum())
+        return total / len(self.rest), own / rows if rows else None

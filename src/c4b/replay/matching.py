@@ -34,18 +34,28 @@ def replay_matching(policy: Policy, rounds: Iterable[LoggedRound]) -> ReplayResu
     rows = 0
     for n, given in enumerate(rounds):
         rows = n + 1
-        for name, index in (("baseline", given.baseline), ("action", given.action)):
-            if not 0 <= index < len(given.candidates):
-                raise InvalidInput(f"rounds[{n}].{name}", index, "must be the index of a candidate")
-        baseline = given.candidates[given.baseline]
-        chosen = policy.preview(given.candidates, baseline).action
-        if (given.baseline if chosen is None else chosen) != given.action:
-            continue
-        decision = policy.decide(given.candidates, baseline)
-        kept.add(decision, float(given.reward), given.action == given.baseline)
+        play_matching(kept, given, n)
+    require_rounds(kept, rows)
+    return kept.result(rows)
+
+
+def play_matching(kept: Recorder, given: LoggedRound, n: int) -> None:
+    """Row ``n``, if it holds what the policy takes."""
+    for name, index in (("baseline", given.baseline), ("action", given.action)):
+        if not 0 <= index < len(given.candidates):
+            raise InvalidInput(f"rounds[{n}].{name}", index, "must be the index of a candidate")
+    baseline = given.candidates[given.baseline]
+    chosen = kept.policy.preview(given.candidates, baseline).action
+    if (given.baseline if chosen is None else chosen) != given.action:
+        return
+    decision = kept.policy.decide(given.candidates, baseline)
+    kept.add(decision, float(given.reward), given.action == given.baseline)
+
+
+def require_rounds(kept: Recorder, rows: int) -> None:
+    """Raise ``LogCannotAnswer`` if no row matched."""
     if not kept.rewards:
         raise LogCannotAnswer(
             f"none of the {rows} rows holds an action that the policy would have taken: the log was not "
             "randomised over all actions, or never took the incumbent's"
         )
-    return kept.result(rows)

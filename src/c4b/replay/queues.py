@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from c4b import _validate
+from c4b._validate import Array
 from c4b.errors import InvalidInput, LogCannotAnswer
 from c4b.policies import Policy
 from c4b.replay.result import Recorder, ReplayResult
@@ -30,16 +32,34 @@ def replay_queues(
         raise InvalidInput("actions", actions, f"must be indices from 0 to {len(table) - 1}")
     if not 0 <= baseline < len(table):
         raise InvalidInput("baseline", baseline, f"must be an index from 0 to {len(table) - 1}")
-    queues = [outcomes[taken == n].tolist()[::-1] for n in range(len(table))]
-    if not queues[baseline]:
-        raise LogCannotAnswer("the incumbent's action was never taken: nothing is known about it")
-    if sum(map(bool, queues)) < 2:
-        raise LogCannotAnswer("one action was always taken: the log knows nothing about another")
+    queues = Queues(table, baseline, taken, outcomes)
     kept = Recorder(policy)
-    while True:
-        chosen = policy.preview(table, table[baseline]).action
-        played = baseline if chosen is None else chosen
-        if not queues[played]:
-            return kept.result(len(outcomes))
-        decision = policy.decide(table, table[baseline])
-        kept.add(decision, queues[played].pop(), played == baseline)
+    while queues.play(kept):
+        pass
+    return kept.result(len(outcomes))
+
+
+class Queues:
+    """The outcomes of each action in the order of the log, and how many of them were used."""
+
+    def __init__(self, table: Array, baseline: int, taken: NDArray[np.int64], outcomes: Array) -> None:
+        self.table, self.baseline = table, baseline
+        self.outcomes = [outcomes[taken == n] for n in range(len(table))]
+        self.used = np.zeros(len(table), dtype=np.int64)
+        if not len(self.outcomes[baseline]):
+            raise LogCannotAnswer("the incumbent's action was never taken: nothing is known about it")
+        if sum(len(queue) > 0 for queue in self.outcomes) < 2:
+            raise LogCannotAnswer("one action was always taken: the log knows nothing about another")
+
+    def play(self, kept: Recorder) -> bool:
+        """One round, unless the queue of the policy's action is empty: then False."""
+        baseline = self.table[self.baseline]
+        chosen = kept.policy.preview(self.table, baseline).action
+        played = self.baseline if chosen is None else chosen
+        if self.used[played] == len(self.outcomes[played]):
+            return False
+        decision = kept.policy.decide(self.table, baseline)
+        reward = float(self.outcomes[played][self.used[played]])
+        kept.add(decision, reward, played == self.baseline)
+        self.used[played] += 1
+        return True

@@ -18,8 +18,9 @@ class ClusterLost(C4BError):
     """The scheduler went away, or its workers keep dying."""
 
 
-def connect(address: str, study: Study) -> Executor:
-    """An executor for the study on the scheduler at ``address``; closing it closes the connection."""
+def connect(address: str, study: Study | None = None) -> Executor:
+    """An executor on the scheduler at ``address``, whose workers have this very code, and that of the
+    study's own gates and sets; closing it closes the connection."""
     try:
         import distributed  # noqa: PLC0415 (an optional extra)
     except ImportError as error:
@@ -39,10 +40,12 @@ def connect(address: str, study: Study) -> Executor:
     return cast(Executor, _ClosingExecutor(client))
 
 
-def _check_workers(client: Any, address: str, study: Study) -> None:
+def _check_workers(client: Any, address: str, study: Study | None) -> None:
     """Raise ``InvalidInput`` if a worker has other code: it would make other rows, or none."""
     remedy = "install this very version of reserve-c4b and of NumPy on every worker"
     _check(client, address, remedy, identity.code)
+    if study is None:
+        return
     remedy = (
         "install the packages that offer the study's gates and sets (entry points c4b.gates, c4b.sets) "
         "on every worker"

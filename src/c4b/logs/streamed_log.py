@@ -1,0 +1,82 @@
+"""A log that stays in its file: rows are read and checked some at a time, however many there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from c4b import _validate
+from c4b.errors import InvalidLog
+from c4b.logs.checks import check_ids, check_rows
+from c4b.logs.columns import Columns
+from c4b.logs.log import BATCH, Log, declared, labels_in
+from c4b.logs.sources import in_batches
+
+
+@dataclass(frozen=True)
+class StreamedLog:
+    """Rows that fulfil what was declared about them, still in their file.
+
+    It offers what replays and plans need of a ``Log``: its length, ``split``, ``head``, ``labels`` and
+    ``batches``. The file must not change as long as it is used.
+    """
+
+    lazy: pl.LazyFrame
+    """The declared columns of the whole file."""
+    columns: Columns
+    name: str
+    rows: int
+    start: int = 0
+    """Rows of the file before the first one of this log."""
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def split(self, past: int) -> tuple[StreamedLog, StreamedLog]:
+        """The first ``past`` rows and the rest."""
+        past = min(_validate.count("past", past, 0, "must be a number of rows"), self.rows)
+        return replace(self, rows=past), replace(self, rows=self.rows - past, start=self.start + past)
+
+    def head(self, rows: int) -> Log:
+        """The first rows, in memory."""
+        return Log(self.lazy.slice(self.start, min(rows, self.rows)).collect(), self.columns, self.name)
+
+    def labels(self, column: str) -> list[str]:
+        """Every label in a column of labels or of lists of them, sorted as texts."""
+        return labels_in(self.lazy.slice(self.start, self.rows), column)
+
+    def batches(self, size: int = BATCH) -> Iterator[Log]:
+        """All rows in order, as logs of at most ``size`` rows in memory."""
+        for frame in in_batches(self.lazy.slice(self.start, self.rows), size, self.name):
+            yield Log(frame, self.columns, self.name)
+
+
+def open_log(
+    source: object, columns: Columns, *, reward_range: tuple[float, float] | None = None
+) -> StreamedLog:
+    """Check every row of the declared columns of a file, and leave the rows where they are.
+
+    The checks and their errors are those of :func:`c4b.logs.read_log`, in memory for some rows at a time.
+
+    >>> frame = pl.DataFrame({"item": ["a", "b"], "click": [0.0, 3.0]})
+    >>> len(open_log(frame, Columns(reward="click", action="item")))
+    2
+    >>> open_log(frame, Columns(reward="click"), reward_range=(0.0, 1.0))
+    Traceback (most recent call last):
+        ...
+    c4b.errors.InvalidLog: log, column 'click', row 2 = 3.0: must be a number in the declared range [0, 1]
+    """
+    lazy, name = declared(source, columns)
+    rows, last = 0, None
+    for frame in in_batches(lazy, BATCH, name):
+        check_rows(frame, columns, reward_range, name, rows, last)
+        rows += len(frame)
+        if columns.time is not None and len(frame):
+            last = frame[columns.time][-1]
+    if not rows:
+        raise InvalidLog(name, "0 rows", "must hold at least one row")
+    if columns.id is not None:
+        check_ids(lazy, columns.id, rows, name)
+    return StreamedLog(lazy, columns, name, rows)

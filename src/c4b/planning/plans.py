@@ -1,0 +1,288 @@
+"""From a log, or from a few rates, to numbers and expectations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from c4b import _validate
+from c4b._validate import Array
+from c4b.diagnostics.ridge_fit import estimated, fit_batches
+from c4b.errors import InvalidInput, LogCannotAnswer
+from c4b.evidence import LinearModel
+from c4b.features import FeatureBuilder
+from c4b.logs import Log, StreamedLog
+from c4b.planning.forecast import Forecast, Simulator, Traffic
+from c4b.planning.proposal import ORIGINS, Proposal
+from c4b.policies import DEFAULT_POLICY
+from c4b.replay import Terms
+from c4b.replay.action_pool import ActionPool, fitted
+
+WEEKS = (1, 4, 12)
+NORM_MARGIN = 1.5
+MOST_ROWS = 2000
+"""Rows whose pools a simulation draws from, and rows of history."""
+MOST_RESIDUALS = 100_000
+FEWEST_ROUNDS, MOST_ROUNDS = 2_000, 10_000
+"""Of a simulation whose length nobody chose."""
+LOW_VARIANCE = 0.5
+"""Share of the largest possible variance below which the set ``bounded`` is proposed."""
+CLICKS = "clicks"
+"""The policy for that set where no reward is negative."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Numbers to declare, what to expect of them, and the verdict."""
+
+    proposal: Proposal
+    forecast: Forecast
+    verdict: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        shown = asdict(self)
+        shown["proposal"]["risk"] = self.proposal.risk
+        shown["forecast"]["uplift"] = {
+            f"{weeks} weeks": value
+            for weeks, value in zip(WEEKS, self.forecast.uplift.values(), strict=True)
+        }
+        return shown
+
+
+def plan_log(
+    log: Log | StreamedLog,
+    terms: Terms,
+    *,
+    rounds_a_day: float,
+    builder: FeatureBuilder | None = None,
+    history: int | None = None,
+    simulations: int = 20,
+    rounds: int | None = None,
+    seed: int = 0,
+    executor: Executor | None = None,
+) -> Plan:
+    """Plan a deployment from a log that took every action at random with positive probability.
+
+    The first half of the rows chooses features, the norm bound and the set; it is evidence of nothing.
+    The second half says what to expect, and its rows may be given as history before the first decision.
+
+    terms: as for a replay; ``past`` is not used. rounds_a_day: the traffic to expect.
+    history: give the policy so many rows of the incumbent alone; without it, MOST_ROWS of all actions.
+    rounds: of each simulation; without it twelve weeks, but at least 2,000 and at most 10,000.
+    executor: where simulations run, for example the processes of a cluster; without it, here.
+    """
+    rounds_a_day = _validate.positive("rounds_a_day", rounds_a_day, "must be a positive number")
+    if log.columns.candidates is not None:
+        remedy = "cannot be planned with: every row must offer the same actions"
+        raise InvalidInput("candidates", log.columns.candidates, remedy)
+    first, second = log.split(len(log) // 2)
+    pool = ActionPool(log, terms.baseline)
+    builder = fitted(builder, first, pool)
+    if len(first) <= 2 * builder.dim:
+        raise LogCannotAnswer(
+            f"{len(first)} rows are too few to choose {builder.dim} coefficients; give fewer features"
+        )
+    seen = _Seen.of(pool, second, terms.reward_range)
+    past = _Seen.of(pool, first, terms.reward_range)
+    norm, said = terms.norm_bound, "declared"
+    if norm is None:
+        guess, _ = estimated(lambda: _executed(first, builder), builder.dim)
+        norm = NORM_MARGIN * float(np.linalg.norm(guess))
+        said = f"{NORM_MARGIN:g} times the norm of the first half's estimate; not to be changed later"
+    found = fit_batches(lambda: _executed(second, builder), builder.dim)
+    covariance = found.inverse @ found.meat @ found.inverse
+    pools = np.concatenate(list(pool.blocks(second.head(MOST_ROWS), builder)))
+    traffic = Traffic(
+        pools=pools,
+        baselines=np.full(len(pools), pool.baseline),
+        history=_history(second, builder, pool, history),
+        estimate=found.estimate,
+        covariance=(covariance + covariance.T) / 2.0,
+        residuals=np.empty(0) if seen.two_values else _residuals(second, builder, found.estimate),
+    )
+    declared = _declared(terms, builder.dim, norm, said, past.mean)
+    return _plan(
+        traffic, terms, declared, seen.baseline, rounds_a_day, simulations, rounds, seed, executor
+    )
+
+
+class _Seen(NamedTuple):
+    """What a part of the log says without features."""
+
+    mean: float
+    """Mean reward of all rows."""
+    baseline: float
+    """Mean reward of the incumbent's action."""
+    two_values: bool
+    """Whether every reward was the smallest or the largest possible one."""
+
+    @classmethod
+    def of(cls, pool: ActionPool, log: Log | StreamedLog, reward_range: tuple[float, float]) -> _Seen:
+        low, high = reward_range
+        counts, sums, two_values = np.zeros(len(pool.labels)), np.zeros(len(pool.labels)), True
+        for batch in log.batches():
+            taken, rewards = pool.taken(batch), batch.numbers("reward")
+            counts += np.bincount(taken, minlength=len(counts))
+            sums += np.bincount(taken, rewards, minlength=len(counts))
+            two_values &= bool(np.all((rewards == low) | (rewards == high)))
+        if counts.min() == 0:
+            never = pool.labels[int(np.argmin(counts))]
+            raise LogCannotAnswer(f"half of the log never took {never!r}: too little is known of it")
+        means = sums / counts
+        return cls(float(sums.sum() / counts.sum()), float(means[pool.baseline]), two_values)
+
+
+def _executed(log: Log | StreamedLog, builder: FeatureBuilder) -> Iterator[tuple[Array, Array]]:
+    """Features and rewards of what was executed, some rows at a time."""
+    for batch in log.batches():
+        yield builder.transform(batch.frame), batch.numbers("reward")
+
+
+def _residuals(log: Log | StreamedLog, builder: FeatureBuilder, estimate: Array) -> Array:
+    """Of every row, or of rows at equal distances in a log of more than MOST_RESIDUALS."""
+    step, offset, kept = -(-len(log) // MOST_RESIDUALS), 0, []
+    for x, y in _executed(log, builder):
+        kept.append((y - x @ estimate)[offset::step])
+        offset = (offset - len(y)) % step
+    return np.concatenate(kept)
+
+
+def plan_rates(
+    baseline_rate: float,
+    other_rates: list[float],
+    *,
+    rounds_a_day: float,
+    alpha: float = 0.05,
+    reserve: float = 0.0,
+    history: int = 0,
+    policy: str = DEFAULT_POLICY,
+    delta: float = 0.05,
+    simulations: int = 20,
+    rounds: int | None = None,
+    seed: int = 0,
+    executor: Executor | None = None,
+) -> Plan:
+    """Plan without a log, from guesses: the incumbent's success rate and those of other actions.
+
+    >>> plan = plan_rates(0.3, [0.6], rounds_a_day=500, history=100, simulations=2, rounds=50)
+    >>> plan.proposal.risk
+    '5 % of 1,050 a week: at most 52 a week at risk, and 0 once'
+    """
+    rates = np.array([baseline_rate, *other_rates], dtype=float)
+    if len(rates) < 2 or not np.all((rates >= 0.0) & (rates <= 1.0)):
+        raise InvalidInput("rates", rates.tolist(), "must be at least two rates between 0 and 1")
+    rounds_a_day = _validate.positive("rounds_a_day", rounds_a_day, "must be a positive number")
+    features = np.column_stack([np.ones(len(rates)), np.eye(len(rates))[:, 1:]])
+    truth = np.concatenate([rates[:1], rates[1:] - rates[0]])
+    traffic = Traffic(
+        pools=features[None],
+        baselines=np.zeros(1, dtype=np.int64),
+        history=np.tile(features[0], (history, 1)),
+        estimate=truth,
+        covariance=np.zeros((len(rates), len(rates))),
+        residuals=np.empty(0),
+    )
+    terms = Terms("0", policy=policy, alpha=alpha, reserve=reserve, delta=delta)
+    norm = max(1.0, NORM_MARGIN * float(np.linalg.norm(truth)))
+    said = f"{NORM_MARGIN:g} times the norm of the guessed rates, at least 1"
+    declared = _declared(terms, len(rates), norm, said, float(rates.mean()))
+    return _plan(
+        traffic, terms, declared, float(rates[0]), rounds_a_day, simulations, rounds, seed, executor
+    )
+
+
+def _history(
+    log: Log | StreamedLog, builder: FeatureBuilder, pool: ActionPool, rows: int | None
+) -> Array:
+    """Features of the first rows, or of so many of the incumbent."""
+    if rows is None:
+        return builder.transform(log.head(MOST_ROWS).frame)
+    rows = _validate.count("history", rows, 0, "must be a number of rows")
+    kept, own = [np.empty((0, builder.dim))], 0
+    for batch in log.batches():
+        if own >= rows:
+            break
+        x = builder.transform(batch.frame)[pool.taken(batch) == pool.baseline][: rows - own]
+        own += len(x)
+        kept.append(x)
+    if rows > own:
+        raise InvalidInput("history", rows, f"the second half holds {own} rows of the incumbent")
+    return np.concatenate(kept)
+
+
+class _Declared(NamedTuple):
+    """The model and the policy to declare, and where their numbers come from."""
+
+    model: LinearModel
+    policy: str
+    origins: dict[str, str]
+
+
+def _declared(terms: Terms, dim: int, norm: float, norm_origin: str, mean: float) -> _Declared:
+    """The set that learns the noise where rewards vary much less than their range says; ``mean`` is that
+    of rows that are no evidence."""
+    low, high = terms.reward_range
+    origins = {**ORIGINS, "norm_bound": norm_origin}
+    worst = ((high - low) / 2.0) ** 2
+    if (mean - low) * (high - mean) >= LOW_VARIANCE * worst:
+        model = LinearModel(dim=dim, noise=(high - low) / 2.0, norm_bound=norm, delta=terms.delta)
+        return _Declared(model, terms.policy, origins)
+    model = LinearModel.bounded(dim, norm, terms.reward_range, delta=terms.delta)
+    policy = CLICKS if terms.policy == DEFAULT_POLICY and low == 0.0 else terms.policy
+    origins["confidence"] = (
+        f"LinearModel.bounded learns the noise: rewards of mean {mean:.2g} vary less than they could"
+    )
+    origins["noise"] = "the declared range; nothing to choose"
+    return _Declared(model, policy, origins)
+
+
+def _plan(
+    traffic: Traffic, terms: Terms, declared: _Declared, baseline: float, rounds_a_day: float,
+    simulations: int, rounds: int | None, seed: int, executor: Executor | None,
+) -> Plan:  # fmt: skip
+    simulations = _validate.count("simulations", simulations, 2, "must be at least 2")
+    horizons = [max(1, round(7 * weeks * rounds_a_day)) for weeks in WEEKS]
+    if rounds is None:
+        rounds = min(max(horizons[-1], FEWEST_ROUNDS), MOST_ROUNDS)
+    rounds = _validate.count("rounds", rounds, 10, "must be at least 10")
+    model, policy = declared.model, declared.policy
+    proposal = Proposal(
+        policy=policy,
+        noise=model.noise,
+        norm_bound=model.norm_bound,
+        dim=model.dim,
+        confidence=model.confidence or f"as {policy} chooses",
+        alpha=terms.alpha,
+        reserve=terms.reserve,
+        history=len(traffic.history),
+        baseline_reward=baseline,
+        rounds_a_week=7.0 * rounds_a_day,
+        origins=declared.origins,
+    )
+    simulator = Simulator(traffic, model, policy, terms.alpha, terms.reserve, terms.reward_range)
+    forecast = simulator.run(simulations, rounds, horizons, seed, executor)
+    return Plan(proposal, forecast, _verdict(forecast, horizons[-1]))
+
+
+def _verdict(forecast: Forecast, last: int) -> str:
+    days = 7 * WEEKS[-1]
+    if math.isinf(forecast.pays_from.middle):
+        return "Not worth it: in most simulations the gate never earns more than the incumbent."
+    needed = forecast.pays_from.high
+    if math.isinf(needed):
+        return "Uncertain: in some simulations the gate never earns more than the incumbent."
+    if needed > last:
+        return (
+            f"Not worth it below {needed / days:,.0f} rounds a day: it pays after {needed:,.0f} rounds."
+        )
+    gain = forecast.uplift[last]
+    return (
+        f"Worth it: it pays after at most {needed:,.0f} rounds, and after {WEEKS[-1]} weeks earns "
+        f"{100 * gain.low:+.1f} to {100 * gain.high:+.1f} % beside the incumbent."
+    )
