@@ -32,6 +32,9 @@ TABLE: dict[tuple[str, str], tuple[str, Any]] = {
     ("POST", "/v1/deployments/{name}/outcomes"): (DECIDE, {"outcomes": []}),
     ("GET", "/v1/deployments/{name}/series"): (READ, None),
     ("GET", "/v1/deployments/{name}/pending"): (READ, None),
+    ("GET", "/v1/deployments/{name}/earnings"): (READ, None),
+    ("GET", "/v1/deployments/{name}/earnings/course"): (READ, None),
+    ("GET", "/v1/deployments/{name}/items"): (READ, None),
     ("POST", "/v1/deployments/{name}/audit"): (READ, None),
     ("GET", "/v1/deployments/{name}/export"): (READ, None),
 }
