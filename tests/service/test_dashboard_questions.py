@@ -51,7 +51,7 @@ def test_it_says_first_whether_it_earns(browser: Browser, service: Service, shop
         assert 0.0 < all_time.certified_share < (all_time.uplift_share or 0.0)
     with recorded_page(browser, service.url) as seen:
         page = seen.open("#/d/earner")
-        headline = page.locator(".headline")
+        headline = page.locator(".earned")
         share = f"{100 * all_time.certified_share:.1f}"
         expect(headline).to_have_text(
             re.compile(
@@ -121,7 +121,7 @@ def test_an_alarm_is_dated_and_marked_everywhere(browser: Browser, service: Serv
         with recorded_page(browser, service.url, **options) as seen:
             page = seen.open("#/d/refuted")
             expect(page.locator(".alarm-since")).to_contain_text(f"after decision {last.id}")
-            expect(page.locator(".headline")).to_contain_text("no uplift is certified")
+            expect(page.locator(".earned")).to_contain_text("no uplift is certified")
             page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
             charts = page.locator("figure.chart:has(svg.plot)")
             expect(charts.locator("text.mark-name")).to_have_count(charts.count())
@@ -138,7 +138,7 @@ def test_an_alarm_is_dated_and_marked_everywhere(browser: Browser, service: Serv
 def test_a_narrow_chart_has_three_ticks(browser: Browser, service: Service, shop: list[str]) -> None:
     with recorded_page(browser, service.url, viewport=NARROW) as seen:
         page = seen.open("#/d/earner")
-        expect(page.locator(".headline")).to_be_visible()
+        expect(page.locator(".earned")).to_be_visible()
         plots = page.locator("figure.chart svg.plot:visible")
         assert plots.count() >= 4
         for n in range(plots.count()):

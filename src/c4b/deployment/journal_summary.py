@@ -32,6 +32,8 @@ class AlarmMark(NamedTuple):
     """Decisions made before it."""
     last_decision: int
     """Number of the last one's entry; -1: there was none."""
+    last_tag: str
+    """Of the last one's id."""
     reason: str
     source: str
     """``model``: the data speak against it, certificates are void. ``ledger``: the bank is negative."""
@@ -43,6 +45,7 @@ class Mark(NamedTuple):
     totals: tuple[Array, Array]
     alarms: int
     first_play: int | None
+    last_tag: str
 
 
 class JournalSummary:
@@ -54,6 +57,8 @@ class JournalSummary:
         self.alarms: list[AlarmMark] = []
         self.first_play: int | None = None
         """Number of the entry of the first decision for a candidate."""
+        self.last_tag = ""
+        """Of the last decision's id; empty in early journals."""
 
     @property
     def model_alarm(self) -> AlarmMark | None:
@@ -87,12 +92,12 @@ class JournalSummary:
             now = self.totals.now
             decisions = int(now[Sum.DECISIONS])
             last = int(now[Sum.SEQ]) if decisions else -1
-            self.alarms.append(AlarmMark(seq, at, decisions, last, reason, source))
+            self.alarms.append(AlarmMark(seq, at, decisions, last, self.last_tag, reason, source))
 
     def mark(self) -> Mark:
         """What ``undo`` needs when a later decision of the same call fails."""
         self.items.mark()
-        return Mark(self.totals.mark(), len(self.alarms), self.first_play)
+        return Mark(self.totals.mark(), len(self.alarms), self.first_play, self.last_tag)
 
     def settle(self) -> None:
         """Nothing before this moment will be taken back."""
@@ -103,11 +108,16 @@ class JournalSummary:
         self.totals.undo(mark.totals)
         self.items.undo()
         del self.alarms[mark.alarms :]
-        self.first_play = mark.first_play
+        self.first_play, self.last_tag = mark.first_play, mark.last_tag
 
     def plain(self) -> dict[str, Any]:
         """As JSON data, beside ``arrays``."""
-        return {"items": self.items.plain(), "alarms": self.alarms, "first_play": self.first_play}
+        return {
+            "items": self.items.plain(),
+            "alarms": self.alarms,
+            "first_play": self.first_play,
+            "last_tag": self.last_tag,
+        }
 
     def arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         return self.totals.arrays()
@@ -120,5 +130,5 @@ class JournalSummary:
         summary.totals = RunningTotals.restored(arrays, dim)
         summary.items = ItemCounts.restored(plain["items"])
         summary.alarms = [AlarmMark(*alarm) for alarm in plain["alarms"]]
-        summary.first_play = plain["first_play"]
+        summary.first_play, summary.last_tag = plain["first_play"], plain["last_tag"]
         return summary

@@ -8,6 +8,7 @@ from itertools import islice
 
 from c4b.deployment import contrast_intervals, recording, search
 from c4b.deployment.commands import decided_tag, unknown_decision
+from c4b.deployment.configuration import Configuration
 from c4b.deployment.decision_entry import (
     decision_id,
     id_parts,
@@ -17,7 +18,7 @@ from c4b.deployment.decision_entry import (
 )
 from c4b.deployment.downsampled_series import Row
 from c4b.deployment.journal_clock import JournalTime
-from c4b.deployment.journal_summary import JournalSummary
+from c4b.deployment.journal_summary import AlarmMark, JournalSummary
 from c4b.deployment.rollout import Rollout
 from c4b.deployment.search import Found, Wanted
 from c4b.deployment.state import State
@@ -66,7 +67,7 @@ def status(journal: Journal, state: State, time: JournalTime) -> Status:
         radius=state.gate.radius,
         alarm=state.alarm,
         alarm_since=None if alarm is None else moment(alarm.at),
-        alarm_after=None if alarm is None else _id_at(journal, state, alarm.last_decision),
+        alarm_after=None if alarm is None else _decision_before(alarm, configuration),
         alarm_decisions=None if alarm is None else alarm.decisions,
         seq=state.seq,
         hash=state.hash.hex(),
@@ -87,10 +88,11 @@ def _orders(rollout: Rollout) -> tuple[Order, ...]:
     )
 
 
-def _id_at(journal: Journal, state: State, seq: int) -> str | None:
-    """The id of the decision in entry ``seq``; None for -1."""
-    entry = journal.at(seq)
-    return None if entry is None else decision_id(state.configuration, seq, id_tag(entry.hash()))
+def _decision_before(alarm: AlarmMark, configuration: Configuration) -> str | None:
+    """The id of the last decision made before an alarm; None if there was none."""
+    if alarm.last_decision < 0:
+        return None
+    return decision_id(configuration, alarm.last_decision, alarm.last_tag)
 
 
 def decisions(
@@ -109,7 +111,7 @@ def decisions(
 
 def find(journal: Journal, state: State, wanted: Wanted, before: str | int | None, count: int) -> Found:
     stop = _entry_limit(state, "before", before, state.seq + 1)
-    return search.find(journal, wanted, lambda some: _records(journal, state, some), stop, count)
+    return search.find(journal, wanted, lambda some: _records(journal, state, some), -1, stop, count)
 
 
 def _entry_limit(state: State, argument: str, given: str | int | None, default: int) -> int:

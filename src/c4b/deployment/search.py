@@ -73,11 +73,15 @@ class Found:
     """Decisions that were read for it."""
 
 
-def find(journal: Journal, wanted: Wanted, records: Records, before: int, limit: int) -> Found:
-    """At most ``limit`` decisions before entry ``before``."""
-    first = -1 if wanted.since is None else _entry_at(journal, wanted.since) - 1
+def find(
+    journal: Journal, wanted: Wanted, records: Records, first: int, before: int, limit: int
+) -> Found:
+    """At most ``limit`` decisions after entry ``first`` and before entry ``before``."""
+    archived = max(first, 0)
+    if wanted.since is not None:
+        first = max(first, _entry_at(journal, wanted.since, archived) - 1)
     if wanted.until is not None:
-        before = min(before, _entry_at(journal, wanted.until, after=True))
+        before = min(before, _entry_at(journal, wanted.until, archived, after=True))
     if wanted.request_id is not None:
         entry = journal.requested([wanted.request_id]).get(wanted.request_id)
         if entry is None or entry.kind != DECIDED or not first < entry.seq < before:
@@ -105,10 +109,10 @@ def _seq(record: Record) -> int:
     return receipt.seq
 
 
-def _entry_at(journal: Journal, moment: datetime, after: bool = False) -> int:
+def _entry_at(journal: Journal, moment: datetime, low: int, after: bool = False) -> int:
     """Number of the first entry at or after a moment, or ``after`` it: entries' times never fall."""
     at = int(moment.astimezone(UTC).timestamp() * 1e6)
-    low, high = 0, journal.head.seq + 1
+    low, high = low + 1 if low else 0, journal.head.seq + 1
     while low < high:
         middle = (low + high) // 2
         entry = journal.at(middle)

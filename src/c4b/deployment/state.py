@@ -154,7 +154,10 @@ class State:
         """The entry is part of this state now."""
         self.seq, self.hash, self.at = entry.seq, entry.hash(), entry.at
         if entry.kind == kinds.DECIDED and self.configuration.ids_hold_hashes:
-            self.open[entry.seq] = self.open[entry.seq]._replace(tag=id_tag(self.hash))
+            tag = id_tag(self.hash)
+            self.open[entry.seq] = self.open[entry.seq]._replace(tag=tag)
+            if self.summary is not None:
+                self.summary.last_tag = tag
         if entry.request_id is not None:
             self.recent.add(entry.request_id, entry.seq)
 

@@ -17,7 +17,7 @@ const FIGURES = ["Earned", "Incumbent, estimated", "Uplift, estimated", "Uplift,
 export class EarningsPanel {
   #name;
   #query = "";
-  #said = h("p", { class: "headline" });
+  #said = h("p", { class: "earned" });
   #span = h("p", { class: "aside" });
   #facts = figures(FIGURES);
   #how = h("p", { class: "aside" });
