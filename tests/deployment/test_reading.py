@@ -252,7 +252,7 @@ def test_a_snapshot_without_a_series(any_url: str, monkeypatch: pytest.MonkeyPat
     encode = snapshot.encode
     with create(any_url, snapshot_every=10) as dep:
         with monkeypatch.context() as early:
-            early.setattr(snapshot, "encode", lambda state: encode(state, with_series=False))
+            early.setattr(snapshot, "encode", lambda state: encode(state, series_columns=0))
             trade(dep, 30)
         points = dep.series()
     with Deployment.open(any_url, "shop", snapshot_every=10) as dep:
@@ -272,7 +272,7 @@ def test_a_snapshot_without_a_series(any_url: str, monkeypatch: pytest.MonkeyPat
 def test_the_series_stays_small_and_even() -> None:
     made = downsampled_series.DownsampledSeries()
     for n in range(1, 5001):
-        made.add(downsampled_series.Row(n, 0, 0.0, 0, 0, 0.0, 0.0, 0.0))
+        made.add(downsampled_series.Row(n, 0, 0.0, 0, 0, 0.0, 0.0, 0.0, n))
         rows = made.rows(500)
         assert len(rows) == min(n, 500)
         assert (rows[0].round, rows[-1].round) == (1, n)
@@ -284,7 +284,7 @@ def test_the_series_stays_small_and_even() -> None:
 
 def test_shares_of_fallbacks() -> None:
     def point(round_: int, fallbacks: int) -> Point:
-        return Point(round_, datetime.now(UTC), 0.0, fallbacks, 0, 0.0, 0.0, 0.0)
+        return Point(round_, datetime.now(UTC), 0.0, fallbacks, 0, 0.0, 0.0, 0.0, round_)
 
     assert export.shares([]) == []
     assert export.shares([point(1, 1), point(2, 1)]) == [1.0, 0.5]
@@ -316,7 +316,7 @@ def test_pending_decisions_and_their_age(any_url: str) -> None:
         assert state.oldest_pending_age == pytest.approx(100.0, abs=0.1)
         assert state.to_dict()["oldest_pending_age"] == pytest.approx(100.0, abs=0.1)
         plain = listed[0].to_dict()
-        assert set(plain) == {"id", "at", "age", "request_id", "context", "action"}
+        assert set(plain) == {"id", "at", "age", "request_id", "context", "action", "label"}
         json.dumps(plain, allow_nan=False)
         dep._transactor.clock = lambda: now - 100  # a clock that is wrong
         assert dep.pending(limit=1)[0].age == 0.0

@@ -199,7 +199,7 @@ def test_a_token_for_one_deployment_says_what_it_lacks(
         page.keyboard.press("Enter")
         expect(page.get_by_role("alert")).to_contain_text("needs scope read")
         expect(page.get_by_role("alert")).to_contain_text("'mine' only")
-        expect(page.get_by_role("heading", name="Over time")).to_be_hidden()
+        expect(page.get_by_role("heading", name="How the guarantee stands")).to_be_hidden()
         page.get_by_role("main").get_by_role("link", name="All deployments").click()
         expect(page.get_by_role("link", name="mine", exact=True)).to_be_visible()
         expect(page.get_by_role("link", name="other", exact=True)).to_have_count(0)
@@ -214,7 +214,7 @@ def test_light_and_dark(browser: Browser, service: Service, name: str) -> None:
     for scheme in ("light", "dark"):
         with recorded_page(browser, service.url, color_scheme=scheme) as seen:
             page = seen.open(f"#/d/{name}")
-            expect(page.get_by_role("heading", name="Over time")).to_be_visible()
+            expect(page.get_by_role("heading", name="How the guarantee stands")).to_be_visible()
             assert low_contrast_texts(page) == []
             colours.append(page.evaluate(ground))
             page = seen.open(f"#/d/{name}/decisions/{made[0]['id']}")
@@ -259,7 +259,7 @@ def test_the_numbers_behind_a_chart(browser: Browser, service: Service, name: st
     made = shop.decide_many(3)
     with recorded_page(browser, service.url) as seen:
         page = seen.open(f"#/d/{name}")
-        bank = page.locator("figure").first
+        bank = page.locator("figure", has=page.get_by_role("slider", name=re.compile("^Bank")))
         bank.get_by_text("Numbers").click()
         rows = bank.locator("tbody tr")
         expect(rows).to_have_count(3)
@@ -366,7 +366,7 @@ def test_nothing_there_then_lost_then_back_with_a_broken_one(browser: Browser, t
         page = seen.open()
         expect(page.get_by_role("heading", name="No deployment yet")).to_be_visible()
         expect(page.get_by_text(f"curl -X PUT '{service.url}/v1/deployments/homepage'")).to_be_visible()
-        expect(page.get_by_text("c4b deploy create sqlite:///c4b.db homepage")).to_be_visible()
+        expect(page.get_by_text(f"c4b deploy create {store} homepage")).to_be_visible()
         shop = Shop(service, "homepage")
         page.get_by_role("link", name="homepage", exact=True).click()
         expect(page.get_by_role("heading", name="No decision yet")).to_be_visible()
@@ -375,14 +375,16 @@ def test_nothing_there_then_lost_then_back_with_a_broken_one(browser: Browser, t
         )
         Shop(service, "second").decide()
         shop.decide()
-        expect(page.get_by_role("heading", name="Over time")).to_be_visible()
+        expect(page.get_by_role("heading", name="How the guarantee stands")).to_be_visible()
 
         service.stop()
         banner = page.locator("#banner")
         expect(banner).to_contain_text(
             re.compile(r"Connection lost, retrying in \d+ s, last update \d\d:\d\d:\d\d")
         )
-        expect(page.get_by_role("heading", name="Over time")).to_be_visible()  # what is known stays
+        expect(
+            page.get_by_role("heading", name="How the guarantee stands")
+        ).to_be_visible()  # what is known stays
         with sqlite3.connect(tmp_path / "own.db") as database:
             database.execute("UPDATE c4b_journal SET payload = zeroblob(40) WHERE deployment = 2")
         database.close()

@@ -11,15 +11,24 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from c4b import Deployment, LinearModel, Round
-from c4b.deployment import PendingDecision, Point, Report, Status, export
+from c4b.deployment import (
+    Earnings,
+    EarningsPoint,
+    Item,
+    PendingDecision,
+    Point,
+    Report,
+    Status,
+    export,
+)
 from c4b.errors import InvalidInput
 from c4b.policies.decision import CandidateReport, Decision
 from c4b.service import responses, schemas
 
 MODEL = {"dim": 2, "noise": 0.1, "norm_bound": 1.0}
-NOT_IN_A_RESPONSE = {"details"}
-"""An array over all candidates; ``schemas.Candidate`` has its numbers by name."""
-LEFT_OUT_IF_NONE = {"propensity", "labels", "baseline_mean"}
+NOT_IN_A_RESPONSE = {"details", "labels"}
+"""Of all candidates; ``schemas.Candidate`` has them by name."""
+LEFT_OUT_IF_NONE = {"held", "proposed", "propensity", "label", "labels", "baseline_mean"}
 
 
 def names(schema: type[BaseModel]) -> set[str]:
@@ -33,16 +42,19 @@ def of_dataclass(value: type) -> set[str]:
 @pytest.mark.parametrize(
     ("schema", "library"),
     [
-        (schemas.Decided, set(Decision._fields) - NOT_IN_A_RESPONSE),
+        (schemas.Decided, set(Decision._fields) - NOT_IN_A_RESPONSE | {"label"}),
         (schemas.Candidate, {*CandidateReport._fields, "features"}),
-        (schemas.Round, set(Round._fields) - {"request_id", "argument"}),
-        (schemas.NamedRound, set(Round._fields) - {"argument"}),
+        (schemas.Round, set(Round._fields) - {"request_id", "argument", "items"}),
+        (schemas.NamedRound, set(Round._fields) - {"argument", "items"}),
         (schemas.State, of_dataclass(Status) | {"health", "reasons"}),
         (schemas.Series, of_dataclass(Point)),
+        (schemas.Earnings, of_dataclass(Earnings)),
+        (schemas.EarningsCourse, EarningsPoint._fields),
+        (schemas.Item, of_dataclass(Item) | {"mean"}),
         (schemas.PendingDecision, of_dataclass(PendingDecision) - {"context_json"} | {"context"}),
         (schemas.Audited, of_dataclass(Report) | {"clean"}),
         (schemas.Model, of_dataclass(LinearModel)),
-        (schemas.Configuration, names(schemas.Creation)),
+        (schemas.Configuration, names(schemas.Creation) | {"predecessor"}),
     ],
     ids=lambda value: value.__name__ if isinstance(value, type) else "",
 )
@@ -87,7 +99,16 @@ def test_a_row_says_what_the_explanation_says(dep: Deployment) -> None:
         assert 0 < row.admissible < 3
 
 
-LEFT_OUT = {"policy", "alarm", "admissible", "executed", "propensity", "receipt"}
+LEFT_OUT = {
+    "policy",
+    "alarm",
+    "alarm_later",
+    "because",
+    "admissible",
+    "executed",
+    "propensity",
+    "receipt",
+}
 
 
 def test_the_exported_table_has_the_fields_of_a_row(dep: Deployment) -> None:

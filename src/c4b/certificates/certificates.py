@@ -1,6 +1,7 @@
 """Certificates of candidates against a baseline, for one confidence set. Knows no bank and no round."""
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from c4b import _validate
 from c4b._validate import Array
@@ -9,7 +10,9 @@ from c4b.errors import InvalidInput
 from c4b.evidence.evidence import Evidence
 
 
-def _both(evidence: Evidence, candidates: object, baseline: object, alpha: float) -> tuple[Array, Array]:
+def _both(
+    evidence: Evidence, candidates: ArrayLike, baseline: ArrayLike, alpha: float
+) -> tuple[Array, Array]:
     if not isinstance(evidence, Evidence):
         raise InvalidInput("evidence", evidence, "must be a c4b.Evidence, e.g. policy.evidence")
     dim = evidence.model.dim
@@ -21,17 +24,23 @@ def _both(evidence: Evidence, candidates: object, baseline: object, alpha: float
     return bounds[0], bounds[1]
 
 
-def joint_certificate(evidence: Evidence, candidates: object, baseline: object, alpha: float) -> Array:
+def joint_certificate(
+    evidence: Evidence, candidates: ArrayLike, baseline: ArrayLike, alpha: float
+) -> Array:
     """(8): lower bound (K,) of each candidate's contrast, from one shared set."""
     return _both(evidence, candidates, baseline, alpha)[0]
 
 
-def separate_certificate(evidence: Evidence, candidates: object, baseline: object, alpha: float) -> Array:
+def separate_certificate(
+    evidence: Evidence, candidates: ArrayLike, baseline: ArrayLike, alpha: float
+) -> Array:
     """(9): the same from two intervals bounded apart; never larger than the joint certificate."""
     return _both(evidence, candidates, baseline, alpha)[1]
 
 
-def decoupling_penalty(evidence: Evidence, candidates: object, baseline: object, alpha: float) -> Array:
+def decoupling_penalty(
+    evidence: Evidence, candidates: ArrayLike, baseline: ArrayLike, alpha: float
+) -> Array:
     """(10): joint minus separate certificate (K,), what bounding the two rewards apart costs.
 
     >>> from c4b import Evidence, LinearModel

@@ -20,6 +20,13 @@ MODEL = LinearModel(dim=5, noise=0.3, norm_bound=1.5)
 THETA = np.array([1.0, 0.6, 0.0, 0.0, 0.0])
 BASELINE = np.array([1.0, 0.0, 0.0, 0.0, 0.0])
 PAGES = ("homepage", "checkout", "search")
+ITEMS = (
+    *("espresso machine", "hand grinder", "gooseneck kettle", "filter papers", "scale", "milk frother"),
+    *("travel mug", "moka pot", "French press", "cold brew jar", "barista course", "descaler"),
+    *("house blend", "single origin", "decaf", "cold brew pack", "syrup", "oat milk"),
+    *("gift card", "tasting set", "cup set", "tamper", "knock box", "cleaning brush"),
+)
+"""What the shop offers, the same on all pages."""
 BURST = 300
 """Rounds at full speed, before rounds come at the chosen pace."""
 DRIFT = 180
@@ -33,9 +40,14 @@ class Shop:
     client: Client
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(7))
     rounds: int = 0
+    catalogue: Array = field(init=False)
+    """Directions of the items' features (24, 4)."""
     unreported: dict[str, list[tuple[str, float]]] = field(
         default_factory=lambda: {page: [] for page in PAGES}
     )
+
+    def __post_init__(self) -> None:
+        self.catalogue = self.rng.normal(size=(len(ITEMS), 4))
 
     def create_pages(self) -> None:
         """Create the pages and give them their history."""
@@ -48,7 +60,7 @@ class Shop:
             self.client.create(page, MODEL, **options)
             if self.client.deployment(page).state.rounds:
                 continue  # the store has these pages from an earlier run
-            rows = np.tile(BASELINE, (20, 1)) if page == "checkout" else self._pool(20, 1.0)
+            rows = np.tile(BASELINE, (20, 1)) if page == "checkout" else self._pool(1.0)[:20]
             rewards = rows @ THETA + 0.3 * self.rng.normal(size=20)
             self.client.learn(page, rows, rewards, request_id="history")
 
@@ -56,9 +68,9 @@ class Shop:
         """Serve one visitor on each page. Most rewards are reported later, in another order."""
         self.rounds += 1
         for page in PAGES:
-            pool = self._pool(24, 0.8 if page == "homepage" else 0.4)
+            pool = self._pool(0.8 if page == "homepage" else 0.4)
             visitor = {"visitor": f"v-{self.rounds}", "page": page}
-            decision = self.client.decide(page, pool, BASELINE, context=visitor)
+            decision = self.client.decide(page, pool, BASELINE, context=visitor, labels=ITEMS)
             played = BASELINE if decision.action is None else pool[decision.action]
             drifted = page == "search" and self.rounds > DRIFT
             mean = float(played @ (THETA * [1.0, -3.0, 1.0, 1.0, 1.0] if drifted else THETA))
@@ -68,10 +80,11 @@ class Shop:
                 chosen = int(self.rng.integers(len(unreported)))
                 self.client.observe(page, *unreported.pop(chosen))
 
-    def _pool(self, size: int, spread: float) -> Array:
-        directions = self.rng.normal(size=(size, 4))
+    def _pool(self, spread: float) -> Array:
+        """Every item for one visitor: what it is, and in part who the visitor is."""
+        directions = self.catalogue + self.rng.normal(size=self.catalogue.shape)
         directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-        return np.column_stack([np.ones(size), spread * directions])
+        return np.column_stack([np.ones(len(directions)), spread * directions])
 
 
 def send_traffic(url: str, token: str | None, stop: threading.Event, pace: float) -> None:

@@ -1,4 +1,4 @@
-"""``c4b deploy``: commands with JSON as input and output, for shell scripts."""
+"""``c4b deploy``: JSON in and out for shell scripts, tables on a terminal."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
+from c4b.cli import deploy_questions, history_file
+from c4b.cli.answers import AsJson, answer
 from c4b.cli.output import console, shown_progress
 from c4b.deployment import Deployment, export
 from c4b.errors import InvalidInput
@@ -18,6 +20,8 @@ from c4b.journal import sql_migration
 from c4b.policies import DEFAULT_POLICY, Round
 
 app = typer.Typer(no_args_is_help=True, help="Create, drive, audit and export durable deployments.")
+for _question in (deploy_questions.earnings, deploy_questions.items, deploy_questions.find):
+    app.command()(_question)
 
 Url = Annotated[str, typer.Argument(help="sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE")]
 Name = Annotated[str, typer.Argument(help="Name of the deployment.")]
@@ -30,7 +34,7 @@ Independent = Annotated[
 ]
 
 
-def _print_json(value: Any) -> None:
+def print_json(value: Any) -> None:
     typer.echo(json.dumps(value, allow_nan=False))
 
 
@@ -104,6 +108,14 @@ def create(
         int | None, typer.Option(help="Most rounds, for policies that need to know.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Of a policy that randomises.")] = None,
+    records: Annotated[
+        str, typer.Option(help="everything; or executed: of candidates, only what was executed.")
+    ] = "everything",
+    compress: Annotated[bool, typer.Option("--compress", help="Compress entries with zlib.")] = False,
+    mode: Annotated[
+        str, typer.Option(help="live; or shadow, which executes the incumbent until `go-live`.")
+    ] = "live",
+    as_json: AsJson = False,
 ) -> None:
     """Create a deployment."""
     if noise is None and rewards is not None and confidence in (None, "bounded"):
@@ -126,54 +138,79 @@ def create(
         baseline_floor=baseline_floor,
         horizon=horizon,
         seed=seed,
+        mode=mode,
+        records=records,
+        compress=compress,
     ) as dep:
-        _print_json(dep.state().to_dict())
+        answer(dep.state().to_dict(), as_json)
 
 
 @app.command("list")
-def list_names(url: Url) -> None:
+def list_names(url: Url, as_json: AsJson = False) -> None:
     """List the deployments of a store."""
-    _print_json(Deployment.names(url))
+    answer(Deployment.names(url), as_json)
 
 
 @app.command()
 def migrate(url: Url) -> None:
     """Upgrade the tables of an earlier version. Make a backup first. Prints both versions."""
     before, after = sql_migration.migrate(url)
-    _print_json({"before": before, "after": after})
+    print_json({"before": before, "after": after})
 
 
 @app.command()
-def status(url: Url, name: Name) -> None:
+def status(url: Url, name: Name, as_json: AsJson = False) -> None:
     """Show the state of a deployment: bank, rounds, fallbacks, pending outcomes, last hash."""
     with Deployment.open(url, name) as dep:
-        _print_json(dep.state().to_dict())
+        answer(dep.state().to_dict(), as_json)
 
 
 @app.command()
-def learn(url: Url, name: Name, request: Request) -> None:
-    """Give history: {"features": [[...]], "rewards": [...], "request_id": "..."}."""
-    history = _with_keys(request, ("features", "rewards"), ("request_id",))
+def learn(
+    url: Url,
+    name: Name,
+    request: Annotated[
+        str, typer.Argument(help="A .parquet or .csv file, JSON, or - to read JSON from standard input.")
+    ],
+    reward: Annotated[str, typer.Option(help="The file's column of rewards.")] = "reward",
+    features: Annotated[
+        str | None,
+        typer.Option(help="The file's columns of features, with commas; if not given, all others."),
+    ] = None,
+    request_id: Annotated[
+        str | None, typer.Option(help="With it, giving the same file again is harmless.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give history: a file, or {"features": [[...]], "rewards": [...], "request_id": "..."}."""
     with Deployment.open(url, name) as dep:
-        dep.learn(**history)
-        _print_json(dep.state().to_dict())
+        if history_file.is_file_of_history(request):
+            rows, rewards = history_file.read(request, reward, features, dep.model.dim)
+            dep.learn(rows, rewards, request_id)
+        else:
+            dep.learn(**_with_keys(request, ("features", "rewards"), ("request_id",)))
+        answer(dep.state().to_dict(), as_json)
 
 
 @app.command()
-def decide(url: Url, name: Name, request: Request) -> None:
+def decide(url: Url, name: Name, request: Request, as_json: AsJson = False) -> None:
     """Decide: {"candidates": [[...]], "baseline": [...], "request_id": "...", "context": ...}.
 
-    Further keys: "labels", names of the candidates; "baseline_mean", for policies that need it.
+    Further keys: "labels", names of the candidates; "baseline_mean", for policies that need it. A
+    slate is a list of rows, one for each item.
     """
     optional = ("request_id", "context", "labels", "baseline_mean")
     round_ = Round(**_with_keys(request, ("candidates", "baseline"), optional))
     with Deployment.open(url, name) as dep:
-        _print_json(dep.explain(dep.decide(round_).id).to_dict())
+        why = dep.explain(dep.decide(round_).id)
+        answer(why.to_dict(), as_json, f"{why.decision.id}\n{why}")
 
 
 @app.command()
-def observe(url: Url, name: Name, request: Request, independent: Independent = False) -> None:
-    """Report outcomes: {"ID": reward, ...}; null declares an outcome lost.
+def observe(
+    url: Url, name: Name, request: Request, independent: Independent = False, as_json: AsJson = False
+) -> None:
+    """Report outcomes: {"ID": reward, ...}; a list for the items of a slate; null for a lost outcome.
 
     Rewards are recorded first. After the outcome of a later decision, a loss needs --independent.
     """
@@ -183,11 +220,13 @@ def observe(url: Url, name: Name, request: Request, independent: Independent = F
         for id_, reward in outcomes.items():
             if reward is None:
                 dep.forget(id_, independent=independent)
-        _print_json(dep.state().to_dict())
+        answer(dep.state().to_dict(), as_json)
 
 
 @app.command()
-def executed(url: Url, name: Name, request: Request, independent: Independent = False) -> None:
+def executed(
+    url: Url, name: Name, request: Request, independent: Independent = False, as_json: AsJson = False
+) -> None:
     """Report that another action was executed: {"ID": features, ...}; null for the baseline.
 
     After the outcome of a later decision, this needs --independent.
@@ -196,14 +235,21 @@ def executed(url: Url, name: Name, request: Request, independent: Independent = 
     with Deployment.open(url, name) as dep:
         for id_, features in actions.items():
             dep.executed(id_, features, independent=independent)
-        _print_json(dep.state().to_dict())
+        answer(dep.state().to_dict(), as_json)
+
+
+def _shown(reward: float | tuple[float, ...]) -> str:
+    """One reward, or those of a slate's items."""
+    return f"{reward:g}" if isinstance(reward, float) else ", ".join(f"{each:g}" for each in reward)
 
 
 @app.command()
-def explain(url: Url, name: Name, decision_id: str) -> None:
+def explain(url: Url, name: Name, decision_id: str, as_json: AsJson = False) -> None:
     """Explain a decision and show its outcome."""
     with Deployment.open(url, name) as dep:
-        _print_json(dep.record(decision_id).to_dict())
+        record = dep.record(decision_id)
+    reward = "" if record.reward is None else f", reward {_shown(record.reward)}"
+    answer(record.to_dict(), as_json, f"{record.explain()}\nOutcome: {record.outcome}{reward}")
 
 
 @app.command()
@@ -228,6 +274,9 @@ def audit(
     sealed: Annotated[
         bool, typer.Option("--sealed", help="Demand that every entry is sealed with a known key.")
     ] = False,
+    archive: Annotated[
+        list[Path] | None, typer.Option(help="File that `c4b deploy archive` wrote; repeat it for each.")
+    ] = None,
 ) -> None:
     """Recompute the whole journal with independent code; exit code 1 if something does not hold.
 
@@ -238,9 +287,9 @@ def audit(
         Deployment.open(url, name) as dep,
         shown_progress(f"audit of {name}", unit="entries") as progress,
     ):
-        report = dep.audit(sample, progress, processes, resume, witness, receipts, sealed)
+        report = dep.audit(sample, progress, processes, resume, witness, receipts, sealed, archive or ())
     if as_json:
-        _print_json(report.to_dict())
+        print_json(report.to_dict())
     else:
         console.print(str(report), soft_wrap=True, markup=False)
     if not report.clean:
@@ -257,7 +306,7 @@ def witness(
     nothing, and fails, if that is the case already.
     """
     with Deployment.open(url, name) as dep:
-        _print_json(dep.witness(path)._asdict())
+        print_json(dep.witness(path)._asdict())
 
 
 @app.command("export")
@@ -266,7 +315,7 @@ def export_table(
 ) -> None:
     """Write all decisions with their outcomes to a Parquet file."""
     with Deployment.open(url, name) as dep:
-        _print_json({"path": str(path), "rows": export.write(dep, path)})
+        print_json({"path": str(path), "rows": export.write(dep, path)})
 
 
 @app.command()
@@ -276,4 +325,4 @@ def plot(
     """Plot bank, fallbacks and pending outcomes over the decisions."""
     with Deployment.open(url, name) as dep:
         export.plot(dep, path)
-    _print_json({"path": str(path)})
+    print_json({"path": str(path)})

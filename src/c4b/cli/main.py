@@ -11,7 +11,7 @@ import typer
 
 import c4b
 from c4b import _compile_cache, _compile_notice, policies
-from c4b.cli import diagnose_command, log_commands, plan_command, study_commands
+from c4b.cli import diagnose_command, log_commands, plan_command, shell_words, study_commands
 from c4b.cli.output import console, print_table
 from c4b.errors import C4BError
 from c4b.policies.promise import Kind
@@ -32,8 +32,10 @@ app.command("replay")(log_commands.replay)
 app.command("diagnose")(diagnose_command.diagnose)
 app.command("plan")(plan_command.plan)
 if find_spec("sqlalchemy") is not None:  # the extra ``deploy`` is installed
-    from c4b.cli import deploy_commands
+    from c4b.cli import deploy_commands, rollout_commands, storage_commands
 
+    assert rollout_commands  # these two add commands to those of deploy_commands
+    assert storage_commands
     app.add_typer(deploy_commands.app, name="deploy")
 if find_spec("fastapi") is not None:  # the extra ``service`` is installed
     from c4b.cli import serve_commands
@@ -103,7 +105,8 @@ def main() -> None:
     try:
         app(prog_name="c4b")
     except C4BError as error:
-        typer.echo(f"c4b: {error}", err=True)
+        command = typer.main.get_command(app)
+        typer.echo(f"c4b: {shell_words.in_shell_words(error, command, sys.argv[1:])}", err=True)
         sys.exit(2)
     except OSError as error:  # e.g. a full disk, or a folder without permission to write
         typer.echo(f"c4b: {error}", err=True)

@@ -61,7 +61,9 @@ def reproduce(
 
 @app.command("run")
 def run_file(
-    study: Annotated[str, typer.Argument(help="A study file, or the name of a shipped study.")],
+    study: Annotated[
+        str, typer.Argument(help=f"A study file, or a shipped study: {', '.join(files.shipped())}.")
+    ],
     out: Annotated[Path | None, typer.Option(help="Folder for results (default: results/NAME).")] = None,
     episodes: Episodes = None,
     seed: Seed = None,

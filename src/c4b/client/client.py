@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
+from datetime import datetime
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -12,12 +13,14 @@ from typing import Any
 from urllib.parse import quote
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from c4b import errors
+from c4b import _array_likes, errors
 from c4b.client.retrying_http import RetryingHttp
 from c4b.evidence.model import LinearModel
 from c4b.policies import Round
 from c4b.policies.policy import as_rounds
+from c4b.policies.slates import Reward
 from c4b.service import schemas
 
 
@@ -54,7 +57,7 @@ class Client:
         return self._http.call(schemas.Deployment, "GET", _path(name))
 
     def learn(
-        self, name: str, features: object, rewards: object, request_id: str | None = None
+        self, name: str, features: ArrayLike, rewards: ArrayLike, request_id: str | None = None
     ) -> schemas.Deployment:
         """Give historical rows and rewards, before the first decision."""
         body = {"features": _as_lists(features), "rewards": _as_lists(rewards)}
@@ -66,25 +69,75 @@ class Client:
             headers=_idempotency_key(request_id),
         )
 
+    # -- rolling out and back ------------------------------------------------------------------
+
+    def freeze(self, name: str, reason: str, by: str | None = None) -> schemas.Deployment:
+        """From the next decision on play the incumbent only. Like all orders: admin, safe to repeat."""
+        return self._order(name, "freeze", reason, by)
+
+    def thaw(self, name: str, reason: str, by: str | None = None) -> schemas.Deployment:
+        """End ``freeze``."""
+        return self._order(name, "thaw", reason, by)
+
+    def ramp(self, name: str, share: float, reason: str, by: str | None = None) -> schemas.Deployment:
+        """Let at most ``share`` of the rounds leave the incumbent; 1 ends it."""
+        return self._order(name, "ramp", reason, by, share)
+
+    def go_live(self, name: str, reason: str, by: str | None = None) -> schemas.Deployment:
+        """End shadow mode for good."""
+        return self._order(name, "go-live", reason, by)
+
+    def close_decisions(self, name: str, reason: str, by: str | None = None) -> schemas.Deployment:
+        """Make no more decisions, for good; outcomes are still taken."""
+        return self._order(name, "close", reason, by)
+
+    def successor(
+        self, name: str, successor: str, reason: str, by: str | None = None, **options: Any
+    ) -> schemas.Deployment:
+        """Close a deployment and start its successor; options ``reserve`` and ``policy``."""
+        body = {"successor": successor, "why": reason, "by": by, **options}
+        return self._http.call(
+            schemas.Deployment, "POST", _path(name, "successor"), json=body, timeout=None
+        )
+
+    def erase_context(self, name: str, request_id: str) -> int:
+        """Erase the context of one decision; returns how many were erased."""
+        return self._erase(name, {"request_id": request_id})
+
+    def erase_contexts(self, name: str, before: datetime) -> int:
+        """Erase the contexts of all decisions made before a time."""
+        return self._erase(name, {"before": before.isoformat()})
+
+    def _erase(self, name: str, body: dict[str, str]) -> int:
+        path = _path(name, "erasures")
+        return int(self._http.send("POST", path, json=body, timeout=None).json()["erased"])
+
+    def _order(
+        self, name: str, action: str, why: str, by: str | None, share: float | None = None
+    ) -> schemas.Deployment:
+        body = {"action": action, "why": why, "by": by, "share": share}
+        return self._http.call(schemas.Deployment, "POST", _path(name, "orders"), json=body)
+
     # -- decisions and outcomes ----------------------------------------------------------------
 
     def decide(
         self,
         name: str,
-        candidates: object,
-        baseline: object = None,
+        candidates: ArrayLike | Round,
+        baseline: ArrayLike | None = None,
         request_id: str | None = None,
         context: object = None,
         baseline_mean: float | None = None,
+        labels: Sequence[str] | None = None,
     ) -> schemas.Decided:
         """Choose among ``candidates`` (K, d) against ``baseline`` (d,); durable and charged on return.
 
-        ``baseline_mean`` is for policies that need it; see :meth:`c4b.Policy.decide`. Or give a
-        :class:`c4b.Round`, which may carry more.
+        ``labels`` name the candidates, one each. ``baseline_mean`` is for policies that need it; see
+        :meth:`c4b.Policy.decide`. Or give a :class:`c4b.Round`, which carries all of this.
         """
         round_ = candidates
         if not isinstance(round_, Round):
-            round_ = Round(candidates, baseline, baseline_mean, request_id=request_id, context=context)
+            round_ = Round(candidates, baseline, baseline_mean, labels, request_id, context)
         return self._http.call(
             schemas.Decided,
             "POST",
@@ -96,12 +149,15 @@ class Client:
     def decide_many(
         self,
         name: str,
-        rounds: Iterable[Round | tuple[object, object]],
+        rounds: Iterable[Round | tuple[ArrayLike, ArrayLike]],
         request_ids: Sequence[str] | None = None,
         contexts: Sequence[object] | None = None,
+        labels: Sequence[Sequence[str] | None] | None = None,
     ) -> list[schemas.Decided]:
         """Decide several rounds, ``Round`` or pairs (candidates, baseline), in one commit."""
         given = as_rounds(rounds)
+        if labels:
+            given = [r._replace(labels=each) for r, each in zip(given, labels, strict=True)]
         if request_ids:
             pairs = zip(given, request_ids, strict=True)
             given = [round_._replace(request_id=id_) for round_, id_ in pairs]
@@ -114,38 +170,51 @@ class Client:
         path = _path(name, "decisions", "batch")
         return self._http.call(schemas.Decisions, "POST", path, json={"rounds": body}).decisions
 
-    def observe(self, name: str, decision_id: str, reward: float) -> None:
-        """Report a decision's reward, in any order, after any delay."""
-        path = _path(name, "decisions", decision_id, "outcome")
-        self._http.call(schemas.Done, "PUT", path, json={"reward": reward})
+    def observe(self, name: str, decision_id: str | schemas.Decided, reward: Reward) -> None:
+        """Report a decision's reward, in any order, after any delay; of a slate also by item.
+
+        The decision itself may be given instead of its id.
+        """
+        path = _path(name, "decisions", _array_likes.decision_id(decision_id), "outcome")
+        self._http.call(schemas.Done, "PUT", path, json={"reward": _as_outcome(reward)})
 
     def observe_many(
-        self, name: str, outcomes: Mapping[str, float] | Iterable[tuple[str, float]]
+        self, name: str, outcomes: Mapping[str, Reward] | Iterable[tuple[str, Reward]]
     ) -> None:
         """Report several (id, reward) pairs, or a mapping, in one commit."""
         pairs = outcomes.items() if isinstance(outcomes, Mapping) else outcomes
-        body = {"outcomes": [{"id": id_, "reward": reward} for id_, reward in pairs]}
+        body = {
+            "outcomes": [
+                {"id": _array_likes.decision_id(id_), "reward": _as_outcome(reward)}
+                for id_, reward in pairs
+            ]
+        }
         self._http.call(schemas.Done, "POST", _path(name, "outcomes"), json=body)
 
-    def forget(self, name: str, decision_id: str, *, independent: bool = False) -> None:
+    def forget(self, name: str, decision_id: str | schemas.Decided, *, independent: bool = False) -> None:
         """Declare an outcome lost, which asserts that the loss depends on no reward of this decision or
         of a later one.
 
         Once an outcome of a later decision was reported, the assertion must be explicit:
         ``independent=True``.
         """
-        path = _path(name, "decisions", decision_id, "outcome")
+        path = _path(name, "decisions", _array_likes.decision_id(decision_id), "outcome")
         self._http.call(schemas.Done, "PUT", path, json={"lost": True, **_assertion(independent)})
 
     def executed(
-        self, name: str, decision_id: str, features: object = None, *, independent: bool = False
+        self,
+        name: str,
+        decision_id: str | schemas.Decided,
+        features: ArrayLike | None = None,
+        *,
+        independent: bool = False,
     ) -> None:
         """Report that another action was executed, which is then charged; None for the baseline.
 
         ``independent``: as in ``forget``.
         """
-        path = _path(name, "decisions", decision_id, "executed")
-        given = None if features is None else _as_lists(features)
+        path = _path(name, "decisions", _array_likes.decision_id(decision_id), "executed")
+        given = None if features is None else _as_lists(_array_likes.dense_row(features))
         body = {"features": given, **_assertion(independent)}
         self._http.call(schemas.Done, "PUT", path, json=body)
 
@@ -164,9 +233,32 @@ class Client:
                 return
             after = {"after": rows.next}
 
-    def explain(self, name: str, decision_id: str) -> schemas.ExplainedDecision:
+    def find(self, name: str, limit: int = 50, **wanted: Any) -> schemas.Page:
+        """Decisions with a ``request_id``, ``label``, ``outcome``, what was ``played``, ``since`` and
+        ``until`` a time, newest first; ``after`` the id in ``next`` of the answer before."""
+        given = {key: _as_text(value) for key, value in wanted.items() if value is not None}
+        query = {"limit": str(limit), **given}
+        return self._http.call(schemas.Page, "GET", _path(name, "decisions"), params=query)
+
+    def earnings(
+        self, name: str, seconds: float | None = None, last: int | None = None
+    ) -> schemas.Earnings:
+        """What was earned and the uplift over the incumbent; see :meth:`c4b.Deployment.earnings`."""
+        query = {"seconds": seconds, "last": last}
+        given = {key: value for key, value in query.items() if value is not None}
+        return self._http.call(schemas.Earnings, "GET", _path(name, "earnings"), params=given)
+
+    def items(self, name: str) -> list[schemas.Item]:
+        """How often each label was offered, admissible and played, and its mean reward."""
+        return self._http.call(schemas.Items, "GET", _path(name, "items")).items
+
+    def explain(self, name: str, decision_id: str | schemas.Decided) -> schemas.ExplainedDecision:
         """Explain a decision: the bounds of every candidate, and the outcome."""
-        return self._http.call(schemas.ExplainedDecision, "GET", _path(name, "decisions", decision_id))
+        return self._http.call(
+            schemas.ExplainedDecision,
+            "GET",
+            _path(name, "decisions", _array_likes.decision_id(decision_id)),
+        )
 
     def pending(self, name: str, limit: int = 50) -> list[schemas.PendingDecision]:
         """Return the decisions whose outcome is not known, oldest first."""
@@ -188,6 +280,9 @@ class Client:
     def close(self) -> None:
         self._http.close()
 
+    def __repr__(self) -> str:
+        return f"Client({self._http.address!r})"
+
     def __enter__(self) -> Client:
         return self
 
@@ -198,6 +293,10 @@ class Client:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _as_text(value: object) -> str:
+    return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
 def _path(*parts: str) -> str:
@@ -231,16 +330,25 @@ def _round_body(round_: Round) -> dict[str, Any]:
     """The request body of a round, without its request id."""
     optional = {
         "baseline_mean": round_.baseline_mean,
-        "labels": round_.labels,
+        "labels": _array_likes.texts(round_.labels),
         "context": round_.context,
     }
     return {
         "candidates": _as_lists(round_.candidates),
-        "baseline": _as_lists(round_.baseline),
+        "baseline": _as_lists(_array_likes.dense_row(round_.baseline)),
         **{key: value for key, value in optional.items() if value is not None},
     }
 
 
+def _as_outcome(reward: Any) -> Any:
+    """One reward, or those of a slate's items, as JSON has them."""
+    if isinstance(reward, list | tuple | np.ndarray):
+        return [_array_likes.reward(each) for each in _as_lists(reward)]
+    return _array_likes.reward(reward)
+
+
 def _as_lists(values: object) -> Any:
-    """Convert arrays to lists. Other values are sent as they are and validated by the service."""
-    return values.tolist() if isinstance(values, np.ndarray) else values
+    """Arrays, frames and sparse matrices as lists. Other values are sent as they are and validated by the
+    service."""
+    values = _array_likes.dense(values)
+    return np.asarray(values).tolist() if hasattr(values, "__array__") else values

@@ -31,6 +31,11 @@ class RetryingHttp:
         if self._http.base_url.scheme not in ("http", "https"):
             raise errors.InvalidInput("url", url, "must be like http://127.0.0.1:8000")
 
+    @property
+    def address(self) -> str:
+        """The service's address, without a name or password that it may hold."""
+        return str(self._http.base_url.copy_with(userinfo=b"")).rstrip("/")
+
     def close(self) -> None:
         self._http.close()
 

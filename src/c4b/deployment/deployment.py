@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
-from c4b import _validate
+from numpy.typing import ArrayLike
+
+from c4b import _array_likes, _validate
+from c4b.deployment import earnings, queries, succession
 from c4b.deployment import limits as checks
-from c4b.deployment import queries
 from c4b.deployment import witness as witnesses
 from c4b.deployment.audit import audit as audits
 from c4b.deployment.audit import parallel_audit
@@ -18,11 +21,24 @@ from c4b.deployment.audit.audit_report import Report
 from c4b.deployment.audit.auditor import recomputable
 from c4b.deployment.audit.verified_place import VerifiedPlace
 from c4b.deployment.configuration import SNAPSHOT_EVERY, Configuration
+from c4b.deployment.deployment_orders import DeploymentOrders, user_name
+from c4b.deployment.deployment_storage import DeploymentStorage
+from c4b.deployment.earnings import Earnings, EarningsPoint
+from c4b.deployment.item_counts import Item
 from c4b.deployment.limits import Limits
+from c4b.deployment.search import Found, Wanted
+from c4b.deployment.shared_calls import SharedCalls
 from c4b.deployment.transactor import Transactor
 from c4b.deployment.views import PendingDecision, Point, Record, Status
 from c4b.deployment.witness import Attested, Witness
-from c4b.errors import C4BError, DeploymentError, InvalidInput, JournalCorrupt, NoSafeAction
+from c4b.errors import (
+    C4BError,
+    DecisionsClosed,
+    DeploymentError,
+    InvalidInput,
+    JournalCorrupt,
+    NoSafeAction,
+)
 from c4b.evidence.model import LinearModel
 from c4b.journal import seal
 from c4b.journal.backend import JournalBackend, KnownRequest
@@ -34,17 +50,18 @@ from c4b.policies.decision import Decision, Explanation
 from c4b.policies.policy import Policy, as_rounds
 from c4b.policies.registry import DEFAULT_POLICY, PolicySpec
 from c4b.policies.round import Round, checked_round
+from c4b.policies.slates import Outcome, Reward, checked_execution, checked_outcome
 
 C = TypeVar("C")
 T = TypeVar("T")
 
 
-class Deployment:
+class Deployment(DeploymentOrders, DeploymentStorage):
     """A policy whose decisions, outcomes and budget live in a journal (see ``c4b.journal.backend``).
 
     Any number of processes may open the same deployment; they share one budget, and every call is one
     transaction. What a call did is on disk before it returns; a call that raised did nothing. One object
-    may be used by several threads, which take turns, and survives a fork.
+    may be used by several threads, which share commits, and survives a fork.
 
     >>> import tempfile
     >>> url = f"sqlite:///{tempfile.mkdtemp()}/shop.db"
@@ -68,6 +85,14 @@ class Deployment:
         self._model = transactor.configuration.model
         self._dim = self._model.dim
         self._needs = registry.needs(transactor.configuration.spec)
+        self._decisions: SharedCalls[Round, Decision] = SharedCalls(
+            lambda round_: self._decide([round_])[0],
+            self.decide_each,
+            lambda round_: round_.candidates.size,
+        )
+        self._reports: SharedCalls[tuple[str, Reward], None] = SharedCalls(
+            self._observe_alone, self.observe_each
+        )
 
     # -- existence -----------------------------------------------------------------------------
 
@@ -89,6 +114,9 @@ class Deployment:
         baseline_floor: float | None = None,
         horizon: int | None = None,
         seed: int | None = None,
+        mode: str = "live",
+        records: str = "everything",
+        compress: bool = False,
     ) -> Deployment:
         """A new deployment in the store at ``url``; see :class:`c4b.Policy` for what it promises.
 
@@ -99,25 +127,42 @@ class Deployment:
 
         outcome_timeout: seconds after which an outcome that did not come counts as ``timeout_reward``
         (declare what silence means, say 0 for "no click"), or, with None, as lost: see ``forget``.
-        The next call that writes closes what is overdue. limits and snapshot_every belong to this
+        The next call that writes closes what is overdue.
+
+        mode: ``"shadow"`` decides and records, but always executes the incumbent, until ``go_live``.
+
+        records: ``"executed"`` keeps only the candidate that was executed; see
+        :mod:`c4b.deployment.recording` for what an audit can check then. compress: by zlib.
+
+        limits and snapshot_every belong to this
         object, not to the deployment.
         """
         checks.deployment_name(name)
         terms = (baseline_floor, horizon, seed)
         chosen = Policy(policy, model, alpha, reserve, baseline_nonnegative, absorb, *terms)
-        sealer = seal.first()
-        key = None if sealer is None else sealer.key_id
-        configuration = Configuration.of(name, chosen, outcome_timeout, timeout_reward, key)
+        own = (outcome_timeout, timeout_reward)
+        configuration = Configuration.of(name, chosen, *own, seal.first_id(), mode, records, compress)
+        return cls._begun(url, configuration, limits, snapshot_every)
+
+    @classmethod
+    def _begun(
+        cls,
+        url: str | JournalBackend,
+        configuration: Configuration,
+        limits: Limits | None = None,
+        snapshot_every: int = SNAPSHOT_EVERY,
+    ) -> Deployment:
+        """A new journal with its first entry."""
         allowed, every = _limits(limits), _interval(snapshot_every)
         backend = _backend(url, create=True)
         with _closed_on_error(backend, owned=backend is not url):
             transactor = Transactor(backend, configuration, every, owns_backend=backend is not url)
-            arrays = configuration.constants()
+            arrays, sealer = configuration.constants(), seal.find(configuration.key)
             if sealer is not None:
                 arrays[seal.SEAL] = seal.BLANK
             payload = pack(configuration.fields(), arrays)
             first = Entry(0, CREATED, None, None, transactor.now(), payload, GENESIS)
-            backend.create(name, first if sealer is None else sealer.sealed(first))
+            backend.create(configuration.name, first if sealer is None else sealer.sealed(first))
         return cls(transactor, allowed, url)
 
     @classmethod
@@ -164,12 +209,12 @@ class Deployment:
 
     # -- the protocol --------------------------------------------------------------------------
 
-    def learn(self, features: object, rewards: object, request_id: str | None = None) -> None:
+    def learn(self, features: ArrayLike, rewards: ArrayLike, request_id: str | None = None) -> None:
         """Historical rows (n, d) with rewards (n,), before the first decision: evidence, never budget.
 
         With a ``request_id`` repeating the call is harmless.
         """
-        x = _validate.table("features", features, self._dim)
+        x = _validate.table("features", _array_likes.dense(features), self._dim)
         y = self._model.check_rewards("rewards", _validate.series("rewards", rewards, len(x)))
         self._limits.history("features", len(x), self._dim)
         id_ = checks.request_id("request_id", request_id)
@@ -177,31 +222,37 @@ class Deployment:
 
     def decide(
         self,
-        candidates: object,
-        baseline: object = None,
+        candidates: ArrayLike | Round,
+        baseline: ArrayLike | None = None,
         request_id: str | None = None,
         context: object = None,
         baseline_mean: float | None = None,
+        labels: Sequence[str] | None = None,
     ) -> Decision:
         """Choose among ``candidates`` (K, d) against ``baseline`` (d,); charged and durable on return.
 
-        Or give a :class:`c4b.Round`, which may carry more. The same ``request_id`` returns the same
+        Slates of m items have the shape (K, m, d), their baseline (n, d): :mod:`c4b.policies.slates`.
+        Or give a :class:`c4b.Round`, which carries all of this. The same ``request_id`` returns the same
         decision, from any process, for ever; with other candidates it is an error. ``context`` is JSON,
-        kept for whoever asks why. ``baseline_mean`` is for policies that need it; see
-        :meth:`c4b.Policy.decide`.
+        kept for whoever asks why. ``labels`` name the candidates, one each: wherever people look, a
+        candidate has its label, and ``items`` counts by label. ``baseline_mean`` is for policies that
+        need it; see :meth:`c4b.Policy.decide`.
         """
-        round_ = self.request(candidates, baseline, request_id, context, baseline_mean)
-        return self._decide([round_])[0]
+        round_ = self.request(candidates, baseline, request_id, context, baseline_mean, labels)
+        return self._decisions(round_)
 
     def decide_many(
         self,
-        rounds: Iterable[Round | tuple[object, object]],
+        rounds: Iterable[Round | tuple[ArrayLike, ArrayLike]],
         request_ids: Sequence[str | None] | None = None,
         contexts: Sequence[object] | None = None,
+        labels: Sequence[Sequence[str] | None] | None = None,
     ) -> list[Decision]:
         """Several rounds, ``Round`` or pairs (candidates, baseline), in one commit; all are decided or
-        none."""
+        none. ``request_ids``, ``contexts`` and ``labels`` have one value for each round."""
         given = as_rounds(rounds)
+        names = _one_each("labels", labels, [round_.labels for round_ in given])
+        given = [round_._replace(labels=each) for round_, each in zip(given, names, strict=True)]
         self._limits.several("rounds", len(given))
         ids = _one_each("request_ids", request_ids, [round_.request_id for round_ in given])
         kept = _one_each("contexts", contexts, [round_.context for round_ in given])
@@ -218,7 +269,7 @@ class Deployment:
         was safe then is not now."""
         try:
             return self._transactor.write(lambda commands: commands.decide(rounds, look_up=False))
-        except (KnownRequest, NoSafeAction) as first:
+        except (KnownRequest, NoSafeAction, DecisionsClosed) as first:
             if all(round_.request_id is None for round_ in rounds):
                 raise
             lost = first.lost if isinstance(first, KnownRequest) else None
@@ -236,27 +287,34 @@ class Deployment:
 
     def request(
         self,
-        candidates: object,
-        baseline: object = None,
+        candidates: ArrayLike | Round,
+        baseline: ArrayLike | None = None,
         request_id: str | None = None,
         context: object = None,
         baseline_mean: float | None = None,
+        labels: Sequence[str] | None = None,
     ) -> Round:
         """The arguments of ``decide``, checked, for ``decide_each``; their context is JSON text."""
         if isinstance(candidates, Round):
             return self._checked(candidates, candidates.request_id, candidates.context)
-        return self._checked(Round(candidates, baseline, baseline_mean), request_id, context)
+        return self._checked(Round(candidates, baseline, baseline_mean, labels), request_id, context)
 
     def _checked(self, given: Round, request_id: object, context: object) -> Round:
         return self._measured(given, request_id, context)[0]
 
     def _measured(self, given: Round, request_id: object, context: object) -> tuple[Round, int]:
         """A round that was checked, and the most bytes that its entry can have."""
-        candidates, baseline, mean, labels, _, _, argument = checked_round(given, self._dim, self._needs)
+        round_ = checked_round(given, self._dim, self._needs)
+        argument, items, dim = round_.argument, round_.items, self._dim
+        checks.labels(f"{argument}labels", round_.labels)
         text = self._limits.context(f"{argument}context", context)
-        size = self._limits.pool(f"{argument}candidates", len(candidates), self._dim, text, labels)
+        if items is not None:  # an entry holds their features beside the sums
+            dim *= 1 + max(items.candidates.shape[1], len(items.baseline))
+        size = self._limits.pool(
+            f"{argument}candidates", len(round_.candidates), dim, text, round_.labels
+        )
         id_ = checks.request_id(f"{argument}request_id", request_id)
-        return Round(candidates, baseline, mean, labels, id_, text, argument), size
+        return round_._replace(request_id=id_, context=text), size
 
     def decide_each(self, rounds: Sequence[Round]) -> list[Decision | C4BError]:
         """Rounds of several callers, each from ``request``, in one commit; one that cannot be decided
@@ -270,36 +328,49 @@ class Deployment:
 
         return _each(rounds, together, lambda one: self._decide([one])[0])
 
-    def observe_each(self, outcomes: Sequence[tuple[str, float]]) -> list[C4BError | None]:
+    def observe_each(self, outcomes: Sequence[tuple[str, Reward]]) -> list[C4BError | None]:
         """Reports (id, reward) of several callers in one commit; each gets None or its error."""
 
-        def together(some: Sequence[tuple[str, float]]) -> list[C4BError | None]:
+        def together(some: Sequence[tuple[str, Reward]]) -> list[C4BError | None]:
             self.observe_many(some)
             return [None] * len(some)
 
-        return _each(outcomes, together, lambda one: self.observe(*one))
+        return _each(outcomes, together, self._observe_alone)
 
-    def observe(self, decision_id: str, reward: float) -> None:
-        """A decision's reward, in any order, after any delay; repeating the same report is harmless."""
-        value = self._reward("reward", reward)
-        self._transactor.write(lambda commands: commands.observe([("", decision_id, value)]))
+    def _observe_alone(self, outcome: tuple[str, Reward]) -> None:
+        id_, value = outcome[0], self._reward("reward", outcome[1])
+        self._transactor.write(lambda commands: commands.observe([("", id_, value)]))
 
-    def _reward(self, argument: str, value: object) -> float:
-        return self._model.check_reward(argument, _validate.reward(argument, value))
+    def observe(self, decision_id: str | Decision, reward: Reward) -> None:
+        """A decision's reward, in any order, after any delay; repeating the same report is harmless.
 
-    def observe_many(self, outcomes: Mapping[str, float] | Iterable[tuple[str, float]]) -> None:
+        Of a slate: the rewards of its items in their order, or one number, which is their sum. The
+        decision itself may be given instead of its id, and True or False as the reward.
+        """
+        self._reports((_array_likes.decision_id(decision_id), self._reward("reward", reward)))
+
+    def _reward(self, argument: str, value: object) -> Outcome:
+        return checked_outcome(self._model, argument, value)
+
+    def observe_many(
+        self, outcomes: Mapping[str, Reward] | Iterable[tuple[str | Decision, Reward]]
+    ) -> None:
         """Several (id, reward) pairs, or a mapping, in one commit; all are taken or none."""
         listed = outcomes.items() if isinstance(outcomes, Mapping) else outcomes
         pairs = _validate.pairs("outcomes", listed, "must be a mapping, or pairs (id, reward)")
         self._limits.several("outcomes", len(pairs))
         checked = [
-            (f"outcomes[{n}].", id_, self._reward(f"outcomes[{n}].reward", reward))
+            (
+                f"outcomes[{n}].",
+                _array_likes.decision_id(id_),
+                self._reward(f"outcomes[{n}].reward", reward),
+            )
             for n, (id_, reward) in enumerate(pairs)
         ]
         if checked:
             self._transactor.write(lambda commands: commands.observe(checked))
 
-    def forget(self, decision_id: str, *, independent: bool = False) -> None:
+    def forget(self, decision_id: str | Decision, *, independent: bool = False) -> None:
         """Declare an outcome lost, which *asserts that the loss depends on no reward of this decision or
         of a later one*.
 
@@ -308,22 +379,55 @@ class Deployment:
         Repeating the call is harmless.
         """
         asserted = _validate.boolean("independent", independent)
-        self._transactor.write(lambda commands: commands.forget(decision_id, asserted))
+        id_ = _array_likes.decision_id(decision_id)
+        self._transactor.write(lambda commands: commands.forget(id_, asserted))
 
-    def executed(self, decision_id: str, features: object = None, *, independent: bool = False) -> None:
-        """Another action was executed: charge that one. Features (d,), or None for the baseline.
+    def executed(
+        self, decision_id: str | Decision, features: ArrayLike | None = None, *, independent: bool = False
+    ) -> None:
+        """Another action was executed: charge that one. Features (d,), of a slate (m, d), or None for the
+        baseline.
 
         Features that are the round's baseline bit for bit mean the baseline, unless the model declares
         misspecification. What was executed must depend on no reward of this decision or of a later one;
         ``independent`` asserts that, as in ``forget``.
         """
-        checked = None if features is None else _validate.vector("features", features, self._dim)
+        checked = items = None
+        if features is not None:
+            checked, items = checked_execution("features", features, self._dim)
         asserted = _validate.boolean("independent", independent)
-        self._transactor.write(lambda commands: commands.executed(decision_id, checked, asserted))
+        id_ = _array_likes.decision_id(decision_id)
+        self._transactor.write(lambda commands: commands.executed(id_, checked, asserted, items))
 
     def expire(self) -> int:
         """Close outcomes that are overdue now instead of at the next call; returns how many."""
         return self._transactor.expire()
+
+    # -- a successor --------------------------------------------------------------------------
+
+    @classmethod
+    def successor(
+        cls,
+        url: str | JournalBackend,
+        predecessor: str,
+        name: str,
+        reason: str,
+        model: LinearModel | None = None,
+        reserve: float | None = None,
+        translate: succession.Translation | None = None,
+        by: str | None = None,
+        **options: Any,
+    ) -> Deployment:
+        """Close ``predecessor`` and start ``name`` with what it learned and the rest of its reserve.
+
+        model: without it, the predecessor's. reserve: at most what is certified to be left, which is
+        the default. translate: from the predecessor's features of what was executed to those of the
+        new model, where these differ. options: as for ``create``; the predecessor's are the default.
+        Call it again if it was interrupted; see :mod:`c4b.deployment.succession`.
+        """
+        checks.deployment_name(name)
+        order = (checks.text("reason", reason), checks.text("by", user_name() if by is None else by))
+        return succession.start(cls, url, predecessor, name, order, model, reserve, translate, options)
 
     # -- questions -----------------------------------------------------------------------------
 
@@ -342,7 +446,64 @@ class Deployment:
     def state(self) -> Status:
         """The state of the deployment, with what every process has committed."""
         time = self._transactor.time
-        return self._transactor.read(lambda journal, state: queries.status(state, time(state)))
+        return self._transactor.read(lambda journal, state: queries.status(journal, state, time(state)))
+
+    def earnings(self, seconds: float | None = None, last: int | None = None) -> Earnings:
+        """What was earned, and the uplift over the incumbent, estimated and certified.
+
+        Of all time; or of the last ``seconds``; or of about the ``last`` decisions. It costs the same for
+        a hundred decisions as for a million; the window begins where it was asked to, to about 3 %.
+        """
+        if seconds is not None and last is not None:
+            raise InvalidInput("last", last, "give seconds or last, not both")
+        if seconds is not None:
+            seconds = _validate.positive("seconds", seconds, "must be a positive number of seconds")
+        if last is not None:
+            last = _validate.count("last", last, 1, "must be a number of decisions, at least 1")
+        time = self._transactor.time
+        return self._transactor.read(
+            lambda journal, state: earnings.of(
+                queries.summary(journal, state), state.gate, seconds, last, time(state).now
+            )
+        )
+
+    def earnings_course(self) -> list[EarningsPoint]:
+        """The uplift of all decisions up to some of them, for a plot, by what is known now."""
+        return self._transactor.read(
+            lambda journal, state: earnings.course(queries.summary(journal, state), state.gate)
+        )
+
+    def items(self) -> list[Item]:
+        """How often each label was offered, admissible and played, and its mean reward with an interval.
+
+        The most played first. :mod:`c4b.deployment.item_counts` says which interval it is.
+        """
+        noise = self._model.noise
+        return self._transactor.read(
+            lambda journal, state: queries.summary(journal, state).items.items(noise)
+        )
+
+    def find(
+        self,
+        request_id: str | None = None,
+        label: str | None = None,
+        outcome: str | None = None,
+        played: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        before: str | int | None = None,
+        limit: int = 100,
+    ) -> Found:
+        """Decisions that have all of this, newest first.
+
+        label: of the candidate that was played. outcome: ``pending``, ``observed``, ``timeout`` or
+        ``forgotten``. played: ``baseline`` or ``candidate``. since, until: times with a time zone. One
+        call reads at most 5000 decisions; to go on, give the answer's ``next`` as ``before``.
+        """
+        wanted, count = Wanted(request_id, label, outcome, played, since, until), _limit(limit)
+        return self._transactor.read(
+            lambda journal, state: queries.find(journal, state, wanted, before, count)
+        )
 
     def decisions(
         self,
@@ -379,13 +540,14 @@ class Deployment:
             lambda journal, state: queries.pending(journal, state, count, time(state).now)
         )
 
-    def explain(self, decision_id: str) -> Explanation:
+    def explain(self, decision_id: str | Decision) -> Explanation:
         """Why: every candidate's bounds, margin and admissibility, as recorded at the decision."""
         return self.record(decision_id).explain()
 
-    def record(self, decision_id: str) -> Record:
+    def record(self, decision_id: str | Decision) -> Record:
         """One decision with its context and its outcome."""
-        return self._transactor.read(lambda journal, state: queries.record(journal, state, decision_id))
+        id_ = _array_likes.decision_id(decision_id)
+        return self._transactor.read(lambda journal, state: queries.record(journal, state, id_))
 
     def audit(
         self,
@@ -396,6 +558,7 @@ class Deployment:
         witness: str | Path | None = None,
         receipts: str | Path | None = None,
         sealed: bool = False,
+        archive: Iterable[str | Path] = (),
     ) -> Report:
         """Recompute everything with independent code; see :mod:`c4b.deployment.audit.audit`.
 
@@ -407,6 +570,7 @@ class Deployment:
         witness: a file that ``witness`` wrote, or the address of one. receipts: a file of answers.
         Every entry that they attest must be there; see :mod:`c4b.deployment.witness`. sealed: every
         entry must be sealed with a key that this process knows; see :mod:`c4b.journal.seal`.
+        archive: the files that ``archive`` wrote, if it did.
         """
         self._transactor.check_usable()
         processes = _validate.count("jobs", jobs, 1, "must be a whole number of at least 1")
@@ -415,6 +579,7 @@ class Deployment:
             sample,
             verified=None if path is None else VerifiedPlace.read(path, self.name),
             attested=self._attested(witness=witness, receipts=receipts),
+            archives=tuple(str(each) for each in archive),
         )
         backend = self._transactor.backend  # not in turn: it may take long
         if processes > 1 and self._url is not None and recomputable(self.configuration):

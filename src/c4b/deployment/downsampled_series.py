@@ -28,6 +28,8 @@ class Row(NamedTuple):
     certificate: float
     estimate: float
     radius: float
+    seq: float
+    """Number of its entry."""
 
 
 class Mark(NamedTuple):
@@ -79,7 +81,7 @@ class DownsampledSeries:
         del self.kept[size:]
 
     def array(self) -> Array:
-        """(n, 8); whole numbers of microseconds fit into a float64 until the year 2255."""
+        """(n, 9); whole numbers of microseconds fit into a float64 until the year 2255."""
         return np.array(self._all(), dtype=np.float64).reshape(-1, len(Row._fields))
 
     @classmethod

@@ -19,8 +19,12 @@ _DEPTH = 100
 """Deepest nesting of a context: it has to be read back, from anywhere in a stack."""
 _LEAVES = (int, float, bool, type(None))
 _dump = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+LABEL = 200
+"""Longest label of a candidate, in characters."""
 REQUEST_ID = 200
 """Longest request id, in characters: as wide as its column."""
+TEXT = 500
+"""Longest reason of an order, in characters."""
 NUMBERS_OF_CANDIDATE = len(CandidateField) + 1
 """Numbers of a candidate in an entry besides its features: its details and its contrast's upper bound."""
 NUMBERS_OF_DECISION = len(DecisionNumbers._fields)
@@ -157,3 +161,23 @@ def request_id(argument: str, value: object) -> str | None:
     if len(value) > REQUEST_ID:
         raise PayloadTooLarge(argument, value, remedy)
     return value
+
+
+def text(argument: str, value: object) -> str:
+    """A sentence of a person, such as the reason of an order."""
+    remedy = f"must be a text of 1 to {TEXT} printable characters"
+    if not isinstance(value, str) or not value.strip() or not value.isprintable():
+        raise InvalidInput(argument, value, remedy)
+    if len(value) > TEXT:
+        raise PayloadTooLarge(argument, value, remedy)
+    return value
+
+
+def labels(argument: str, values: Sequence[str] | None) -> None:
+    """Refuse labels that nobody could read, or that are too long. Their number is a round's to check."""
+    remedy = f"must be a text of 1 to {LABEL} printable characters"
+    for n, label in enumerate(values or ()):
+        if not label.isprintable() or not label.strip():
+            raise InvalidInput(f"{argument}[{n}]", label, remedy)
+        if len(label) > LABEL:
+            raise PayloadTooLarge(f"{argument}[{n}]", label, remedy)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from itertools import islice
 
-from c4b.deployment import contrast_intervals
+from c4b.deployment import contrast_intervals, recording, search
 from c4b.deployment.commands import decided_tag, unknown_decision
 from c4b.deployment.decision_entry import (
     decision_id,
@@ -16,13 +17,18 @@ from c4b.deployment.decision_entry import (
 )
 from c4b.deployment.downsampled_series import Row
 from c4b.deployment.journal_clock import JournalTime
+from c4b.deployment.journal_summary import JournalSummary
+from c4b.deployment.rollout import Rollout
+from c4b.deployment.search import Found, Wanted
 from c4b.deployment.state import State
-from c4b.deployment.views import PendingDecision, Point, Record, Status, moment
+from c4b.deployment.views import Order, PendingDecision, Point, Record, Status, moment
 from c4b.deployment.witness import Witness
 from c4b.errors import JournalCorrupt, UnknownDecision
 from c4b.journal import entries as kinds
+from c4b.journal import envelope
 from c4b.journal.entries import GENESIS, Entry
 from c4b.journal.journal import Journal
+from c4b.policies import choice_in_words
 from c4b.policies.compiled_gate import CompiledGate
 
 
@@ -39,8 +45,9 @@ def end(journal: Journal, state: State, earlier: Witness | None) -> tuple[int, s
     return state.seq, state.hash.hex()
 
 
-def status(state: State, time: JournalTime) -> Status:
+def status(journal: Journal, state: State, time: JournalTime) -> Status:
     configuration = state.configuration
+    alarm = summary(journal, state).alarms[0] if state.alarm is not None else None
     oldest = next(iter(state.open), None)  # what is known is absorbed, unless an older one is not
     return Status(
         name=configuration.name,
@@ -58,10 +65,32 @@ def status(state: State, time: JournalTime) -> Status:
         clock_ahead=time.ahead / 1e6,
         radius=state.gate.radius,
         alarm=state.alarm,
+        alarm_since=None if alarm is None else moment(alarm.at),
+        alarm_after=None if alarm is None else _id_at(journal, state, alarm.last_decision),
+        alarm_decisions=None if alarm is None else alarm.decisions,
         seq=state.seq,
         hash=state.hash.hex(),
         at=moment(state.at),
+        mode=state.rollout.mode,
+        held=state.rollout.held,
+        orders=_orders(state.rollout),
+        archived=state.archived,
     )
+
+
+def _orders(rollout: Rollout) -> tuple[Order, ...]:
+    in_force = (rollout.closed, rollout.frozen, rollout.ramp, rollout.live)
+    return tuple(
+        Order(each.action, each.by, each.why, moment(each.at), each.share)
+        for each in in_force
+        if each is not None
+    )
+
+
+def _id_at(journal: Journal, state: State, seq: int) -> str | None:
+    """The id of the decision in entry ``seq``; None for -1."""
+    entry = journal.at(seq)
+    return None if entry is None else decision_id(state.configuration, seq, id_tag(entry.hash()))
 
 
 def decisions(
@@ -72,10 +101,15 @@ def decisions(
     count: int,
     newest: bool,
 ) -> list[Record]:
-    start = max(_entry_limit(state, "after", after, -1), -1)
+    start = max(_entry_limit(state, "after", after, -1), state.archived or -1)
     stop = _entry_limit(state, "before", before, state.seq + 1)
     read = journal.decided_last if newest else journal.decided
     return _records(journal, state, read(start, stop, count))
+
+
+def find(journal: Journal, state: State, wanted: Wanted, before: str | int | None, count: int) -> Found:
+    stop = _entry_limit(state, "before", before, state.seq + 1)
+    return search.find(journal, wanted, lambda some: _records(journal, state, some), stop, count)
 
 
 def _entry_limit(state: State, argument: str, given: str | int | None, default: int) -> int:
@@ -90,13 +124,24 @@ def _entry_limit(state: State, argument: str, given: str | int | None, default: 
 
 
 def series(journal: Journal, state: State, points: int) -> list[Point]:
-    """A snapshot of an early version holds no series; then the journal is read once."""
-    if state.series is None:
-        past = State(state.configuration)
-        past.replay(journal.tail(-1, GENESIS))
-        state.series = past.series
+    _complete(journal, state)
     assert state.series is not None
     return [_point(row) for row in state.series.rows(points)]
+
+
+def summary(journal: Journal, state: State) -> JournalSummary:
+    """What the state keeps for questions about the whole past."""
+    _complete(journal, state)
+    assert state.summary is not None
+    return state.summary
+
+
+def _complete(journal: Journal, state: State) -> None:
+    """A snapshot of an early version holds no series and no summary; then the journal is read once."""
+    if state.series is None or state.summary is None:
+        past = State(state.configuration)
+        past.replay(journal.tail(-1, GENESIS))
+        state.series, state.summary = past.series, past.summary
 
 
 def _point(row: Row) -> Point:
@@ -109,6 +154,7 @@ def _point(row: Row) -> Point:
         certificate=row.certificate,
         estimate=row.estimate,
         radius=row.radius,
+        seq=int(row.seq),
     )
 
 
@@ -118,6 +164,7 @@ def pending(journal: Journal, state: State, count: int, now: int) -> list[Pendin
     listed = []
     for entry in journal.among(oldest):
         fields, _ = entry.unpack()
+        labels, action = fields.get("labels"), fields["action"]
         listed.append(
             PendingDecision(
                 id=decision_id(state.configuration, entry.seq, id_tag(entry.hash())),
@@ -125,7 +172,8 @@ def pending(journal: Journal, state: State, count: int, now: int) -> list[Pendin
                 age=_age(entry.at, now),
                 request_id=entry.request_id,
                 context_json=fields["context"],
-                action=fields["action"],
+                action=action,
+                label=None if labels is None or action is None else labels[action],
             )
         )
     return listed
@@ -148,10 +196,11 @@ def _records(journal: Journal, state: State, decided: list[Entry]) -> list[Recor
     later: dict[int, list[Entry]] = {entry.seq: [] for entry in decided}
     for entry in journal.about(list(later)):
         later[entry.about or 0].append(entry)
-    return [_record(state, entry, later[entry.seq]) for entry in decided]
+    past = summary(journal, state) if decided else None
+    return [_record(state, past, entry, later[entry.seq]) for entry in decided]
 
 
-def _record(state: State, entry: Entry, later: Iterable[Entry]) -> Record:
+def _record(state: State, past: JournalSummary | None, entry: Entry, later: Iterable[Entry]) -> Record:
     outcome, reward, executed = "pending", None, None
     for after in later:
         fields, arrays = after.unpack()
@@ -161,15 +210,22 @@ def _record(state: State, entry: Entry, later: Iterable[Entry]) -> Record:
             outcome = "forgotten"
         elif after.kind == kinds.OBSERVED:
             outcome = "timeout" if fields["by"] == "timeout" else "observed"
-            reward = float(arrays["numbers"][0])
+            reward = math.fsum(arrays["numbers"])  # of a slate's items
     if (outcome != "pending") != _known(state, entry.seq):
         raise JournalCorrupt(
             f"the outcome of entry {entry.seq} is not where it was recorded; run an audit"
         )
-    configuration, (fields, arrays) = state.configuration, entry.unpack()
+    configuration, (fields, arrays) = state.configuration, recording.expanded(*entry.unpack())
     round_ = recorded_round(fields, arrays)
+    made, spec, dim = (
+        recorded_decision(configuration, entry, fields, arrays),
+        configuration.spec,
+        configuration.model.dim,
+    )
+    alarm = None if past is None else past.model_alarm
+    first = None if past is None else past.first_play
     return Record(
-        decision=recorded_decision(configuration, entry, fields, arrays),
+        decision=made,
         at=moment(entry.at),
         request_id=entry.request_id,
         context_json=round_.context,
@@ -181,6 +237,11 @@ def _record(state: State, entry: Entry, later: Iterable[Entry]) -> Record:
         contrasts=contrast_intervals.recorded(arrays, configuration.alpha, _one_ellipsoid(state)),
         labels=None if round_.labels is None else tuple(round_.labels),
         baseline_mean=round_.baseline_mean,
+        kept=None if recording.KEPT not in fields else tuple(fields[recording.KEPT]),
+        context_erased=envelope.CONTEXT_HASH in fields and round_.context is None,
+        rule=choice_in_words.rule_in_words(spec, dim),
+        because=choice_in_words.because(made, spec, dim, first is None or entry.seq < first),
+        alarm_later=None if alarm is None or alarm.seq < entry.seq else moment(alarm.at),
     )
 
 

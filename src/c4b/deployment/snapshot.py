@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from c4b.deployment.configuration import Configuration
-from c4b.deployment.downsampled_series import DownsampledSeries
+from c4b.deployment.downsampled_series import DownsampledSeries, Row
+from c4b.deployment.journal_summary import JournalSummary
 from c4b.deployment.recent_requests import RecentRequests
-from c4b.deployment.state import AHEAD, OpenDecision, State, durable_arrays
+from c4b.deployment.rollout import Rollout
+from c4b.deployment.state import AHEAD, ARCHIVE, OpenDecision, State, durable_arrays, first_rollout
 from c4b.journal.backend import StoredSnapshot
 from c4b.journal.journal import Journal
 from c4b.policies import state_file
@@ -29,10 +31,14 @@ NEAR = 1e-6
 _LENGTH = struct.Struct("<I")
 _SERIES = "course"
 """Name of the series in a snapshot."""
+_SUMMARY = "summary"
+"""Name of the summary in a snapshot, and prefix of its arrays."""
 _RECENT_REQUESTS = "requests"
 """Name of the last request ids in a snapshot."""
 _LATEST = "latest"
 """Name of the last round whose reward was reported; see ``GateRun.restore``."""
+_ROLLOUT, _UNCHARGED = "rollout", "uncharged"
+"""Names of the rollout and of the rounds in shadow; only if there was an order, or such a round."""
 _RECENT = {
     "outcomes.recent_round": np.full(REMEMBERED, -1, dtype=np.int64),
     "outcomes.recent_reward": np.full(REMEMBERED, np.nan),
@@ -84,11 +90,18 @@ def intact(stored: StoredSnapshot) -> bool:
     return isinstance(content, bytes) and hashlib.sha256(content).digest() == stored.digest
 
 
+def holds_summary(content: bytes) -> bool:
+    """Whether a state that is restored from it can answer questions about the whole past."""
+    header, _ = _opened(content)
+    return _SUMMARY in header and _SERIES in header
+
+
 def differs(content: bytes, state: State) -> bool:
     """Whether a snapshot is not the one of ``state``; the first versions wrote less."""
     header, _ = _opened(content)
     since = header.get(_RECENT_REQUESTS)
-    return content != encode(state, _SERIES in header, _LATEST in header["policy"], since)
+    columns = next((shape[1] for key, _, shape in header["arrays"] if key == _SERIES), 0)
+    return content != encode(state, columns, _LATEST in header["policy"], since, _SUMMARY in header)
 
 
 def is_near(content: bytes, state: State) -> bool:
@@ -104,6 +117,7 @@ def is_near(content: bytes, state: State) -> bool:
     ours, theirs = durable_arrays(state), durable_arrays(stored)
     return (
         (stored.seq, stored.hash, stored.at, stored.open) == (state.seq, state.hash, state.at, state.open)
+        and (stored.rollout, stored.archived) == (state.rollout, state.archived)
         and (stored.counts, stored.run.rounds) == (state.counts, state.run.rounds)
         and stored.observations == state.observations
         and np.array_equal(stored.bank, state.bank, equal_nan=True)
@@ -125,11 +139,13 @@ def _are_near(one: Any, other: Any) -> bool:
 
 def encode(
     state: State,
-    with_series: bool = True,
+    series_columns: int = len(Row._fields),
     with_latest: bool = True,
     requests_since: int | None = -1,
+    with_summary: bool = True,
 ) -> bytes:
-    """requests_since: number of the entry after which request ids are remembered; None: none are."""
+    """series_columns: early versions wrote 8 or none. requests_since: number of the entry after which
+    request ids are remembered; None: none are."""
     configuration = state.configuration
     arrays = durable_arrays(state)
     policy = state_file.header(configuration.spec, state.run, configuration.absorb, configuration.name)
@@ -146,12 +162,21 @@ def encode(
     }
     if state.ahead:
         header[AHEAD] = state.ahead
-    if with_series and state.series is not None:
+    if state.rollout != first_rollout(configuration):
+        header[_ROLLOUT] = state.rollout.fields()
+    if state.archived:
+        header[ARCHIVE] = state.archived
+    if state.run.uncharged:
+        header[_UNCHARGED] = state.run.uncharged
+    if series_columns and state.series is not None:
         header[_SERIES] = state.series.stride
-        arrays[_SERIES] = state.series.array()
+        arrays[_SERIES] = state.series.array()[:, :series_columns]
     if requests_since is not None:
         header[_RECENT_REQUESTS] = since = max(requests_since, state.recent.since)
         arrays[_RECENT_REQUESTS] = state.recent.array(since)
+    if with_summary and state.summary is not None:
+        header[_SUMMARY] = state.summary.plain()
+        arrays |= {f"{_SUMMARY}.{name}": array for name, array in state.summary.arrays().items()}
     header["arrays"] = [(key, a.dtype.str, a.shape) for key, a in arrays.items()]
     text = json.dumps(header).encode()
     return b"".join([_LENGTH.pack(len(text)), text, *(a.tobytes() for a in arrays.values())])
@@ -168,21 +193,33 @@ def decode(content: bytes, configuration: Configuration) -> State:
     state = State(configuration)
     rounds, next_ = int(header["policy"]["rounds"]), int(header["policy"]["next"])
     latest = None if state.run.outcomes.in_order else header["policy"][_LATEST]
-    state.run.restore(arrays, rounds, next_, latest)
+    state.run.restore(arrays, rounds, next_, latest, header.get(_UNCHARGED, 0))
     state.seq, state.hash, state.at = header["seq"], bytes.fromhex(header["hash"]), header["at"]
     state.ahead = header.get(AHEAD, 0)
+    state.archived = header.get(ARCHIVE, 0)
+    if _ROLLOUT in header:
+        state.rollout = Rollout.recorded(header[_ROLLOUT])
     state.open = {seq: OpenDecision(*entry) for seq, *entry in header["open"]}
     state.seq_of = {entry.round: seq for seq, entry in state.open.items()}
     state.counts = header["counts"]
     state.alarm, state.model_alarm = header["alarm"]
     state.series = None
-    if _SERIES in header:
+    if _SERIES in header and arrays[_SERIES].shape[1] == len(Row._fields):  # early ones had fewer
         state.series = DownsampledSeries.restored(arrays[_SERIES], header[_SERIES])
+    state.summary = None
+    if _SUMMARY in header:
+        own = {name: array for key, array in arrays.items() if (name := _summary_part(key))}
+        state.summary = JournalSummary.restored(header[_SUMMARY], own, configuration.model.dim)
     if _RECENT_REQUESTS in header:
         state.recent = RecentRequests.restored(arrays[_RECENT_REQUESTS], header[_RECENT_REQUESTS])
     else:  # an early version, which remembered none
         state.recent = RecentRequests(state.seq)
     return state
+
+
+def _summary_part(key: str) -> str:
+    """The summary's own name of an array in a snapshot; empty for other arrays."""
+    return key.removeprefix(f"{_SUMMARY}.") if key.startswith(f"{_SUMMARY}.") else ""
 
 
 def _open(state: State) -> list[tuple[Any, ...]]:

@@ -9,7 +9,23 @@ from datetime import UTC, datetime
 from typing import Any
 
 from c4b._validate import Array
-from c4b.policies.decision import Decision, Explanation, same_content
+from c4b.policies.decision import HELD, Decision, Explanation, candidate_name, same_content
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """An order that is in force; see :mod:`c4b.deployment.rollout`."""
+
+    action: str
+    """``freeze``, ``ramp``, ``go-live`` or ``close``."""
+    by: str
+    why: str
+    at: datetime
+    share: float | None = None
+    """Of a ramp: the most of all rounds that may leave the incumbent."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return plain_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +54,28 @@ class Status:
     once far ahead."""
     radius: float
     alarm: str | None
+    alarm_since: datetime | None
+    """When the first alarm was raised."""
+    alarm_after: str | None
+    """Id of the last decision made before it; None: there was none, or no alarm."""
+    alarm_decisions: int | None
+    """Decisions made before it."""
     seq: int
     hash: str
     """Of the last entry: keep it elsewhere, and nobody can rewrite the past unnoticed."""
     at: datetime
+    mode: str = "live"
+    """``live``, ``shadow``, ``ramp``, ``frozen``, ``closed``, or ``waiting`` for the history of a
+    predecessor."""
+    held: int = 0
+    """Decisions for the baseline although the gate chose a candidate: in shadow, frozen, or by a ramp."""
+    orders: tuple[Order, ...] = ()
+    """What is in force, with who and why."""
+    archived: int = 0
+    """Entries 1 up to this one are in archive files."""
 
     def to_dict(self) -> dict[str, Any]:
-        return _plain_fields(self)
+        return {**plain_fields(self), "orders": [order.to_dict() for order in self.orders]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +95,11 @@ class Point:
     estimate: float
     """Estimate of the same contrast, by the ridge regression at that moment."""
     radius: float
+    seq: int
+    """Number of its entry, which its id holds."""
 
     def to_dict(self) -> dict[str, Any]:
-        return _plain_fields(self)
+        return plain_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +113,47 @@ class PendingDecision:
     request_id: str | None
     context_json: str | None
     action: int | None
+    label: str | None = None
+    """Name of the candidate, if it has one."""
 
     @property
     def context(self) -> Any:
         return None if self.context_json is None else json.loads(self.context_json)
 
     def to_dict(self) -> dict[str, Any]:
-        plain = _plain_fields(self)
+        plain = plain_fields(self)
         del plain["context_json"]
         return {**plain, "context": self.context}
+
+
+class PartialExplanation(Explanation):
+    """Of a decision of which the journal keeps only what was executed."""
+
+    def __init__(
+        self,
+        decision: Decision,
+        contrasts: Array | None,
+        kept: tuple[int, ...],
+        rule: str,
+        because: str,
+    ) -> None:
+        super().__init__(decision, contrasts, rule, because)
+        self._offered = len(self.candidates)
+        self.candidates = [each for each in self.candidates if each.candidate in kept]
+
+    @property
+    def summary(self) -> str:
+        """One sentence, and what is not on record."""
+        decision = self.decision
+        what = "the baseline"
+        if decision.action is not None:
+            what = candidate_name(decision.labels, decision.action)
+        held = "" if decision.held is None else f" ({HELD.get(decision.held, decision.held)})"
+        alarm = f"ALARM: {decision.alarm}; certificates are void. " if decision.alarm else ""
+        return (
+            f"{alarm}Of {self._offered} candidates and the baseline, {what} was played{held}; bank "
+            f"{decision.bank_before:.4f} -> {decision.bank:.4f}. Only what was executed is on record."
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,6 +177,16 @@ class Record:
     """Names of the candidates, if the round had some."""
     baseline_mean: float | None = None
     """The baseline's known mean, if the policy needs it."""
+    kept: tuple[int, ...] | None = None
+    """The candidates of which there is more than their number on record; None: all. The features and
+    bounds of the others are NaN."""
+    context_erased: bool = False
+    rule: str = ""
+    """How the policy orders admissible candidates, in words."""
+    because: str = ""
+    """Why it chose this one."""
+    alarm_later: datetime | None = None
+    """When an alarm against the model was raised after this decision, which voids its certificates."""
 
     def __eq__(self, other: object) -> bool:
         """Whether both say the same."""
@@ -129,22 +204,26 @@ class Record:
 
     def explain(self) -> Explanation:
         """Why, with the whole interval of every candidate's contrast."""
-        return Explanation(self.decision, self.contrasts)
+        if self.kept is None:
+            return Explanation(self.decision, self.contrasts, self.rule, self.because)
+        return PartialExplanation(self.decision, self.contrasts, self.kept, self.rule, self.because)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain JSON data, with the explanation and all features."""
         explanation = self.explain().to_dict()
-        for candidate, features in zip(explanation["candidates"], self.candidates.tolist(), strict=True):
-            candidate["features"] = features
+        for candidate in explanation["candidates"]:
+            candidate["features"] = self.candidates[candidate["candidate"]].tolist()
         record = {
             **explanation,
             "baseline": self.baseline.tolist(),
             "at": _plain(self.at),
             "request_id": self.request_id,
             "context": self.context,
+            "context_erased": self.context_erased,
             "outcome": self.outcome,
             "reward": self.reward,
             "executed": None if self.executed is None else self.executed.tolist(),
+            "alarm_later": _plain(self.alarm_later),
         }
         if self.labels is not None:
             record["labels"] = list(self.labels)
@@ -158,7 +237,8 @@ def moment(at: int) -> datetime:
     return datetime.fromtimestamp(at / 1e6, UTC)
 
 
-def _plain_fields(value: Any) -> dict[str, Any]:
+def plain_fields(value: Any) -> dict[str, Any]:
+    """The fields of a frozen value as plain JSON data."""
     return {name: _plain(getattr(value, name)) for name in value.__slots__}
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from c4b import _validate
 from c4b._validate import Array
@@ -45,7 +46,7 @@ class Evidence:
         self._radius_at = radius_index(self.flat)
         self._alarm_at = alarm_index(self.flat)
 
-    def learn(self, features: object, rewards: object) -> None:
+    def learn(self, features: ArrayLike, rewards: ArrayLike) -> None:
         """Absorb rows of ``features`` (n, d) with ``rewards`` (n,), in the order in which they arose.
 
         The set stays valid only if the rows were not picked by looking at their rewards.
@@ -63,7 +64,7 @@ class Evidence:
                 "(for example divide each by its standard deviation)",
             )
 
-    def absorb(self, x: object, y: float) -> None:
+    def absorb(self, x: ArrayLike, y: float) -> None:
         """Absorb one observation: features ``x`` (d,) with the reward ``y``.
 
         Unlike ``learn`` it takes an observation that 64-bit arithmetic cannot hold together with the
@@ -79,15 +80,15 @@ class Evidence:
             return estimates(self.flat)
         return np.delete(estimates(self.flat), self._radius_at + np.arange(len(region.radius)))
 
-    def lower(self, v: object) -> float:
+    def lower(self, v: ArrayLike) -> float:
         """Smallest value of ``v @ theta`` that the set allows."""
         return bounds.lower(self.region, _validate.vector("v", v, self.model.dim))
 
-    def upper(self, v: object) -> float:
+    def upper(self, v: ArrayLike) -> float:
         """Largest value of ``v @ theta`` that the set allows."""
         return bounds.upper(self.region, _validate.vector("v", v, self.model.dim))
 
-    def contains(self, theta: object) -> bool:
+    def contains(self, theta: ArrayLike) -> bool:
         """Whether ``theta`` (d,) lies in every ellipsoid of the set: the event (7) at this moment."""
         point = _validate.vector("theta", theta, self.model.dim)
         region, data, _ = views(self.flat)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, takewhile
 from typing import TypeVar
 
-from c4b.errors import JournalCorrupt
+from c4b.errors import EntryArchived, JournalCorrupt
 from c4b.journal.backend import Head, JournalTransaction, StoredEntry
 from c4b.journal.entries import DECIDED, GENESIS, Entry
 from c4b.journal.seal import Sealer
@@ -121,27 +121,27 @@ class Journal:
 
         The entries between are read without a gap, so none can be hidden.
         """
-        first = None if after < 0 else self.at(after)
+        first = None if after < 0 else self.at(after + 1)  # ``after`` itself may be archived
         if after >= 0 and first is None:
             return []
-        tail = self.tail(after, GENESIS if first is None else first.hash())
+        tail = self.tail(after, GENESIS if first is None else first.previous)
         inside = takewhile(lambda entry: entry.seq < before, tail)
         return list(islice((entry for entry in inside if entry.kind == DECIDED), count))
 
     def decided_last(self, after: int, before: int, count: int) -> list[Entry]:
         """The last decisions before ``before`` and after ``after``, newest first, likewise."""
-        back = takewhile(lambda entry: entry.seq > after, self._backwards(before, 2 * count + 16))
+        back = self._backwards(max(after, -1), before, 2 * count + 16)
         return list(islice((entry for entry in back if entry.kind == DECIDED), count))
 
-    def _backwards(self, before: int, size: int) -> Iterator[Entry]:
-        """Entries before number ``before``, newest first, in pages that grow from ``size``."""
+    def _backwards(self, after: int, before: int, size: int) -> Iterator[Entry]:
+        """Entries between two numbers, newest first, in pages that grow from ``size``."""
         hash_, seq = self.head.hash, self.head.seq
         if before <= seq:
             following = self.at(max(before, 0))
             assert following is not None
             hash_, seq = following.previous, following.seq - 1
-        while seq >= 0:
-            page = self.transaction.range(0, seq, min(size, PAGE), backwards=True)
+        while seq > after:
+            page = self.transaction.range(after + 1, seq, min(size, PAGE), backwards=True)
             for entry in page:
                 if entry.seq != seq:
                     raise _missing(seq)
@@ -168,6 +168,11 @@ class Journal:
 
     def _hash(self, entry: Entry) -> bytes:
         """The hash of an entry, whose seal is checked."""
+        if entry.payload == b"":
+            raise EntryArchived(
+                f"entry {entry.seq} ({entry.kind}) was archived: the store knows that it is there, and "
+                "the archive file knows what it says. Bring it back with `c4b deploy unarchive`"
+            )
         try:
             hash_, is_sealed = entry.hash(), self._sealer is None or self._sealer.holds(entry)
         except Exception as error:  # a damaged row can hold any type

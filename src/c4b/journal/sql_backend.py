@@ -6,7 +6,7 @@ the whole database (SQLite).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -49,6 +49,9 @@ _APPEND_FROM = journal.insert().from_select(
     select(_moved.c.id, *(bindparam(name, type_=journal.c[name].type) for name in _WRITTEN)),
 )
 """A whole transaction in one message: nothing is written if the journal ends elsewhere."""
+_REWRITE = (
+    update(journal).where(journal.c.place == bindparam("place")).values(payload=bindparam("content"))
+)
 _COLUMNS = [journal.c[name] for name in Entry._fields]
 _of_journal = journal.c.deployment == bindparam("row")  # stated although the key implies it, unless
 # somebody changed one of the two
@@ -151,6 +154,15 @@ class SqlJournal:
         oldest = self.snapshot_numbers()[:keep][-1]
         self._transaction.run(_SNAPSHOT_DROP, {"row": self._row, "oldest": oldest})
 
+    def rewrite(self, payloads: Mapping[int, bytes]) -> None:
+        """Replace payloads. Needs the lock."""
+        if self._transaction.dialect.name == "sqlite":
+            self._transaction.control("PRAGMA secure_delete = ON")
+        values = [
+            {"place": _key(self._row, seq), "content": payload} for seq, payload in payloads.items()
+        ]
+        self._transaction.run_many(_REWRITE, values)
+
 
 class SqlBackend:
     """Journals in one database: a ``JournalBackend``.
@@ -212,6 +224,11 @@ class SqlBackend:
         if self.store.one_statement:
             return self.store.at_once(_APPEND_FROM, values)
         return self.store.at_once(_MOVE_FROM, values, then=_INSERT)
+
+    def rewrite(self, name: str, payloads: Mapping[int, bytes]) -> None:
+        """SQLite overwrites what was there. PostgreSQL keeps old rows until they are vacuumed."""
+        with self.writing(name) as locked:
+            locked.rewrite(payloads)
 
     def problems(self) -> list[str]:
         """Whether the indexes are there. SQLite also checks its pages, and its indexes against the

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from c4b._validate import Array
+from c4b.policies import notebook_html
 from c4b.policies.candidate_fields import CandidateField
 
 
@@ -30,6 +32,13 @@ class DecisionNumbers(NamedTuple):
     radius: float
 
 
+def candidate_name(labels: Sequence[str] | None, candidate: int) -> str:
+    """A candidate as people call it: its label with its index, or its index alone."""
+    return (
+        f"candidate {candidate}" if labels is None else f"{labels[candidate]!r} (candidate {candidate})"
+    )
+
+
 def same_content(one: object, other: object) -> bool:
     """Whether two values are equal, also where they are arrays, or NaN."""
     if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
@@ -41,8 +50,9 @@ class Decision(NamedTuple):
     """One decision. ``bank`` is what is certified after it; no reward has been seen yet."""
 
     id: str
+    """Names the decision: give it to ``observe``, ``forget``, ``executed`` and ``explain``."""
     action: int | None
-    """Index into the candidates, or None for the baseline."""
+    """Index into the candidates, or None for the baseline: what to execute."""
     bank: float
     """Certified lower bound of R0 + cumulative contrast once this is executed; NaN without a gate."""
     certificate: float
@@ -52,7 +62,9 @@ class Decision(NamedTuple):
     radius: float
     """Radius of the confidence set that was used."""
     bank_before: float
+    """The bank before this decision was charged."""
     policy: str
+    """Name of the policy that decided."""
     alarm: str | None
     """What speaks against the model at this moment; earlier certificates are void then."""
     details: Array
@@ -61,22 +73,40 @@ class Decision(NamedTuple):
     """Probability of this action given the past, of a gate that randomises; None: it was certain."""
     receipt: Receipt | None = None
     """Of a deployment's decision; None without a journal."""
+    labels: tuple[str, ...] | None = None
+    """Names of the candidates, if the round had some."""
+    held: str | None = None
+    """Why a deployment plays the baseline whatever the gate chose: ``"shadow"``, ``"frozen"`` or
+    ``"ramp"``; None: it does what the gate chose."""
+    proposed: int | None = None
+    """The candidate that the gate chose in a round that was held; None: the baseline."""
 
     @property
     def numbers(self) -> DecisionNumbers:
+        """Banks, bounds and radius by themselves."""
         return DecisionNumbers(self.bank_before, self.bank, self.certificate, self.ucb, self.radius)
 
     @property
     def is_baseline(self) -> bool:
+        """Whether the incumbent's own action is to be executed."""
         return self.action is None
+
+    @property
+    def label(self) -> str | None:
+        """Name of the candidate that was chosen; None for the baseline and without labels."""
+        return None if self.action is None or self.labels is None else self.labels[self.action]
 
     def explain(self) -> Explanation:
         """Why: every candidate's score, margin, admissibility and the penalty that was avoided."""
         return Explanation(self)
 
     def __repr__(self) -> str:
-        what = "baseline" if self.action is None else f"candidate {self.action}"
+        what = "baseline" if self.action is None else candidate_name(self.labels, self.action)
         return f"Decision({self.id!r}, {what}, bank={self.bank:.4g})"
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return notebook_html.decision(self)
 
     def __bool__(self) -> bool:
         return True
@@ -111,23 +141,43 @@ class CandidateReport(NamedTuple):
     """Upper bound of the contrast, of which ``joint`` is the lower one; NaN likewise."""
     reason: str = ""
     """Why it was not played although it is admissible; empty where that needs no reason or is unknown."""
+    score: float = math.nan
+    """What ordered the admissible candidates; -inf: it was passed over for the baseline."""
+    label: str | None = None
+    """Its name, if the round had names."""
 
 
 NO_MORE_THAN_BASELINE = "promises no more than the baseline"
 SAVES_LESS = "would leave less in the bank"
+HELD = {
+    "shadow": "the deployment is in shadow mode",
+    "frozen": "the deployment is frozen",
+    "ramp": "the ramp's share of rounds is used up",
+}
+"""Reasons of ``Decision.held``, as they are shown."""
 LOWER_UCB, LOWER_SCORE = "has a lower UCB", "has a lower score"
 
-_REPORTED = [CandidateField.UCB, CandidateField.MARGIN, CandidateField.JOINT, CandidateField.SEPARATE]
+_REPORTED = [
+    CandidateField.UCB,
+    CandidateField.MARGIN,
+    CandidateField.JOINT,
+    CandidateField.SEPARATE,
+    CandidateField.SCORE,
+]
 
 
 class Explanation:
     """The reasons for one decision: iterate for the candidates, ``str()`` for a table.
 
     contrasts: (2, K), estimate and upper bound of every candidate's contrast, if they are known.
+    rule: how the policy orders admissible candidates, in words; because: why it chose this one.
+    ``c4b.policies.choice_in_words`` writes both.
     """
 
-    def __init__(self, decision: Decision, contrasts: Array | None = None) -> None:
-        self.decision = decision
+    def __init__(
+        self, decision: Decision, contrasts: Array | None = None, rule: str = "", because: str = ""
+    ) -> None:
+        self.decision, self.rule, self.because = decision, rule, because
         unknown = [(math.nan, math.nan)] * decision.details.shape[1]
         known = unknown if contrasts is None else contrasts.T.tolist()
         reasons = _reasons(decision)
@@ -144,8 +194,12 @@ class Explanation:
                 known[k][0],
                 known[k][1],
                 reasons[k],
+                score,
+                None if decision.labels is None else decision.labels[k],
             )
-            for k, (ucb, margin, joint, separate) in enumerate(decision.details[_REPORTED].T.tolist())
+            for k, (ucb, margin, joint, separate, score) in enumerate(
+                decision.details[_REPORTED].T.tolist()
+            )
         ]
 
     @property
@@ -160,13 +214,23 @@ class Explanation:
         if math.isnan(decision.bank):
             return f"{decision.policy} has no gate: highest UCB of {total} candidates; nothing certified."
         fit = sum(c.admissible for c in self.candidates)
-        if decision.action is not None:
+        if decision.held is not None:
+            why = HELD.get(decision.held, decision.held)
+            chosen = "the baseline"
+            if decision.proposed is not None:
+                chosen = candidate_name(decision.labels, decision.proposed)
             return (
-                f"Candidate {decision.action} was played: admissible ({fit} of {total} were), "
+                f"The baseline was played: {why}. The gate chose {chosen} "
+                f"({fit} of {total} candidates are admissible); bank {decision.bank:.4f}."
+            )
+        if decision.action is not None:
+            name = candidate_name(decision.labels, decision.action)
+            return (
+                f"{name[0].upper()}{name[1:]} was played: admissible ({fit} of {total} were), "
                 f"bank {decision.bank_before:.4f} -> {decision.bank:.4f}."
             )
         if decision.alarm:
-            return f"The baseline was played; bank {decision.bank:.4f}."
+            return f"The baseline was played, whatever was admissible; bank {decision.bank:.4f}."
         if not total:
             return f"The baseline was played: there were no candidates; bank {decision.bank:.4f}."
         if any(c.reason == NO_MORE_THAN_BASELINE for c in self.candidates):
@@ -186,8 +250,9 @@ class Explanation:
             )
         nearest = max(self.candidates, key=lambda c: c.margin)
         return (
-            f"The baseline was played: none of {total} candidates is admissible; candidate "
-            f"{nearest.candidate} came nearest and lacks {-nearest.margin:.4f}; bank {decision.bank:.4f}."
+            f"The baseline was played: none of {total} candidates is admissible; "
+            f"{candidate_name(decision.labels, nearest.candidate)} came nearest and lacks "
+            f"{-nearest.margin:.4f}; bank {decision.bank:.4f}."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -207,23 +272,27 @@ class Explanation:
             "ucb": plain(decision.ucb),
             "radius": plain(decision.radius),
             "alarm": decision.alarm,
+            **({} if decision.label is None else {"label": decision.label}),
             **({} if decision.propensity is None else {"propensity": decision.propensity}),
             **({} if decision.receipt is None else {"receipt": decision.receipt._asdict()}),
+            **({} if decision.held is None else {"held": decision.held, "proposed": decision.proposed}),
             "summary": self.summary,
+            "rule": self.rule,
+            "because": self.because,
             "candidates": [
                 {field: plain(value) for field, value in candidate._asdict().items()}
                 for candidate in self.candidates
             ],
         }
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[CandidateReport]:
         return iter(self.candidates)
 
     def __len__(self) -> int:
         return len(self.candidates)
 
     def __str__(self) -> str:
-        lines = [self.summary]
+        lines = [line for line in (self.summary, self.because, self.rule) if line]
         if self.candidates:
             numbers = "   #       ucb    margin  admissible     joint  separate  penalty avoided"
             lines.append(f"{numbers}  not played because")
@@ -234,8 +303,13 @@ class Explanation:
                 f"{mark}{c.candidate:3d} {c.ucb:9.4f} {c.margin:9.4f}  {verdict:>10} "
                 f"{c.joint:9.4f} {c.separate:9.4f}  {c.penalty:15.4f}  {c.reason}"
             )
+            line += "" if c.label is None else f"  {c.label!r}"
             lines.append(line.rstrip())
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return notebook_html.explanation(self)
 
 
 def _reasons(decision: Decision) -> list[str]:
@@ -244,7 +318,8 @@ def _reasons(decision: Decision) -> list[str]:
     A score of -inf says that the baseline promises as much. In a round that scores by the UCB alone the
     two rows are equal.
     """
-    details, played = decision.details, decision.action
+    details = decision.details
+    played = decision.action if decision.held is None else decision.proposed
     scores, ucbs, margins = (
         details[row].tolist() for row in (CandidateField.SCORE, CandidateField.UCB, CandidateField.MARGIN)
     )

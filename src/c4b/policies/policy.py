@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from c4b import _validate
+from c4b import _array_likes, _validate
 from c4b._validate import Array
 from c4b.errors import (
     ContradictoryOutcome,
@@ -29,6 +30,15 @@ from c4b.policies.gate_run import GateRun, Mark
 from c4b.policies.pending import ABSORB, PendingOutcome
 from c4b.policies.registry import DEFAULT_POLICY, PolicySpec
 from c4b.policies.round import Round, checked_mean, checked_round
+from c4b.policies.slates import (
+    Outcome,
+    Reward,
+    checked_execution,
+    checked_outcome,
+    has_items,
+    plain,
+    total,
+)
 
 
 class Policy:
@@ -102,7 +112,7 @@ class Policy:
 
     # -- evidence before the first decision -----------------------------------------------------
 
-    def learn(self, features: object, rewards: object) -> None:
+    def learn(self, features: ArrayLike, rewards: ArrayLike) -> None:
         """Historical rows ``features`` (n, d) with ``rewards`` (n,): evidence, never budget.
 
         Only before the first decision, and only rows that were not picked by their rewards.
@@ -112,17 +122,21 @@ class Policy:
                 f"learn: {self._run.rounds} decisions were made already; give all history before the "
                 "first decision, and later rewards to observe()"
             )
-        x = _validate.table("features", features, self._dim)
+        x = _validate.table("features", _array_likes.dense(features), self._dim)
         y = _validate.series("rewards", rewards, len(x))
         self._gate.learn(x, self.model.check_rewards("rewards", y))
 
     # -- decisions -----------------------------------------------------------------------------
 
     def decide(
-        self, candidates: object, baseline: object = None, baseline_mean: float | None = None
+        self,
+        candidates: ArrayLike | Round,
+        baseline: ArrayLike | None = None,
+        baseline_mean: float | None = None,
     ) -> Decision:
         """Choose among ``candidates`` (K, d), K >= 0, against ``baseline`` (d,); charge the ledger.
 
+        Slates of m items have the shape (K, m, d), their baseline (n, d): :mod:`c4b.policies.slates`.
         ``baseline_mean`` is for policies that need it: the mean reward of the baseline in this round,
         where it is *known*. An average of past rewards is not a known mean, and with one the guarantee
         is void. Or give a :class:`Round`, which may carry more. Sound to call any number of times before
@@ -131,11 +145,15 @@ class Policy:
         """
         if isinstance(candidates, Round):
             return self._decide(checked_round(candidates, self._dim, self._needs))
-        pool = _validate.pool("candidates", candidates, self._dim)
-        point = _validate.point("baseline", baseline, self._dim)
+        if has_items(candidates, baseline):
+            return self._decide(
+                checked_round(Round(candidates, baseline, baseline_mean), self._dim, self._needs)
+            )
+        pool = _validate.pool("candidates", _array_likes.dense(candidates), self._dim)
+        point = _validate.point("baseline", _array_likes.dense_row(baseline), self._dim)
         return self._decide(Round(pool, point, checked_mean("", baseline_mean, self._needs)))
 
-    def decide_many(self, rounds: Iterable[Round | tuple[object, object]]) -> list[Decision]:
+    def decide_many(self, rounds: Iterable[Round | tuple[ArrayLike, ArrayLike]]) -> list[Decision]:
         """Several rounds at once, pairs (candidates, baseline) or ``Round``; all are decided or none."""
         checked = [checked_round(given, self._dim, self._needs) for given in as_rounds(rounds)]
         mark = self._run.mark()
@@ -145,7 +163,7 @@ class Policy:
             self._run.undo(mark)
             raise
 
-    def preview(self, candidates: object, baseline: object = None) -> Decision:
+    def preview(self, candidates: ArrayLike | Round, baseline: ArrayLike | None = None) -> Decision:
         """What ``decide`` would answer now. Nothing is charged, and no outcome is awaited."""
         mark = self._run.mark()
         try:
@@ -163,10 +181,12 @@ class Policy:
             run.undo(Mark(before, number))
             raise
 
-    def executed(self, decision_id: str, features: object = None, *, independent: bool = False) -> None:
+    def executed(
+        self, decision_id: str | Decision, features: ArrayLike | None = None, *, independent: bool = False
+    ) -> None:
         """Another action than the decided one was executed: charge the ledger for that one.
 
-        ``features`` (d,) of what was executed, or None for the round's baseline. To be called before
+        ``features`` (d,), of a slate (m, d), or None for the round's baseline. To be called before
         the outcome is reported. The bank may become negative, as may the truth; the gate then plays
         the baseline until the bank has recovered.
 
@@ -175,48 +195,62 @@ class Policy:
         asserts that with ``independent=True``.
         """
         asserted = _validate.boolean("independent", independent)
-        number = self._round_of(decision_id)
-        entry = self._open(number, decision_id)
+        id_ = _array_likes.decision_id(decision_id)
+        number = self._round_of(id_)
+        entry = self._open(number, id_)
         if entry.known:
             raise OutcomeClosed(
-                "decision_id", decision_id, "has its outcome already; report executed() before it"
+                "decision_id", id_, "has its outcome already; report executed() before it"
             )
-        executed = None if features is None else _validate.vector("features", features, self._dim)
+        executed, items = None, None
+        if features is not None:
+            executed, items = checked_execution("features", features, self._dim)
+            self._run.check_kind(number, features, items)
         executed = self._run.named(number, executed)
-        if not self._run.is_recorded(number, executed):
-            self._run.check_order(number, decision_id, asserted)
-        self._run.amend(number, executed)
+        if not self._run.is_recorded(number, executed, items):
+            self._run.check_order(number, id_, asserted)
+        self._run.amend(number, executed, items=items)
 
     # -- outcomes ------------------------------------------------------------------------------
 
-    def observe(self, decision_id: str, reward: float) -> None:
-        """Report a decision's reward, in any order; repeating the same report is harmless."""
-        value = self.model.check_reward("reward", _validate.reward("reward", reward))
-        number = self._round_of(decision_id)
-        if self._is_news(number, decision_id, value):
+    def observe(self, decision_id: str | Decision, reward: Reward) -> None:
+        """Report a decision's reward, in any order; repeating the same report is harmless.
+
+        Of a slate: the rewards of its items in their order, or one number, which is their sum. The
+        decision itself may be given instead of its id, and True or False as the reward.
+        """
+        value = checked_outcome(self.model, "reward", reward)
+        id_ = _array_likes.decision_id(decision_id)
+        number = self._round_of(id_)
+        if self._is_news(number, id_, value):
+            self._run.check_outcome(number, "reward", value)
             self._run.report(number, value)
 
-    def observe_many(self, outcomes: Mapping[str, float] | Iterable[tuple[str, float]]) -> None:
+    def observe_many(
+        self, outcomes: Mapping[str, Reward] | Iterable[tuple[str | Decision, Reward]]
+    ) -> None:
         """Several (id, reward) pairs, or a mapping; all are taken or none."""
         listed = outcomes.items() if isinstance(outcomes, Mapping) else outcomes
         pairs = _validate.pairs("outcomes", listed, "must be a mapping, or pairs (id, reward)")
-        news: dict[int, float] = {}
+        news: dict[int, Outcome] = {}
         for n, (decision_id, reward) in enumerate(pairs):
             argument = f"outcomes[{n}].reward"
-            value = self.model.check_reward(argument, _validate.reward(argument, reward))
-            number = self._round_of(decision_id)
+            value = checked_outcome(self.model, argument, reward)
+            id_ = _array_likes.decision_id(decision_id)
+            number = self._round_of(id_)
             if news.get(number, value) != value:
                 raise ContradictoryOutcome(
                     f"outcomes[{n}].reward",
                     value,
-                    f"the same batch also reports {news[number]!r} for {decision_id}",
+                    f"the same batch also reports {news[number]!r} for {id_}",
                 )
-            if self._is_news(number, decision_id, value):
+            if self._is_news(number, id_, value):
+                self._run.check_outcome(number, argument, value)
                 news[number] = value
         for number, value in news.items():
             self._run.report(number, value)
 
-    def forget(self, decision_id: str, *, independent: bool = False) -> None:
+    def forget(self, decision_id: str | Decision, *, independent: bool = False) -> None:
         """Declare a decision's outcome lost, so that later outcomes are absorbed.
 
         This *asserts that the loss depends on no reward of this decision or of a later one*. If, say,
@@ -227,15 +261,16 @@ class Policy:
         ledger keeps the charge: the action was executed.
         """
         asserted = _validate.boolean("independent", independent)
-        number = self._round_of(decision_id)
+        id_ = _array_likes.decision_id(decision_id)
+        number = self._round_of(id_)
         entry = self._run.outcomes.open.get(number)
         previous = self._run.outcomes.remembered(number) if entry is None else None
         if (entry is not None and entry.lost) or (previous is not None and np.isnan(previous)):
             return
-        entry = self._open(number, decision_id)
+        entry = self._open(number, id_)
         if entry.reward is not None:
-            raise ContradictoryOutcome("decision_id", decision_id, "has an outcome already")
-        self._run.check_order(number, decision_id, asserted)
+            raise ContradictoryOutcome("decision_id", id_, "has an outcome already")
+        self._run.check_order(number, id_, asserted)
         self._run.report(number, None)
 
     def _round_of(self, decision_id: str) -> int:
@@ -255,13 +290,14 @@ class Policy:
             )
         return entry
 
-    def _is_news(self, number: int, decision_id: str, reward: float) -> bool:
+    def _is_news(self, number: int, decision_id: str, reward: Outcome) -> bool:
         """False for a harmless repetition; raises for anything that contradicts the past."""
         entry = self._run.outcomes.open.get(number)
         if entry is not None and not entry.known:
             return True
-        previous = entry.reward if entry is not None else self._run.outcomes.remembered(number)
-        if previous is None or np.isnan(previous):
+        previous = self._run.outcomes.remembered(number) if entry is None else entry.reward
+        reward = total(reward) if entry is None else plain(reward)  # sums alone are remembered for long
+        if previous is None or (not isinstance(previous, tuple) and np.isnan(previous)):
             lost = previous is not None or entry is not None
             raise OutcomeClosed(
                 "decision_id",

@@ -9,20 +9,22 @@ import signal
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from html import escape
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request, Response
-from fastapi.responses import FileResponse
+from fastapi.responses import HTMLResponse
 from fastapi_swagger import patch_fastapi
+from sqlalchemy import URL, make_url
 from starlette.concurrency import run_in_threadpool
 from starlette.staticfiles import StaticFiles
 
 from c4b.errors import C4BError
 from c4b.journal import sql_schema
 from c4b.journal.sql_store import Store
-from c4b.service import export_files, problems, routes, schemas
+from c4b.service import export_files, order_routes, problems, routes, schemas
 from c4b.service.access.authorization import requires
 from c4b.service.access.rate_limits import RateLimit
 from c4b.service.access.token_verifier import TokenVerifier
@@ -83,8 +85,10 @@ async def prometheus_metrics(request: Request) -> Response:
 
 
 @_public_routes.get("/", include_in_schema=False)
-async def dashboard() -> FileResponse:
-    return FileResponse(DASHBOARD / "index.html")
+async def dashboard(request: Request) -> HTMLResponse:
+    """The page, with the store that it shows. Names and passwords in a store's address are left out."""
+    page = (DASHBOARD / "index.html").read_text(encoding="utf-8")
+    return HTMLResponse(page.replace("{store}", escape(request.app.state.shown_store)))
 
 
 def create(settings: Settings) -> FastAPI:
@@ -134,9 +138,10 @@ def create(settings: Settings) -> FastAPI:
         telemetry={"tracing": False, "metrics": False},
     )
     app.state.metrics, app.state.busy = request_metrics, False
+    app.state.shown_store = shown_store(settings.store)
     app.state.token_rates, app.state.failed_authorizations = RateLimit(), RateLimit()
     problems.install(app)
-    for router in (*routes.routers, _public_routes, _metrics_routes):
+    for router in (order_routes.router, *routes.routers, _public_routes, _metrics_routes):
         app.include_router(router)
     parameters = {"tryItOutEnabled": True, "persistAuthorization": False}
     patch_fastapi(app, redirect_from_root_to_docs=False, swagger_ui_parameters=parameters)
@@ -174,6 +179,15 @@ def _end_with_supervisor() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=watch, name="c4b-supervisor", daemon=True).start()
+
+
+def shown_store(url: str) -> str:
+    """A store's address as everybody may read it: without user, password and options, from any folder."""
+    address = make_url(url)
+    kind, database = address.drivername.partition("+")[0], address.database
+    if kind == "sqlite" and database:
+        database = str(Path(database).absolute())
+    return URL.create(kind, host=address.host, port=address.port, database=database).render_as_string()
 
 
 def create_tables(url: str) -> None:

@@ -8,13 +8,13 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Header, Query, Request
 from fastapi import Path as InPath
 from fastapi.responses import FileResponse
-from pydantic import AfterValidator
+from pydantic import AfterValidator, AwareDatetime
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 
 from c4b.deployment import Deployment, Status, export
 from c4b.deployment.configuration import Configuration
-from c4b.deployment.limits import REQUEST_ID
+from c4b.deployment.limits import LABEL, REQUEST_ID
 from c4b.errors import C4BError, InvalidInput, NameTaken, PayloadTooLarge
 from c4b.evidence.model import LinearModel
 from c4b.service import export_files, responses, schemas
@@ -82,14 +82,14 @@ def _open_deployments(request: Request) -> OpenDeployments:
     return deployments
 
 
-async def _queued(request: Request, name: str) -> QueuedDeployment:
+async def queued_deployment(request: Request, name: str) -> QueuedDeployment:
     deployments = _open_deployments(request)
     queued = deployments.get(name)
     return await run_in_threadpool(deployments.open, name) if queued is None else queued
 
 
 async def _deployment(request: Request, name: str) -> Deployment:
-    return (await _queued(request, name)).deployment
+    return (await queued_deployment(request, name)).deployment
 
 
 # -- deployments -----------------------------------------------------------------------------------
@@ -157,7 +157,8 @@ def readable_states(
 @_read_routes.get("/deployments/{name}", tags=["deployments"], summary="Show a deployment")
 async def deployment(request: Request, name: Name) -> schemas.Deployment:
     """State, configuration and health."""
-    return await run_in_threadpool(responses.deployment, await _deployment(request, name))
+    shown = await run_in_threadpool(responses.deployment, await _deployment(request, name))
+    return shown.model_copy(update={"scope": request.state.grant.scope.name})
 
 
 @_admin_routes.post("/deployments/{name}/history", tags=["deployments"], summary="Give history")
@@ -165,7 +166,7 @@ async def learn(
     request: Request, name: Name, body: schemas.History, key: IdempotencyKey = None
 ) -> schemas.Deployment:
     """Before the first decision. History is evidence; it adds nothing to the bank."""
-    queued = await _queued(request, name)
+    queued = await queued_deployment(request, name)
     await queued.write(queued.deployment.learn, body.features, body.rewards, key)
     return await run_in_threadpool(responses.deployment, queued.deployment)
 
@@ -178,7 +179,7 @@ async def decide(
     request: Request, name: Name, body: schemas.Round, key: IdempotencyKey = None
 ) -> schemas.Decided:
     """Choose among the candidates, or the baseline. On disk and charged when the answer is sent."""
-    queued, round_ = await _queued(request, name), body.to_round(key)
+    queued, round_ = await queued_deployment(request, name), body.to_round(key)
     check = queued.deployment.request
     checked = await run_in_threadpool(check, round_) if request.state.large_body else check(round_)
     return responses.decided(await queued.decide(checked))
@@ -189,7 +190,7 @@ async def decide(
 )
 async def decide_many(request: Request, name: Name, body: schemas.Rounds) -> schemas.Decisions:
     """In one commit; all are decided or none. Each round has its own request id."""
-    queued = await _queued(request, name)
+    queued = await queued_deployment(request, name)
     rounds = [each.to_round(each.request_id) for each in body.rounds]
     decisions = await queued.write(queued.deployment.decide_many, rounds)
     return schemas.Decisions(decisions=[responses.decided(each) for each in decisions])
@@ -204,7 +205,7 @@ async def observe(request: Request, name: Name, id: Id, body: schemas.Outcome) -
     An outcome is declared `lost` before the outcome of a later decision is reported, or with
     `independent: true`.
     """
-    queued = await _queued(request, name)
+    queued = await queued_deployment(request, name)
     if body.lost == (body.reward is not None):
         raise InvalidInput("reward", body.reward, "give either a reward, or lost: true")
     if body.independent and not body.lost:
@@ -219,7 +220,7 @@ async def observe(request: Request, name: Name, id: Id, body: schemas.Outcome) -
 @_decide_routes.post("/deployments/{name}/outcomes", tags=["outcomes"], summary="Report many outcomes")
 async def observe_many(request: Request, name: Name, body: schemas.Outcomes) -> schemas.Done:
     """In one commit; all are recorded or none."""
-    queued = await _queued(request, name)
+    queued = await queued_deployment(request, name)
     pairs = [(each.id, each.reward) for each in body.outcomes]
     await queued.write(queued.deployment.observe_many, pairs)
     return schemas.Done()
@@ -235,7 +236,7 @@ async def executed(request: Request, name: Name, id: Id, body: schemas.Executed)
 
     Also before the outcome of a later decision is reported, or with `independent: true`.
     """
-    queued = await _queued(request, name)
+    queued = await queued_deployment(request, name)
     await queued.write(queued.deployment.executed, id, body.features, independent=body.independent)
     return schemas.Done()
 
@@ -250,18 +251,33 @@ async def decisions(
     after: Annotated[str | None, Query(max_length=150, description="Continue after this id.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 50,
     order: Literal["newest", "oldest"] = "newest",
+    request_id: Annotated[str | None, Query(max_length=REQUEST_ID)] = None,
+    label: Annotated[str | None, Query(max_length=LABEL, description="Of what was played.")] = None,
+    outcome: Literal["pending", "observed", "timeout", "forgotten"] | None = None,
+    played: Literal["baseline", "candidate"] | None = None,
+    since: Annotated[AwareDatetime | None, Query(description="With a time zone.")] = None,
+    until: Annotated[AwareDatetime | None, Query(description="With a time zone.")] = None,
 ) -> schemas.Page:
-    """Newest first by default."""
+    """Newest first by default. With a request id, a label, an outcome, what was played or a time only the
+    decisions that have all of it, newest first; one request reads at most 5000 decisions for it."""
     dep = await _deployment(request, name)
+    wanted = (request_id, label, outcome, played, since, until)
+    searched = wanted != (None,) * len(wanted)
+    if searched and order == "oldest":
+        raise InvalidInput("order", order, "a search answers newest first")
 
     def work() -> schemas.Page:
+        if searched:
+            found = dep.find(*wanted, before=after, limit=limit)
+            lines = [responses.decision_row(each) for each in found.records]
+            return schemas.Page(decisions=lines, next=found.next, read=found.read)
         if order == "newest":
             records = dep.decisions(before=after, limit=limit, newest=True)
         else:
             records = dep.decisions(after=after, limit=limit)
         next_id = records[-1].decision.id if len(records) == limit else None
         rows = [responses.decision_row(each) for each in records]
-        return schemas.Page(decisions=rows, next=next_id)
+        return schemas.Page(decisions=rows, next=next_id, read=None)
 
     return await run_in_threadpool(work)
 
@@ -295,6 +311,37 @@ async def series(
         )
 
     return await run_in_threadpool(work)
+
+
+@_read_routes.get("/deployments/{name}/earnings", tags=["deployments"], summary="Is it earning?")
+async def earnings(
+    request: Request,
+    name: Name,
+    seconds: Annotated[float | None, Query(gt=0, description="Only the last seconds.")] = None,
+    last: Annotated[int | None, Query(ge=1, description="Only about this many decisions.")] = None,
+) -> schemas.Earnings:
+    """What was earned, and the uplift over the incumbent: the estimate, and what is certified."""
+    dep = await _deployment(request, name)
+    return schemas.Earnings.model_validate(await run_in_threadpool(dep.earnings, seconds, last))
+
+
+@_read_routes.get(
+    "/deployments/{name}/earnings/course", tags=["deployments"], summary="Show the uplift over time"
+)
+async def earnings_course(request: Request, name: Name) -> schemas.EarningsCourse:
+    """The uplift of all decisions up to some of them, by what is known now."""
+    dep = await _deployment(request, name)
+    points = await run_in_threadpool(dep.earnings_course)
+    columns = schemas.EarningsCourse.model_fields
+    return schemas.EarningsCourse(**{key: [getattr(p, key) for p in points] for key in columns})
+
+
+@_read_routes.get("/deployments/{name}/items", tags=["deployments"], summary="List labels")
+async def items(request: Request, name: Name) -> schemas.Items:
+    """How often each label was offered, admissible and played, and its mean reward with an interval."""
+    dep = await _deployment(request, name)
+    listed = await run_in_threadpool(dep.items)
+    return schemas.Items(items=[schemas.Item.model_validate(each) for each in listed])
 
 
 @_read_routes.get("/deployments/{name}/pending", tags=["outcomes"], summary="List pending outcomes")

@@ -11,10 +11,12 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Discriminator,
     Field,
     JsonValue,
     SkipValidation,
     Strict,
+    Tag,
     model_validator,
 )
 from pydantic_core import InitErrorDetails, ValidationError
@@ -25,6 +27,30 @@ from c4b import policies
 Vector = Annotated[list[float], Field(fail_fast=True)]
 Matrix = Annotated[list[Vector], Field(fail_fast=True)]
 Texts = Annotated[list[str], Field(fail_fast=True)]
+
+
+PLAIN, SLATE = "(plain)", "(slate)"
+"""What a value was taken for: parts of an error's place that are no part of the request."""
+
+
+def _slate_at(depth: int) -> Discriminator:
+    """A list that is so deep, judged by its first elements, belongs to a slate."""
+
+    def kind(value: Any) -> str:
+        found = 0
+        while isinstance(value, list) and found < depth:
+            found, value = found + 1, value[0] if value else None
+        return SLATE if found == depth else PLAIN
+
+    return Discriminator(kind)
+
+
+Actions = Annotated[
+    Annotated[Matrix, Tag(PLAIN)] | Annotated[list[Matrix], Field(fail_fast=True), Tag(SLATE)],
+    _slate_at(3),
+]
+Action = Annotated[Annotated[Vector, Tag(PLAIN)] | Annotated[Matrix, Tag(SLATE)], _slate_at(2)]
+Reward = Annotated[Annotated[float, Tag(PLAIN)] | Annotated[Vector, Tag(SLATE)], _slate_at(1)]
 
 
 def _is_none(value: Any) -> bool:
@@ -109,6 +135,14 @@ class Creation(RequestBody):
     )
     horizon: int | None = Field(None, ge=1, description="Most rounds, for policies that need it.")
     seed: int | None = Field(None, ge=0, description="Of a policy that randomises.")
+    mode: Literal["live", "shadow"] = Field(
+        "live", description="shadow: decide and record, but execute the incumbent until `go-live`."
+    )
+
+    records: Literal["everything", "executed"] = Field(
+        "everything", description="executed: of the candidates, keep only what was executed."
+    )
+    compress: bool = Field(False, description="Compress entries with zlib.")
 
 
 class Configuration(ResponseBody):
@@ -125,6 +159,22 @@ class Configuration(ResponseBody):
     baseline_floor: float | None = Field(None, exclude_if=_is_none)
     horizon: int | None = Field(None, exclude_if=_is_none)
     seed: int | None = Field(None, exclude_if=_is_none)
+    mode: str = Field("live", description="How it began: live or shadow.")
+    records: str = Field("everything", description="How much of a decision is kept.")
+    compress: bool = False
+    predecessor: str | None = Field(
+        None, exclude_if=_is_none, description="Name, and number and hash of the entry that closed it."
+    )
+
+
+class OrderInForce(ResponseBody):
+    """An order that is in force, with who and why."""
+
+    action: str = Field(description="freeze, ramp, go-live or close.")
+    by: str
+    why: str
+    at: datetime
+    share: float | None = Field(None, exclude_if=_is_none, description="Of a ramp.")
 
 
 class State(ResponseBody):
@@ -147,11 +197,20 @@ class State(ResponseBody):
     )
     radius: Number
     alarm: str | None
+    alarm_since: datetime | None = Field(None, description="When the first alarm was raised.")
+    alarm_after: str | None = Field(None, description="Id of the last decision made before it.")
+    alarm_decisions: int | None = Field(None, description="Number of decisions made before it.")
     seq: int
     hash: str = Field(
         description="Hash of the last entry. A copy kept elsewhere reveals any later change of the past."
     )
     at: datetime
+    mode: str = Field("live", description="live, shadow, ramp, frozen, closed, or waiting for history.")
+    held: int = Field(
+        0, description="Decisions for the baseline although the gate chose a candidate: held by an order."
+    )
+    orders: list[OrderInForce] = Field([], description="What is in force.")
+    archived: int = Field(0, description="Entries 1 up to this one are in archive files.")
     health: Literal["ok", "idle", "attention", "alarm"]
     reasons: list[str] = Field(description="Why health is not ok, and what to do.")
 
@@ -161,6 +220,9 @@ class Deployment(ResponseBody):
 
     state: State
     configuration: Configuration
+    scope: str | None = Field(
+        default=None, exclude_if=_is_none, description="What the request's token may do with it."
+    )
 
 
 class Deployments(ResponseBody):
@@ -183,12 +245,20 @@ class History(RequestBody):
 class Round(RequestBody):
     """One round: the candidates and the baseline among which the service decides."""
 
-    candidates: Matrix = Field(description="K rows of d features.", examples=[_CANDIDATES])
-    baseline: Vector = Field(description="d features of the incumbent's action.", examples=[_BASELINE])
+    candidates: Actions = Field(
+        description="K rows of d features; or K slates of m rows each.", examples=[_CANDIDATES]
+    )
+    baseline: Action = Field(
+        description="d features of the incumbent's action; or the rows of a slate.", examples=[_BASELINE]
+    )
     baseline_mean: float | None = Field(
         None, description="The known mean reward of the baseline, for policies that need it."
     )
-    labels: Texts | None = Field(None, description="Names of the candidates, for people.")
+    labels: Texts | None = Field(
+        None,
+        description="Names of the candidates, one each: shown to people, and counted by `items`.",
+        examples=[["red", "blue"]],
+    )
     context: Annotated[JsonValue, SkipValidation] = Field(
         None,
         description="Stored with the decision and shown when it is explained.",
@@ -228,6 +298,9 @@ class Decided(ResponseBody):
 
     id: str = Field(examples=["homepage-3-5be3c1a20f47"])
     action: int | None = Field(description="Index into the candidates; null: play the baseline.")
+    label: str | None = Field(
+        None, exclude_if=_is_none, description="Name of the candidate, if the round had names."
+    )
     bank_before: Number
     bank: Number = Field(description="Certified bank once this decision is executed.")
     certificate: Number = Field(description="Lower bound of this round's contrast.")
@@ -243,6 +316,14 @@ class Decided(ResponseBody):
         description="Probability of the action, from policies that randomise; left out by others.",
     )
     receipt: Receipt | None = Field(None, description="Proof that the journal holds this decision.")
+    held: str | None = Field(
+        None,
+        exclude_if=_is_none,
+        description="shadow, frozen or ramp: the baseline is played whatever the gate chose.",
+    )
+    proposed: int | None = Field(
+        None, exclude_if=_is_none, description="What the gate chose in a round that was held."
+    )
 
     @property
     def is_baseline(self) -> bool:
@@ -259,7 +340,9 @@ class Outcome(RequestBody):
     """A decision's reward; or ``lost``, which asserts that the loss depends on no reward of this decision
     or of a later one."""
 
-    reward: float | None = Field(None, examples=[0.58])
+    reward: Reward | None = Field(
+        None, description="Of a slate also one number for each item.", examples=[0.58]
+    )
     lost: bool = False
     independent: bool = Field(False, description=_INDEPENDENT)
 
@@ -268,7 +351,7 @@ class NamedOutcome(RequestBody):
     """The reward of one decision of a batch."""
 
     id: str = Field(examples=["homepage-3-5be3c1a20f47"])
-    reward: float = Field(examples=[0.58])
+    reward: Reward = Field(examples=[0.58])
 
 
 class Outcomes(RequestBody):
@@ -280,7 +363,9 @@ class Outcomes(RequestBody):
 class Executed(RequestBody):
     """The action that was executed instead of the decided one."""
 
-    features: Vector | None = Field(description="d features; null: the baseline.", examples=[[1.0, 0.2]])
+    features: Action | None = Field(
+        description="d features, or the rows of a slate; null: the baseline.", examples=[[1.0, 0.2]]
+    )
     independent: bool = Field(False, description=_INDEPENDENT)
 
 
@@ -303,13 +388,19 @@ class RecordedDecision(Decided):
     executed: Vector | None = Field(
         description="Features of the action that was executed instead, if that was reported."
     )
+    because: str = Field("", description="Why this action; empty where the summary says it all.")
+    alarm_later: datetime | None = Field(
+        None, description="When an alarm was raised after this decision, which voids its certificates."
+    )
 
 
 class DecisionRow(RecordedDecision):
     """A decision as one row of a table."""
 
     candidates: int = Field(description="Number of candidates.")
-    admissible: int = Field(description="Number of admissible candidates.")
+    admissible: int | None = Field(
+        description="Number of admissible candidates; null: only what was executed is on record."
+    )
 
 
 class Page(ResponseBody):
@@ -317,6 +408,53 @@ class Page(ResponseBody):
 
     decisions: list[DecisionRow]
     next: str | None
+    read: int | None = Field(None, description="Decisions that a search has read.")
+
+
+class Earnings(ResponseBody):
+    """What the decisions of a window have earned; see ``c4b.deployment.Earnings``."""
+
+    since: datetime | None = Field(description="Last decision before the window; null: all time.")
+    decisions: int
+    fallbacks: int = Field(description="Decisions for the baseline.")
+    outcomes: int = Field(description="Decisions whose reward is known.")
+    earned: float = Field(description="Sum of these rewards.")
+    incumbent: Number = Field(description="Estimate of what the incumbent would have earned.")
+    uplift: Number = Field(description="Estimate of what was earned beyond that.")
+    uplift_share: Number = Field(description="As a share of the incumbent's.")
+    certified: Number = Field(description="The uplift is at least this; null: nothing is certified.")
+    certified_share: Number = Field(description="A lower bound of its share.")
+    void: str | None = Field(description="The alarm that voids certificates, if there is one.")
+
+
+class EarningsCourse(ResponseBody):
+    """The uplift of all decisions up to some of them, by what is known now; a list for each quantity."""
+
+    round: list[int]
+    seq: list[int]
+    at: list[datetime]
+    uplift: list[Number]
+    certified: list[Number]
+
+
+class Item(ResponseBody):
+    """The counts of one label; see ``c4b.deployment.Item`` for the interval."""
+
+    label: str = Field(description="Empty: all labels after the first 1000.")
+    offered: int
+    admissible: int
+    played: int
+    outcomes: int = Field(description="Plays whose reward is known.")
+    earned: float = Field(description="Sum of these rewards.")
+    mean: Number
+    low: Number = Field(description="Lower end of a 95 % interval of the mean reward, valid at any time.")
+    high: Number
+
+
+class Items(ResponseBody):
+    """Labels, the most played first."""
+
+    items: list[Item]
 
 
 class Candidate(ResponseBody):
@@ -333,6 +471,8 @@ class Candidate(ResponseBody):
     estimate: Number = Field(description="Estimated contrast; null in journals of early versions.")
     upper: Number = Field(description="Upper bound of the contrast; joint is its lower bound.")
     reason: str = Field(description="Why it was not played although admissible; empty: no reason known.")
+    score: Number = Field(description="What ordered the admissible candidates; null: passed over.")
+    label: str | None
     features: Vector
 
 
@@ -340,11 +480,13 @@ class ExplainedDecision(RecordedDecision):
     """A decision with the bounds of every candidate, its context and its outcome."""
 
     summary: str = Field(description="One sentence.")
+    rule: str = Field("", description="How the policy orders admissible candidates, in words.")
     candidates: list[Candidate]
     baseline: Vector
     baseline_mean: float | None = Field(None, exclude_if=_is_none, description="If the round had it.")
     labels: list[str] | None = Field(None, exclude_if=_is_none, description="If the round had them.")
     context: JsonValue
+    context_erased: bool = Field(False, description="Whether there was a context that was erased.")
 
 
 class Audited(ResponseBody):
@@ -356,6 +498,11 @@ class Audited(ResponseBody):
     entries: int
     decisions: int
     fallbacks: int
+    held: int = Field(0, description="Fallbacks by order where the gate chose a candidate.")
+    orders: int = Field(0, description="Freeze, thaw, ramp, go-live and close.")
+    unchecked_choices: int = Field(
+        0, description="Decisions of which only what was executed is on record."
+    )
     outcomes: int
     observations: int
     precise: int = Field(description="Decisions recomputed in 50 digits.")
@@ -389,6 +536,7 @@ class Series(ResponseBody):
     certificate: list[Number] = Field(description="Lower bound of the contrast of the decided action.")
     estimate: list[Number] = Field(description="Estimate of the same contrast at that moment.")
     radius: list[Number]
+    seq: list[int] = Field(description="Number of the decision's entry, which its id holds.")
 
 
 class PendingDecision(ResponseBody):
@@ -400,6 +548,7 @@ class PendingDecision(ResponseBody):
     request_id: str | None
     context: JsonValue
     action: int | None
+    label: str | None = None
 
 
 class PendingDecisions(ResponseBody):

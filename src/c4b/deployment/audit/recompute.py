@@ -240,7 +240,8 @@ class RecomputedSet:
         least = 1e-4 * model["ridge"] + max(float(np.linalg.eigvalsh(self.gram)[0]), 0.0)
         unit = 2e-16 * (self.count + 100.0 * dim**2)
         moved = unit * (trace * self.norm_bound + np.sqrt(trace * self.squares))
-        return float(np.maximum(moved / (model["noise"] * np.sqrt(least)), unit * trace / least))
+        with np.errstate(invalid="ignore"):  # NaN says that it is not known
+            return float(np.maximum(moved / (model["noise"] * np.sqrt(least)), unit * trace / least))
 
     def _rounding_of_bounded(self, variance: VarianceSums) -> float:
         """Two factorisations, of W and of the ellipsoids, and a radius that is a small difference of

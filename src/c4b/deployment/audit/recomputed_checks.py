@@ -100,20 +100,30 @@ class RecomputedChecks:
         if self.every:
             self.sums.add(features, rewards)
 
-    def absorb(self, played: Played, reward: float) -> None:
+    def absorb(self, played: Played, reward: float | tuple[float, ...]) -> None:
+        count = 1 if played.items is None else len(played.items)
         if not (self.learns_plays_only and played.is_baseline):
-            self.learn(played.features[None, :], np.array([reward]))
+            if isinstance(reward, tuple):
+                assert played.items is not None
+                self.learn(played.items, np.array(reward))
+            else:  # one outcome of n items has the noise of sqrt(n) of them
+                self.learn(played.features[None, :] / np.sqrt(count), np.array([reward / np.sqrt(count)]))
         if not played.is_baseline:
-            self.books.earn(played.features, reward)
+            self.books.earn(played.features, float(np.sum(reward)), count)
 
     def decided(self, decision: RecordedDecision) -> None:
         if self.books.known:
             self.set.renew()
+        books = self.books
+        if not decision.charged:
+            self.books = copy.copy(books)
         self.books.tell(decision.played.baseline, decision.played.baseline_mean)
         if self.share.covers(decision):
             self.set.renew()
             self._in_either_arithmetic(lambda: self._recompute(decision))
-        self.books.charge(decision.numbers.bank, *decision.played)
+        if decision.charged:
+            self.books.charge(decision.numbers.bank, *decision.played[:4])
+        self.books = books
 
     def _in_either_version(self, check: Callable[[], None]) -> None:
         """A check with the norm ball in the bounds; if it fails, as the first version bounded."""
@@ -168,15 +178,20 @@ class RecomputedChecks:
         self._near("radius", numbers.radius, self.region.radius, 1.0, larger_is_safe=True)
         if "estimate" in decision.arrays and self.region is self.set:
             self._explanation(decision.arrays)
-        chosen = self._choice(details, baseline, decision.fields["alarm"])
-        if self.rule.competes and self.optimistic:
-            chosen = self._against_the_baselines_ucb(details, chosen, action, baseline)
-        elif self.rule.competes:
-            self._competition(details, candidates, baseline, chosen)
-        if action != chosen and not (action is None and self._is_baseline(chosen, candidates, baseline)):
-            raise Finding(f"executes {described(action)}, its own numbers choose {described(chosen)}")
+        chosen = decision.chosen
+        self._refutation(decision.fields["alarm"])
+        if decision.complete:
+            chosen = self._chosen(decision)
+        elif self.rule.latches and decision.fields["alarm"] is not None and chosen is not None:
+            raise Finding(f"chooses {described(chosen)} although the model is refuted")
+        made = decision.chosen
+        if made != chosen and not (made is None and self._is_baseline(chosen, candidates, baseline)):
+            raise Finding(f"chooses {described(made)}, its own numbers choose {described(chosen)}")
         if action is None:
-            self._near("bank", numbers.bank, books.baseline_margin(baseline), scale)
+            if decision.charged:
+                self._near("bank", numbers.bank, books.baseline_margin(baseline), scale)
+            elif not same(numbers.bank, books.bank):
+                raise Finding(f"charges a round in shadow: {books.bank!r} becomes {numbers.bank!r}")
             credit = books.credit(baseline, books.tolerance)
             self._near("certificate", numbers.certificate, credit, scale)
             if books.gated and not self.baseline_nonnegative and not numbers.bank >= 0.0:
@@ -190,9 +205,21 @@ class RecomputedChecks:
                 raise Finding("gives another UCB than it lists for its candidate")
             certificate = details[row, action] - books.price(False)
             self._near("certificate", numbers.certificate, certificate, scale)
-        self._sum(numbers.bank, numbers.certificate)
+        if decision.charged:
+            self._sum(numbers.bank, numbers.certificate)
         if self.every and decision.round % self.every == 0:
             self._exactly(decision, scale)
+
+    def _chosen(self, decision: RecordedDecision) -> int | None:
+        """What the rule takes, given all candidates."""
+        candidates, baseline = decision.arrays["candidates"], decision.played.baseline
+        details = decision.arrays["details"]
+        chosen = self._choice(details, baseline, decision.fields["alarm"])
+        if self.rule.competes and self.optimistic:
+            return self._against_the_baselines_ucb(details, chosen, decision.chosen, baseline)
+        if self.rule.competes:
+            self._competition(details, candidates, baseline, chosen)
+        return chosen
 
     def _scores(self, details: Array, recomputed: Array, scale: float, low: Array) -> None:
         """A score of -inf leaves a candidate out, which only the baseline's competition may do; it is
@@ -242,10 +269,6 @@ class RecomputedChecks:
 
     def _choice(self, details: Array, baseline: Array, alarm: str | None) -> int | None:
         """The candidate that the rule takes, given the recorded margins and scores."""
-        refuted = self.set.alarmed or self.books.refuted
-        closest = min(self.set.closest, self.books.closest)
-        if refuted != (alarm is not None) and closest > TOLERANCE:
-            raise Finding(f"says {alarm!r} of the model, the data say otherwise")
         if self.rule.latches and alarm is not None:
             return None
         scores = np.where(details[SCORE] < np.inf, details[SCORE], -np.inf)
@@ -259,6 +282,13 @@ class RecomputedChecks:
                 best = int(np.argmax(np.where(fit, scores, -np.inf)))
                 return best if details[MARGIN, best] >= 0.0 else None
         return None
+
+    def _refutation(self, alarm: str | None) -> None:
+        """The decision says of the model what the data say."""
+        refuted = self.set.alarmed or self.books.refuted
+        closest = min(self.set.closest, self.books.closest)
+        if refuted != (alarm is not None) and closest > TOLERANCE:
+            raise Finding(f"says {alarm!r} of the model, the data say otherwise")
 
     @property
     def _tolerance(self) -> float:
@@ -323,7 +353,7 @@ class RecomputedChecks:
         books.region = exact = self._exact()
         radius = decision.numbers.radius
         self._near("radius (50 digits)", radius, exact.radius, 1.0, larger_is_safe=True)
-        if books.gated:
+        if books.gated and decision.charged:
             margin = books.baseline_margin(baseline)
             if action is not None:
                 candidate = decision.arrays["candidates"][action : action + 1]

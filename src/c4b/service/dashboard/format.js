@@ -55,6 +55,12 @@ export function share(part, whole) {
   return `${plain(percent, percent === 0 || percent === 100 ? 0 : 1)}\u00a0%`;
 }
 
+// A share as a percentage, with more digits for small ones.
+export function percent(value) {
+  const size = Math.abs(100 * value);
+  return `${plain(100 * value, size >= 99.95 ? 0 : size >= 0.95 || size === 0 ? 1 : 2)}\u00a0%`;
+}
+
 export function age(seconds) {
   if (seconds === null || seconds === undefined) return NONE;
   const whole = Math.max(0, Math.floor(seconds));
@@ -68,6 +74,11 @@ export function age(seconds) {
 
 function two(value) {
   return String(value).padStart(2, "0");
+}
+
+// The number of a decision, which its id holds: name-number or name-number-tag.
+export function numberOf(id, name) {
+  return id === null ? null : parseInt(id.slice(name.length + 1), 10);
 }
 
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
@@ -95,7 +106,8 @@ export function tickTime(iso, milliseconds) {
   return milliseconds > 600e3 ? clock(date).slice(0, 5) : clock(date);
 }
 
-export function played(action, candidates) {
+export function played(action, candidates, label) {
   if (action === null) return "baseline";
+  if (label) return label;
   return candidates === undefined ? `candidate ${action}` : `candidate ${action} of ${count(candidates)}`;
 }

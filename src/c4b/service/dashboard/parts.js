@@ -35,6 +35,12 @@ export function figures(names, kind = "") {
   return { element: h("dl", { class: `figures ${kind}` }, ...boxes), set };
 }
 
+// The address of the store that is served, without names and passwords, as one word of a shell.
+export function store() {
+  const address = document.querySelector('meta[name="store"]').content;
+  return /^[\w:/.@+-]+$/.test(address) ? address : `'${address.replaceAll("'", "'\\''")}'`;
+}
+
 // A command to copy.
 export function command(label, text) {
   const done = h("button", { type: "button", class: "small" }, "Copy");

@@ -72,6 +72,12 @@ class Results:
             self._columns[metric] = column
         return column
 
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        from c4b.study.report import notebook_tables  # noqa: PLC0415 (only there)
+
+        return notebook_tables.results_table(self)
+
     def describe(self, setting: int) -> str:
         """The values that tell a setting from the others, "rho=0.4, sigma=0.3"."""
         fields = setting_columns(self.study)

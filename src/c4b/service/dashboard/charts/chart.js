@@ -1,8 +1,8 @@
 // One line over decisions, with axes, a readout by pointer or arrow keys, and its numbers as a table.
 
 import { disclosure, fillRows, h, setAttribute, setText, svg } from "../dom.js";
-import { count, fixed, moment, tickTime } from "../format.js";
-import { extent, linear, tickDecimals, ticks } from "./scale.js";
+import { fixed, moment, tickTime } from "../format.js";
+import { extent, linear, threeTicks, tickDecimals } from "./scale.js";
 
 const DOTS = 60; // up to this many points each is marked
 let charts = 0;
@@ -23,8 +23,8 @@ export class Chart {
   #picked = null; // index of the decision that is read; null: the last one
   #layout = null;
 
-  // options: name, unit, height, describe(value), and what is drawn: kind "line", "area" or "dots";
-  // below: name of a second value under each dot; zero: a line at zero; danger: a red region below it; bounds: [low, high] that are always seen.
+  // options: name, unit, height, describe(value), and what is drawn: kind "line", "lines", "area" or "dots";
+  // below: name of a second value, under each dot or as a dashed line; zero: a line at zero; danger: a red region below it; bounds: [low, high] that are always seen.
   constructor(options) {
     this.#options = options;
     this.#slider = h("div", {
@@ -67,8 +67,8 @@ export class Chart {
     new ResizeObserver(() => this.#draw()).observe(this.#stage);
   }
 
-  // view: title, nothing (why there is no line, or null), round, at, values, floor (the second values),
-  // reference {value, name}.
+  // view: title, nothing (why there is no line, or null), number (of each decision, as in its id), at, values,
+  // floor (the second values), reference {value, name}, marks [{number, name}] at decisions.
   show(view) {
     this.#view = view;
     setText(this.#title, view.title);
@@ -77,23 +77,24 @@ export class Chart {
     this.#empty.hidden = !bare;
     for (const part of [this.#stage, this.#readout, this.#numbers.element]) part.hidden = bare;
     if (bare) return;
-    setAttribute(this.#svg, "aria-label", `${view.title} ${this.#describe(view.round.length - 1)}`);
+    setAttribute(this.#svg, "aria-label", `${view.title} ${this.#describe(view.number.length - 1)}`);
     this.#draw();
     this.#numbers.refresh();
   }
 
   #describe(n) {
-    const { round, at, values } = this.#view;
+    const { number, at, values, marks = [] } = this.#view;
     const floor = this.#view.floor?.[n];
     const value = values[n] === null ? "nothing certified" : this.#options.describe(values[n], floor);
-    return `Decision ${count(round[n])}, ${moment(at[n])}: ${value}`;
+    const after = marks.filter((mark) => number[n] > mark.number).map((mark) => `, after the ${mark.name}`);
+    return `Decision ${number[n]}, ${moment(at[n])}${after[0] ?? ""}: ${value}`;
   }
 
   #list() {
-    const { round, at, values, floor } = this.#view;
+    const { number, at, values, floor } = this.#view;
     const decimals = this.#options.decimals ?? 4;
     const both = (k) => (floor ? [values[k], floor[k]] : [values[k]]);
-    const rows = round.map((n, k) => [count(n), moment(at[k]), ...both(k).map((value) => fixed(value, decimals))]);
+    const rows = number.map((n, k) => [String(n), moment(at[k]), ...both(k).map((value) => fixed(value, decimals))]);
     fillRows(this.#rows, rows.reverse());
   }
 
@@ -101,7 +102,7 @@ export class Chart {
     const width = this.#stage.clientWidth;
     if (!width || !this.#view || this.#view.nothing !== null) return;
     const { height, kind, zero, danger, bounds = [], whole, unit } = this.#options;
-    const { round, values, reference, floor = [] } = this.#view;
+    const { number: round, values, reference, floor = [], marks = [] } = this.#view;
     const known = [...values, ...floor].filter((value) => value !== null);
     const always = [...bounds, ...(zero ? [0] : []), ...(reference ? [reference.value] : [])];
     let [low, high] = extent([...known, ...always]);
@@ -111,7 +112,7 @@ export class Chart {
     if (danger && [...known, ...always].every((value) => value === 0)) high = 1;
     if (danger) low = Math.min(low, -0.1 * high);
 
-    const up = ticks(low, high, height / 48, whole);
+    const up = threeTicks(low, high, height / 48, whole);
     const decimals = tickDecimals(up);
     const labels = up.map((value) => fixed(value, decimals));
     const left = Math.max(58, 14 + 6.8 * Math.max(...labels.map((label) => label.length)));
@@ -147,6 +148,7 @@ export class Chart {
         if (value !== null) parts.push(svg("circle", { cx: xOf(n), cy: y(value), r: 2, class: "dot" }));
       });
     } else {
+      if (kind === "lines") parts.push(svg("path", { d: path(floor, xOf, y), class: "line certified" }));
       parts.push(svg("path", { d: path(values, xOf, y), class: "line" }));
       if (values.length <= DOTS) {
         values.forEach((value, n) => {
@@ -154,6 +156,7 @@ export class Chart {
         });
       }
     }
+    for (const mark of marks) parts.push(...markLine(frame, x(Math.min(Math.max(mark.number, first), last)), mark.name));
     this.#cursor = svg("g", { class: "cursor" });
     setAttribute(this.#svg, "viewBox", `0 0 ${width} ${height}`);
     this.#svg.replaceChildren(...parts, this.#cursor);
@@ -182,12 +185,12 @@ export class Chart {
     return parts;
   }
 
-  // Two rows under the axis: the decision's number and its time.
+  // Two rows under the axis: the decision's number, as in its id, and its time.
   #across(frame, x) {
-    const { round, at } = this.#view;
+    const { number: round, at } = this.#view;
     const span = new Date(at.at(-1)) - new Date(at[0]);
     const wanted = Math.max(1, Math.floor((frame.right - frame.left) / 110));
-    const values = ticks(round[0], round.at(-1), wanted, true);
+    const values = threeTicks(round[0], round.at(-1), wanted, true);
     const parts = [
       svg("text", { x: frame.left - 7, y: frame.bottom + 20, class: "tick end" }, "decision"),
       svg("text", { x: frame.left - 7, y: frame.bottom + 35, class: "tick end faint" }, "time"),
@@ -196,11 +199,11 @@ export class Chart {
       const n = nearest(round, value);
       const middle = x(value);
       const label = tickTime(at[n], span);
-      const half = Math.max(label.length, count(value).length) * 3.4;
+      const half = Math.max(label.length, String(value).length) * 3.4;
       const inside = Math.min(Math.max(middle, frame.left + half), frame.right + 12 - half);
       parts.push(
         svg("line", { x1: middle, x2: middle, y1: frame.bottom, y2: frame.bottom + 4, class: "notch" }),
-        svg("text", { x: inside, y: frame.bottom + 20, class: "tick middle" }, count(value)),
+        svg("text", { x: inside, y: frame.bottom + 20, class: "tick middle" }, String(value)),
         svg("text", { x: inside, y: frame.bottom + 35, class: "tick middle faint" }, label),
       );
     }
@@ -208,9 +211,9 @@ export class Chart {
   }
 
   #pick(n) {
-    const { round, values } = this.#view;
-    if (!round.length) return;
-    const last = round.length - 1;
+    const { number, values } = this.#view;
+    if (!number.length) return;
+    const last = number.length - 1;
     this.#picked = n === null ? null : Math.min(Math.max(n, 0), last);
     const shown = this.#picked ?? last;
     const text = this.#describe(shown);
@@ -231,7 +234,7 @@ export class Chart {
   }
 
   #key(event) {
-    const last = this.#view.round.length - 1;
+    const last = this.#view.number.length - 1;
     const here = this.#picked ?? last;
     const leap = Math.max(1, Math.round(last / 10));
     const next = {
@@ -253,9 +256,8 @@ export class Chart {
     if (!this.#layout) return;
     const at = event.clientX - this.#stage.getBoundingClientRect().left;
     const { xOf } = this.#layout;
-    const { round } = this.#view;
     let best = 0;
-    for (let n = 1; n < round.length; n++) {
+    for (let n = 1; n < this.#view.number.length; n++) {
       if (Math.abs(xOf(n) - at) < Math.abs(xOf(best) - at)) best = n;
     }
     this.#pick(best);
@@ -294,6 +296,15 @@ function area(values, xOf, y, floor) {
     return `M${xOf(run[0]).toFixed(1)} ${floor}${top}L${xOf(run.at(-1)).toFixed(1)} ${floor}Z`;
   });
   return svg("path", { d: shapes.join(""), class: "area" });
+}
+
+// A moment that everything after it is to be read by, such as an alarm.
+function markLine(frame, x, name) {
+  const end = x > (frame.left + frame.right) / 2;
+  return [
+    svg("line", { x1: x, x2: x, y1: frame.top - 6, y2: frame.bottom, class: "mark" }),
+    svg("text", { x: end ? x - 5 : x + 5, y: frame.top + 9, class: end ? "mark-name end" : "mark-name" }, name),
+  ];
 }
 
 // Its name stands at the end from which the line is farther away.

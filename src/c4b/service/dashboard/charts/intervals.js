@@ -2,7 +2,7 @@
 
 import { setAttribute, svg } from "../dom.js";
 import { fixed } from "../format.js";
-import { extent, linear, tickDecimals, ticks } from "./scale.js";
+import { extent, linear, threeTicks, tickDecimals } from "./scale.js";
 
 const NARROW = 620;
 
@@ -68,7 +68,7 @@ export class Intervals {
   }
 
   #axis(frame, x, low, high) {
-    const values = ticks(low, high, (frame.right - frame.left) / 80);
+    const values = threeTicks(low, high, (frame.right - frame.left) / 80);
     const decimals = tickDecimals(values);
     const parts = [];
     for (const value of values) {

@@ -17,6 +17,15 @@ export function ticks(low, high, wanted, whole = false) {
   return Array.from({ length: last - first + 1 }, (_, n) => (first + n) * step);
 }
 
+// The same, but at least three where so many fit in.
+export function threeTicks(low, high, wanted, whole = false) {
+  for (let more = Math.max(wanted, 3); more < 12; more++) {
+    const found = ticks(low, high, more, whole);
+    if (found.length >= 3) return found;
+  }
+  return ticks(low, high, wanted, whole);
+}
+
 export function tickDecimals(values) {
   if (values.length < 2) return 2;
   return Math.min(Math.max(0, Math.ceil(-Math.log10(Math.abs(values[1] - values[0])) - 1e-9)), 10);

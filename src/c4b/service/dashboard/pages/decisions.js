@@ -1,11 +1,13 @@
-// The last decisions, and older ones on request. While older ones are shown, new ones are only announced.
+// The last decisions, and older ones on request, or those that are searched for. While older ones or found ones
+// are shown, new ones are only announced.
 
 import { get, path } from "../api.js";
 import { h, Keyed, setText } from "../dom.js";
 import { count, fixed, moment, played, plural } from "../format.js";
 import { caption, cell, link, tableHead } from "../parts.js";
+import { findForm } from "./find.js";
 
-const PAGE = 25;
+const PAGE = innerWidth > 900 ? 25 : 10; // fewer where a row is a card
 const COLUMNS = [
   ["Time", ""],
   ["Decision", ""],
@@ -28,6 +30,8 @@ export class DecisionTable {
   #paged = false;
   #waiting = null; // a page of newer ones that is not shown
   #decimals = 3;
+  #query = ""; // what is searched for
+  #found = h("p", { class: "aside", role: "status", hidden: true });
 
   constructor(name) {
     this.#name = name;
@@ -42,6 +46,8 @@ export class DecisionTable {
       "section",
       { class: "card", "aria-labelledby": "decisions" },
       h("h2", { id: "decisions" }, "Decisions"),
+      findForm((query) => this.#search(query)),
+      this.#found,
       this.#fresh,
       h(
         "div",
@@ -65,6 +71,10 @@ export class DecisionTable {
 
   show(page, decimals) {
     this.#decimals = decimals;
+    if (this.#query) {
+      for (const line of page.decisions) this.#rows.update(line);
+      return;
+    }
     if (this.#paged) {
       const fresh = page.decisions.filter((line) => !this.#rows.has(line.id)).length;
       this.#waiting = page;
@@ -83,10 +93,12 @@ export class DecisionTable {
     this.#older.disabled = true;
     try {
       const after = encodeURIComponent(this.#last);
-      const address = `${path(this.#name, "decisions")}?limit=${PAGE}&order=newest&after=${after}`;
-      const page = await get(address, new AbortController().signal);
+      const query = this.#query;
+      const page = await this.#get(`&after=${after}`);
+      if (query !== this.#query) return;
       this.#paged = true;
       this.#rows.append(page.decisions);
+      if (query) this.#count(page);
       this.#trouble.hidden = true;
       this.#end(page);
     } catch (problem) {
@@ -94,6 +106,35 @@ export class DecisionTable {
       this.#trouble.hidden = false;
     }
     this.#older.disabled = false;
+  }
+
+  #get(more) {
+    const query = this.#query ? `&${this.#query}` : "";
+    return get(`${path(this.#name, "decisions")}?limit=${PAGE}&order=newest${query}${more}`, new AbortController().signal);
+  }
+
+  async #search(query) {
+    this.#query = query;
+    this.#fresh.hidden = true;
+    this.#paged = false;
+    try {
+      const page = await this.#get("");
+      if (query !== this.#query) return;
+      this.#trouble.hidden = true;
+      this.#rows.show(page.decisions);
+      this.#found.hidden = !query;
+      if (query) this.#count(page);
+      this.#end(page);
+    } catch (problem) {
+      setText(this.#trouble, `The search did not work: ${problem.message}.`);
+      this.#trouble.hidden = false;
+    }
+  }
+
+  #count(page) {
+    const found = this.#rows.size ? plural(this.#rows.size, "decision") : "No decision";
+    const rest = page.next === null ? "." : "; older ones have not been searched yet.";
+    setText(this.#found, `${found} found${rest}`);
   }
 
   #end(page) {
@@ -105,14 +146,21 @@ export class DecisionTable {
 function row(name, first, decimals) {
   const cells = COLUMNS.map(([title, kind], n) => cell(title, kind, n === 1 ? "th" : "td"));
   const [time, id, what, fit, certificate, bank, outcome, reward] = cells;
+  const reason = h("span", { class: "aside" });
+  const name_ = h("span", {});
+  what.append(name_, reason);
   const at = h("time", { datetime: first.at, title: first.at }, moment(first.at));
   time.append(at);
   id.append(h("a", { href: link("d", name, "decisions", first.id) }, first.id));
   const element = h("tr", { role: "row" }, ...cells);
 
   function update(line) {
-    setText(what, played(line.action, line.candidates) + (line.executed ? " (another was executed)" : ""));
-    setText(fit, line.bank === null ? "no gate" : `${count(line.admissible)} of ${count(line.candidates)}`);
+    const done = (line.held ? `, ${line.held}` : "") + (line.executed ? " (another was executed)" : "");
+    setText(name_, played(line.action, line.candidates, line.label) + done);
+    setText(reason, reasonOf(line));
+    const latched = line.because.startsWith("Latch");
+    const fits = line.admissible === null ? "?" : count(line.admissible);
+    setText(fit, line.bank === null ? "no gate" : latched ? "void: alarm" : `${fits} of ${count(line.candidates)}`);
     setText(certificate, fixed(line.certificate, decimals));
     setText(bank, fixed(line.bank, decimals));
     setText(outcome, line.outcome);
@@ -123,4 +171,14 @@ function row(name, first, decimals) {
 
   update(first);
   return { element, update };
+}
+
+// Why, in two or three words; the page of the decision says more.
+function reasonOf(line) {
+  if (line.because.startsWith("Latch")) return "latched by the alarm";
+  if (line.because.startsWith("Thrift")) return "by thrift";
+  if (line.action !== null || line.bank === null) return "";
+  if (line.because.startsWith("Forced phase")) return "forced phase";
+  if (!line.candidates) return "no candidates";
+  return line.admissible ? "no admissible one promises more" : "none admissible";
 }

@@ -1,37 +1,42 @@
-// One deployment: its health, its charts, its last decisions.
+// One deployment: whether it earns, what was played, how the guarantee stands.
 
 import { get, path } from "../api.js";
 import { h, setAttribute, setProse, setText, steady } from "../dom.js";
-import { age, constant, count, decimalsFor, number, plural, share } from "../format.js";
+import { constant, decimalsFor, moment, numberOf, plural } from "../format.js";
 import { HealthBadge, mark } from "../health.js";
-import { command, curl, figures, heading, link, trail } from "../parts.js";
+import { command, curl, heading, link, trail } from "../parts.js";
 import { Checks } from "./checks.js";
 import { DecisionTable } from "./decisions.js";
+import { EarningsPanel } from "./earnings.js";
+import { ItemTable } from "./items.js";
+import { Orders } from "./orders.js";
 import { PendingTable } from "./pending.js";
 import { SeriesCharts } from "./series.js";
-
-const FIGURES = ["Bank", "Decisions", "Baseline played", "Pending outcomes", "Rewards absorbed", "Radius"];
 
 export function deploymentPage(name) {
   const badge = new HealthBadge(name);
   const promise = h("p", { class: "aside promise" });
   const reasons = h("div", { class: "reasons" });
-  const facts = figures(FIGURES);
+  const since = h("p", { class: "aside alarm-since", hidden: true });
+  const earnings = new EarningsPanel(name);
+  const items = new ItemTable();
   const charts = new SeriesCharts();
   const table = new DecisionTable(name);
   const pending = new PendingTable(name);
   const checks = new Checks(name);
+  const orders = new Orders(name);
   const start = h("section", { class: "card", hidden: true });
-  const busy = h("div", {}, charts.element, pending.element, table.element);
+  const busy = h("div", {}, earnings.element, items.element, pending.element, table.element, charts.element);
   const settings = h("dl", { class: "pairs" });
   const element = h(
     "div",
     {},
     trail(["Deployments", "#/"], [name, null]),
     h("div", { class: "title" }, heading(name), badge.element),
+    orders.element,
     reasons,
+    since,
     promise,
-    facts.element,
     start,
     busy,
     checks.element,
@@ -41,17 +46,25 @@ export function deploymentPage(name) {
   let title = name;
 
   async function refresh(signal) {
-    const { state, configuration } = await get(path(name), signal);
-    steady(() => show(state, configuration));
+    const { state, configuration, scope } = await get(path(name), signal);
+    steady(() => {
+      show(state, configuration);
+      orders.show(state, configuration, scope);
+    });
     pending.age();
     if (state.seq === seen || !state.rounds) return;
-    const [series, page, waiting] = await Promise.all([
+    const [earned, listed, series, page, waiting] = await Promise.all([
+      earnings.read(signal),
+      get(path(name, "items"), signal),
       get(`${path(name, "series")}?points=500`, signal),
       table.newest(signal),
       get(`${path(name, "pending")}?limit=50`, signal),
     ]);
+    const marks = alarms(state);
     steady(() => {
-      charts.show(series, state);
+      earnings.show(earned, state, configuration, marks);
+      items.show(listed.items);
+      charts.show(series, state, marks);
       table.show(page, decimalsFor([configuration.model.noise], 3));
       pending.show(waiting.pending, state);
     });
@@ -63,7 +76,8 @@ export function deploymentPage(name) {
     title = `${mark(state.health)}${name}`;
     why(reasons, state);
     setText(promise, promised(state, configuration));
-    showFacts(facts, state);
+    showSince(since, state);
+    charts.showFacts(state);
     start.hidden = state.rounds > 0;
     busy.hidden = !state.rounds;
     if (!state.rounds && !start.firstChild) start.append(...beginning(name, configuration));
@@ -75,10 +89,11 @@ export function deploymentPage(name) {
 }
 
 function why(box, state) {
-  if (box.childElementCount !== state.reasons.length) {
-    box.replaceChildren(...state.reasons.map(() => h("p", { class: "reason" })));
+  const reasons = state.reasons.filter((reason) => !/^(Frozen|Closed):/.test(reason)); // the banner says it
+  if (box.childElementCount !== reasons.length) {
+    box.replaceChildren(...reasons.map(() => h("p", { class: "reason" })));
   }
-  state.reasons.forEach((reason, n) => {
+  reasons.forEach((reason, n) => {
     setProse(box.children[n], reason);
     setAttribute(box.children[n], "data-health", state.health);
   });
@@ -93,19 +108,20 @@ function promised(state, configuration) {
   return `Policy ${state.policy}. While the bank is not negative: with ${sure} % probability the total mean reward is at least ${kept} % of the incumbent's${reserve}.`;
 }
 
-function showFacts(facts, state) {
-  if (state.bank === null) facts.set("Bank", "no gate", "nothing is certified");
-  else facts.set("Bank", number(state.bank), `reserve ${constant(state.reserve)}`);
-  facts.set("Decisions", count(state.rounds));
-  facts.set("Baseline played", share(state.fallbacks, state.rounds), state.rounds ? `${count(state.fallbacks)} times` : "");
-  facts.set(
-    "Pending outcomes",
-    count(state.pending),
-    state.oldest_pending_age === null ? "none is missing" : `oldest ${age(state.oldest_pending_age)}`,
-  );
-  const held = state.waiting ? `${plural(state.waiting, "more waits", "more wait")} for an earlier one` : "history included";
-  facts.set("Rewards absorbed", count(state.observations), held);
-  facts.set("Radius", number(state.radius), "of the confidence set");
+// Since when, at which decision: what came before it is void as well.
+function showSince(box, state) {
+  box.hidden = state.alarm_since === null;
+  if (box.hidden) return;
+  const where = state.alarm_after === null
+    ? ["before the first decision."]
+    : ["after decision ", h("a", { href: link("d", state.name, "decisions", state.alarm_after) }, state.alarm_after), ` (${plural(state.alarm_decisions, "decision")} made by then).`];
+  box.replaceChildren(`Alarm since ${moment(state.alarm_since)}, `, ...where);
+}
+
+// Where charts mark the alarm.
+function alarms(state) {
+  if (state.alarm_since === null) return [];
+  return [{ number: numberOf(state.alarm_after, state.name) ?? 0, name: "alarm" }];
 }
 
 function beginning(name, configuration) {

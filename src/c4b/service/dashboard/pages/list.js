@@ -4,7 +4,7 @@ import { get, path } from "../api.js";
 import { h, Keyed, setAttribute, setProse, setText, steady } from "../dom.js";
 import { age, constant, count, moment, number, plural, share } from "../format.js";
 import { gravity, HealthBadge, mark, word } from "../health.js";
-import { caption, cell, command, curl, heading, link, tableHead } from "../parts.js";
+import { caption, cell, command, curl, heading, link, store, tableHead } from "../parts.js";
 
 const COLUMNS = [
   ["Health", ""],
@@ -104,12 +104,12 @@ function invitation() {
     reserve: 0.5,
   };
   const shell =
-    "c4b deploy create sqlite:///c4b.db homepage --dim 2 --noise 0.1 --norm-bound 1 \\\n" +
+    `c4b deploy create ${store()} homepage --dim 2 --noise 0.1 --norm-bound 1 \\\n` +
     "  --policy reserve-c4b+ --alpha 0.05 --reserve 0.5";
   return [
     h("h2", {}, "No deployment yet"),
     h("p", {}, "Create one in either way; it appears here by itself. Over HTTP this needs an admin token once tokens exist, and a token for one deployment shows only that one."),
     command("Over HTTP", curl("PUT", path("homepage"), body)),
-    command("On the service's machine, with the store that `c4b serve` uses", shell),
+    command("On the service's machine, in the store that this service uses", shell),
   ];
 }

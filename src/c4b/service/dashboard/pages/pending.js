@@ -62,7 +62,7 @@ function row(name, first) {
   const [old, id, decided, what, request] = cells;
   id.append(h("a", { href: link("d", name, "decisions", first.id) }, first.id));
   setText(decided, moment(first.at));
-  setText(what, played(first.action));
+  setText(what, played(first.action, undefined, first.label));
   setText(request, first.request_id ?? "–");
   const update = (each) => setText(old, age(each.age));
   update(first);

@@ -1,9 +1,11 @@
-// The charts of a deployment over its decisions.
+// How the guarantee stands: bank, contrasts, fallbacks and pending outcomes over the decisions.
 
 import { Chart } from "../charts/chart.js";
 import { h } from "../dom.js";
-import { age, constant, number, plural, share } from "../format.js";
+import { age, constant, count, number, plural, share } from "../format.js";
+import { figures } from "../parts.js";
 
+const FIGURES = ["Bank", "Pending outcomes", "Rewards absorbed"];
 const UNGATED = "No gate: nothing is certified.";
 
 export class SeriesCharts {
@@ -55,20 +57,37 @@ export class SeriesCharts {
     describe: (value) => `radius ${number(value)}`,
   });
 
+  #facts = figures(FIGURES);
+
   constructor() {
-    const small = [this.#fallbacks, this.#contrast, this.#pending, this.#radius];
+    const small = [this.#contrast, this.#fallbacks, this.#pending];
     this.element = h(
       "section",
-      { "aria-labelledby": "over-time" },
-      h("h2", { id: "over-time" }, "Over time"),
+      { "aria-labelledby": "guarantee" },
+      h("h2", { id: "guarantee" }, "How the guarantee stands"),
+      this.#facts.element,
       h("div", { class: "card" }, this.#bank.element),
       h("div", { class: "grid-2" }, ...small.map((chart) => h("div", { class: "card" }, chart.element))),
+      h("details", { class: "advanced" }, h("summary", {}, "Advanced: the confidence set"), this.#radius.element),
     );
   }
 
-  show(series, state) {
-    const { round, at } = series;
-    const shared = { round, at, nothing: round.length ? null : "No decision yet." };
+  showFacts(state) {
+    if (state.bank === null) this.#facts.set("Bank", "no gate", "nothing is certified");
+    else this.#facts.set("Bank", number(state.bank), `reserve ${constant(state.reserve)}`);
+    this.#facts.set(
+      "Pending outcomes",
+      count(state.pending),
+      state.oldest_pending_age === null ? "none is missing" : `oldest ${age(state.oldest_pending_age)}`,
+    );
+    const held = state.waiting ? `${plural(state.waiting, "more waits", "more wait")} for an earlier one` : "history included";
+    this.#facts.set("Rewards absorbed", count(state.observations), held);
+  }
+
+  // marks: alarms, as charts show them.
+  show(series, state, marks) {
+    const { round, seq, at } = series;
+    const shared = { number: seq, at, marks, nothing: round.length ? null : "No decision yet." };
     const none = state.bank === null ? { ...shared, nothing: UNGATED } : shared;
     const reserve = state.reserve ? { value: state.reserve, name: `reserve ${constant(state.reserve)}` } : null;
     this.#bank.show({ ...none, title: bankTitle(state), values: series.bank, reference: reserve });

@@ -2,7 +2,7 @@
 
 import { hasToken, keepToken } from "../api.js";
 import { h } from "../dom.js";
-import { command, heading } from "../parts.js";
+import { command, heading, store } from "../parts.js";
 
 // `rejected`: a token was sent and refused; `enter` goes on with a new one.
 export function tokenPage(rejected, enter) {
@@ -42,7 +42,7 @@ export function tokenPage(rejected, enter) {
     heading("This service asks for a token"),
     wrong,
     form,
-    command("Make one on the service's machine", "c4b token create --scope read"),
+    command("Make one on the service's machine", `c4b token create --scope read --store ${store()}`),
   );
   return { element, title: "Token", field };
 }

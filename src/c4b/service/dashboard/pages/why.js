@@ -8,14 +8,17 @@ import { figures, heading, link, trail } from "../parts.js";
 
 const SHOWN = 40;
 const BANK = "Bank before → after";
-const FIGURES = [BANK, "Played", "Certified contrast", "Admissible", "Outcome", "Radius"];
+const FIGURES = [BANK, "Played", "Certified contrast", "Admissible", "Outcome"];
 const COLUMNS = [
-  "Candidate", "Verdict", "Bank after", "Joint bound", "Separate bound", "Penalty avoided",
+  "Candidate", "Verdict", "Score", "Bank after", "Joint bound", "Separate bound", "Penalty avoided",
   "Estimate", "Upper bound", "UCB",
 ];
 
 export function whyPage(name, id) {
   const summary = h("p", { class: "lead summary" });
+  const because = h("p", { class: "because" });
+  const voided = h("p", { class: "reason", "data-health": "alarm", hidden: true });
+  const rule = h("p", { class: "aside rule" });
   const facts = figures(FIGURES, "first-wide");
   const rest = h("div", {});
   const when = h("p", { class: "aside" });
@@ -26,7 +29,10 @@ export function whyPage(name, id) {
     heading(`Why ${id}?`),
     when,
     summary,
+    because,
+    voided,
     facts.element,
+    rule,
     rest,
   );
   let settled = false;
@@ -42,6 +48,14 @@ export function whyPage(name, id) {
   function show(why) {
     setText(when, `${name}, policy ${why.policy}, decided ${moment(why.at)}`);
     setText(summary, why.summary);
+    setText(because, why.because);
+    because.hidden = !why.because;
+    setText(rule, `How ${why.policy} chooses. ${why.rule}`);
+    rule.hidden = !why.rule;
+    voided.hidden = why.alarm_later === null;
+    if (why.alarm_later !== null) {
+      setText(voided, `This decision was made before the alarm of ${moment(why.alarm_later)}. The alarm speaks against the model, so what was certified here is void, too.`);
+    }
     summary.classList.toggle("reason", why.alarm !== null);
     summary.dataset.health = why.alarm === null ? "" : "alarm";
     const decimals = decimalsFor(contrasts(why));
@@ -51,13 +65,17 @@ export function whyPage(name, id) {
       facts.set(BANK, `${fixed(why.bank_before, decimals)} → ${fixed(why.bank, decimals)}`, change);
     }
     const instead = why.executed ? "another action was executed instead" : "";
-    facts.set("Played", played(why.action), instead);
-    const sure = why.alarm === null ? "at least this, units of reward" : "void: an alarm is on";
+    facts.set("Played", played(why.action, undefined, why.label), instead || (why.label ? `candidate ${why.action}` : ""));
+    const alarm = why.alarm === null ? "void: an alarm came later" : "void: an alarm is on";
+    const sure = why.alarm === null && why.alarm_later === null ? "at least this, units of reward" : alarm;
     const bound = why.bank === null ? "lower bound, not used to decide" : sure;
     facts.set("Certified contrast", fixed(why.certificate, decimals), bound);
     const fit = why.candidates.filter((each) => each.admissible).length;
     if (why.bank === null) facts.set("Admissible", "no gate", plural(why.candidates.length, "candidate"));
-    else facts.set("Admissible", `${count(fit)} of ${count(why.candidates.length)}`, "candidates");
+    else {
+      const unused = why.alarm !== null && why.action === null ? "none counts: the alarm latches the baseline" : "candidates";
+      facts.set("Admissible", `${count(fit)} of ${count(why.candidates.length)}`, unused);
+    }
     const [outcome, note] = {
       pending: ["pending", "the reward is not known yet"],
       observed: [number(why.reward), "reward"],
@@ -65,7 +83,6 @@ export function whyPage(name, id) {
       forgotten: ["lost", "declared independent of its value"],
     }[why.outcome] ?? [why.outcome, why.reward === null ? "" : `reward ${number(why.reward)}`];
     facts.set("Outcome", outcome, note);
-    facts.set("Radius", number(why.radius), "of the confidence set");
   }
 
   return { element, refresh, title: `Why ${id}?` };
@@ -91,6 +108,14 @@ function affordable(candidates) {
   return spread <= 1e-6 * Math.max(1, ...limits.map(Math.abs)) ? limits[0] : null;
 }
 
+// Whether a picture of the intervals can also show what the bank affords, and still be read.
+function isNear(limit, candidates) {
+  if (limit === null) return false;
+  const ends = candidates.flatMap((each) => [each.joint, each.upper, each.separate, 0]).filter((end) => end !== null);
+  const low = Math.min(...ends);
+  return limit >= low - 1.5 * (Math.max(...ends) - low);
+}
+
 function verdict(each, gated) {
   if (!gated) return each.chosen ? "chosen" : "no gate";
   if (each.chosen) return "admissible, chosen";
@@ -104,6 +129,7 @@ function cases(why) {
   if (!sorted.length) return [h("p", { class: "card" }, "There were no candidates, so the baseline was the only choice.")];
   const decimals = decimalsFor(contrasts(why));
   const limit = gated ? affordable(sorted) : null;
+  const near = isNear(limit, sorted);
   const rows = sorted.map((each) => row(each, gated, decimals));
   if (why.action === null && gated) rows.unshift(baselineRow(why, decimals));
 
@@ -128,13 +154,13 @@ function cases(why) {
     box.tabIndex = -1;
     box.focus({ preventScroll: true });
   });
-  queueMicrotask(() => plot.show(rows.slice(0, SHOWN), limit, gated, inWords(why, sorted, decimals)));
+  queueMicrotask(() => plot.show(rows.slice(0, SHOWN), near ? limit : null, gated, inWords(why, sorted, decimals)));
   return [
     h(
       "section",
       { class: "card", "aria-labelledby": "cases" },
       h("h2", { id: "cases" }, title(why, sorted, limit)),
-      legend(limit, gated, why, decimals),
+      legend(limit, near, gated, why, decimals),
       box,
       all,
       h("p", { class: "aside" }, "The same in numbers, in units of reward:"),
@@ -160,7 +186,7 @@ function row(each, gated, decimals) {
   const bank = each.margin === null ? "" : fixed(each.margin, decimals);
   const sign = each.chosen ? "★ " : !gated ? "" : each.admissible ? "✓ " : "✕ ";
   return {
-    name: `${sign}candidate ${each.candidate}`,
+    name: short(`${sign}${nameOf(each)}`),
     chosen: each.chosen,
     admissible: each.admissible,
     joint: each.joint,
@@ -170,6 +196,15 @@ function row(each, gated, decimals) {
     verdict: bank ? `${what} · bank ${bank}` : what,
     short: bank ? `${what}, ${bank}` : what,
   };
+}
+
+function nameOf(each) {
+  return each.label ?? `candidate ${each.candidate}`;
+}
+
+// A name has the room of 20 letters beside its interval.
+function short(text) {
+  return text.length > 20 ? `${text.slice(0, 19)}…` : text;
 }
 
 function baselineRow(why, decimals) {
@@ -190,16 +225,17 @@ function line(each, gated, decimals) {
   const shown = (value) => (value === null ? "–" : fixed(value, decimals));
   const joint = each.joint === null ? "cannot be certified" : shown(each.joint);
   return [
-    each.candidate, verdict(each, gated), shown(each.margin), joint, shown(each.separate), shown(each.penalty),
+    each.label ? `${each.label} (${each.candidate})` : each.candidate, verdict(each, gated),
+    each.score === null ? "passed over" : shown(each.score), shown(each.margin), joint, shown(each.separate), shown(each.penalty),
     shown(each.estimate), shown(each.upper), shown(each.ucb),
   ];
 }
 
 function inWords(why, sorted, decimals) {
   const best = sorted.slice(0, 3).map((each) => {
-    if (each.joint === null) return `candidate ${each.candidate} cannot be certified`;
+    if (each.joint === null) return `${nameOf(each)} cannot be certified`;
     return (
-      `candidate ${each.candidate} (${verdict(each, why.bank !== null)}) contrast at least ` +
+      `${nameOf(each)} (${verdict(each, why.bank !== null)}) contrast at least ` +
       `${fixed(each.joint, decimals)}, bounded apart ${fixed(each.separate, decimals)}`
     );
   });
@@ -210,7 +246,7 @@ function swatch(...parts) {
   return svg("svg", { viewBox: "0 0 44 18", class: "swatch", "aria-hidden": "true" }, ...parts);
 }
 
-function legend(limit, gated, { alarm, bank_before: bank }, decimals) {
+function legend(limit, near, gated, { alarm, bank_before: bank }, decimals) {
   const bar = [
     svg("line", { x1: 8, x2: 42, y1: 9, y2: 9, class: "joint" }),
     svg("line", { x1: 8, x2: 8, y1: 2, y2: 16, class: "joint-end" }),
@@ -228,7 +264,9 @@ function legend(limit, gated, { alarm, bank_before: bank }, decimals) {
   if (gated) {
     items.push([[marker(12, 9, true), marker(32, 9, false)], "Disc: admissible, the bank after playing it stays at zero or above. Cross: not admissible."]);
   }
-  if (limit !== null) {
+  if (limit !== null && !near) {
+    items.push([[], `What the bank of ${fixed(bank, decimals)} affords lies far to the left, at ${fixed(limit, decimals)}.`]);
+  } else if (limit !== null) {
     const dashed = svg("line", { x1: 22, x2: 22, y1: 0, y2: 18, class: "reference" });
     items.push([[dashed], `What the bank of ${fixed(bank, decimals)} affords: a joint bound left of this line is not admissible.`]);
   }
@@ -244,7 +282,8 @@ function more(why) {
     ["Outcome", why.outcome],
     ["Reward", why.reward === null ? "–" : String(why.reward)],
     ["Executed instead", why.executed === null ? "no: what was decided" : vector(why.executed)],
-    ["Alarm", why.alarm ?? "none"],
+    ["Alarm", why.alarm ?? (why.alarm_later === null ? "none" : `none then; one was raised ${moment(why.alarm_later)}`)],
+    ["Radius of the confidence set", number(why.radius)],
   ];
   const record = h("dl", { class: "pairs" });
   for (const [name, value] of facts) record.append(h("dt", {}, name), h("dd", {}, value));
@@ -263,7 +302,7 @@ function more(why) {
   const list = () =>
     fillRows(body, [
       ["baseline", vector(why.baseline)],
-      ...why.candidates.map((each) => [`candidate ${each.candidate}`, vector(each.features)]),
+      ...why.candidates.map((each) => [nameOf(each), vector(each.features)]),
     ]);
   return [
     disclosure("Context", context, () => {}).element,

@@ -1,0 +1,183 @@
+"""Sums over all decisions, and the same sums as they were after some earlier ones.
+
+A window of the past is the difference of two such sums, so a question about the last day costs the same
+in a journal of a hundred decisions and of a million. After how many decisions sums are kept depends on
+the number alone: of the last 32 after every one, of the last 64 after every second, of the last 128
+after every fourth, and so on. So a window that ends now begins where it was asked to, to about 3 % of
+its length, and the number of kept sums grows with the logarithm of the number of decisions.
+
+Sums belong to decisions, not to the time of a report: a reward that comes late, or another execution
+that is reported late, is added to every kept sum that its decision is part of.
+"""
+
+from __future__ import annotations
+
+import math
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from c4b._validate import Array
+from c4b.policies.pending import PendingOutcome
+
+KEPT = 32
+"""Sums after a multiple of 2^v decisions, and no higher power, are dropped 2^v KEPT decisions later."""
+
+
+class Sum(IntEnum):
+    """Where each number lies in a row; the features' sums follow, d numbers each (``blocks``)."""
+
+    DECISIONS = 0
+    SEQ = 1
+    """Number of the last decision's entry."""
+    AT = 2
+    """Its time, in microseconds since 1970."""
+    BANK = 3
+    """After it; NaN once something else was executed in an earlier round."""
+    FALLBACKS = 4
+    """Decisions for the baseline."""
+    PLAYED = 5
+    """Rounds in which something else than the baseline was executed."""
+    OUTCOMES = 6
+    """Rewards reported."""
+    REWARD = 7
+    """Their sum."""
+    TOLD = 8
+    """Sum of the baseline means that were told; NaN if they were not."""
+    TOLD_PLAYED = 9
+    """The same in rounds in which something else than the baseline was executed."""
+    AMENDED = 10
+    """Other executions that were added later; each may have rounded the sums once more."""
+    SIZE = 11
+    """Sum of the norms of all that was added to the features' sums: what their rounding is bounded by."""
+
+
+HEADING = len(Sum)
+
+
+def blocks(row: Array) -> Array:
+    """(3, d): features executed where that was not the baseline, baselines of the same rounds, baselines
+    of all other rounds."""
+    return row[HEADING:].reshape(3, -1)
+
+
+class RunningTotals:
+    """The sums now, and after some earlier decisions. Belongs to one state."""
+
+    def __init__(self, dim: int) -> None:
+        self.now = np.zeros(HEADING + 3 * dim)
+        self._error = np.zeros((3, dim))  # what rounding has taken from the sums of features
+        self._features = blocks(self.now)
+        self.kept: dict[int, Array] = {}  # by number of decisions, in order
+        self._dropped: list[Array] | None = None
+
+    def add(self, seq: int, at: int, bank: float, fallback: bool, made: PendingOutcome) -> None:
+        """The next decision."""
+        now = self.now
+        now[Sum.DECISIONS] += 1.0
+        now[Sum.SEQ], now[Sum.AT], now[Sum.BANK] = seq, at, bank
+        now[Sum.FALLBACKS] += fallback
+        self._execute(made, 1.0)
+        number = int(now[Sum.DECISIONS])
+        self.kept[number] = now.copy()
+        old = number - KEPT * (number & -number)
+        if old > 0:
+            row = self.kept.pop(old)
+            if self._dropped is not None:
+                self._dropped.append(row)
+
+    def _execute(self, made: PendingOutcome, sign: float) -> None:
+        """Add what was executed in a round to the sums of now, or with ``sign`` -1 take it back."""
+        now, mean = self.now, made.baseline_mean
+        now[Sum.TOLD] += math.nan if mean is None else sign * mean
+        if mean is not None:
+            now[Sum.SIZE] += abs(mean)
+        if made.is_baseline:
+            self._sum(2, sign * made.baseline)
+            return
+        now[Sum.PLAYED] += sign
+        if mean is not None:
+            now[Sum.TOLD_PLAYED] += sign * mean
+        self._sum(0, sign * made.executed)
+        self._sum(1, sign * made.baseline)
+
+    def _sum(self, block: int, features: Array) -> None:
+        """Kahan's sum: its error is at most 2u + O(n u^2) of the sum of magnitudes, for any n."""
+        total, error = self._features[block], self._error[block]
+        error += features
+        grown = total + error
+        error -= grown - total
+        total[:] = grown
+        self.now[Sum.SIZE] += math.sqrt(float(features @ features))
+
+    def outcome(self, round_: int, reward: float | None) -> None:
+        """The reward of round ``round_`` (0 is the first); None: it is lost."""
+        if reward is not None:
+            for row in self._including(round_):
+                row[Sum.OUTCOMES] += 1.0
+                row[Sum.REWARD] += reward
+
+    def amend(self, round_: int, before: PendingOutcome, after: PendingOutcome, bank: float) -> None:
+        """Something else was executed in round ``round_``."""
+        self._execute(before, -1.0)
+        self._execute(after, 1.0)
+        self.now[Sum.BANK] = bank
+        self.now[Sum.AMENDED] += 1.0
+        change = _parts(after) - _parts(before)
+        played = float(before.is_baseline) - float(after.is_baseline)
+        for row in self._including(round_):
+            if row is not self.now:
+                row[Sum.BANK] = np.nan
+                row[Sum.PLAYED] += played
+                row[Sum.TOLD_PLAYED] += played * (after.baseline_mean or 0.0)
+                row[Sum.AMENDED] += 1.0
+                blocks(row)[...] += change
+
+    def _including(self, round_: int) -> list[Array]:
+        rows = [self.now]
+        for number in reversed(self.kept):
+            if number <= round_:
+                break
+            rows.append(self.kept[number])
+        return rows
+
+    def mark(self) -> tuple[Array, Array]:
+        """What ``undo`` needs to take back the decisions that follow."""
+        self._dropped = []
+        return self.now.copy(), self._error.copy()
+
+    def settle(self) -> None:
+        """Nothing before this moment will be taken back."""
+        self._dropped = None
+
+    def undo(self, mark: tuple[Array, Array]) -> None:
+        """Take back the decisions since ``mark``; no outcome was reported in between."""
+        self.now[:], self._error[...] = mark
+        last = int(self.now[Sum.DECISIONS])
+        restored = {int(row[Sum.DECISIONS]): row for row in self._dropped or ()}
+        numbers = sorted(number for number in {*self.kept, *restored} if number <= last)
+        self.kept = {n: self.kept[n] if n in self.kept else restored[n] for n in numbers}
+        self._dropped = []
+
+    def arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """What ``restored`` takes: the sums and what rounding took from them."""
+        rows = [*self.kept.values(), self.now]
+        return {"rows": np.array(rows), "error": self._error}
+
+    @classmethod
+    def restored(cls, arrays: dict[str, np.ndarray[Any, Any]], dim: int) -> RunningTotals:
+        totals = cls(dim)
+        *kept, now = arrays["rows"]
+        totals.now[:] = now
+        totals._error[...] = arrays["error"]
+        totals.kept = {int(row[Sum.DECISIONS]): row.copy() for row in kept}
+        return totals
+
+
+def _parts(made: PendingOutcome) -> Array:
+    """(3, d): what a round adds to the sums of features."""
+    nothing = np.zeros_like(made.baseline)
+    if made.is_baseline:
+        return np.stack([nothing, nothing, made.baseline])
+    return np.stack([made.executed, made.baseline, nothing])

@@ -1,0 +1,116 @@
+"""How a policy chooses among admissible candidates, and why it chose as it did, in plain sentences.
+
+Everything is read from what a decision records: scores, margins, bank and alarm. Nothing here decides.
+"""
+
+from __future__ import annotations
+
+import math
+
+from c4b.policies.candidate_fields import CandidateField
+from c4b.policies.compiled_round import CUSHION, Rule
+from c4b.policies.composition import Composition
+from c4b.policies.decision import Decision, candidate_name
+from c4b.policies.registry import PolicySpec
+
+ADMISSIBLE = "A candidate is admissible if the bank after playing it is certified to be at least 0."
+
+
+def rule_in_words(spec: PolicySpec, dim: int) -> str:
+    """How ``spec`` orders admissible candidates of ``dim`` features."""
+    if not isinstance(spec, Composition):
+        return f"{ADMISSIBLE} Among these {spec.name} chooses by its own rule: {spec.summary}."
+    rule = spec.rule(dim)
+    if not spec.gated:
+        return f"There is no gate. The score is {_score(rule)}; the highest score is played."
+    sentences = [ADMISSIBLE, f"The score is {_score(rule)}."]
+    if rule.propose:
+        sentences.append(
+            "Only the candidate with the highest score is tested; else the baseline is played."
+        )
+    elif rule.thrift:
+        sentences.append(
+            f"Thrift: of the candidates that leave {rule.thrift:.0%} of the bank, or {CUSHION:g} "
+            "rounds of baseline credit if that is less, the one with the highest score is played; if "
+            "there is none, of all admissible ones."
+        )
+    else:
+        sentences.append("The admissible candidate with the highest score is played.")
+    if rule.competes:
+        sentences.append(
+            "A candidate that promises no more than the baseline and leaves no more in the bank is "
+            "passed over."
+        )
+    if rule.period:
+        sentences.append(
+            f"One round of {rule.period} is optimistic: it scores by the upper bound and needs no "
+            "thrift, so that no candidate is ignored for ever."
+        )
+    if rule.latches:
+        sentences.append("Latch: once the data refute the model, only the baseline is played.")
+    return " ".join(sentences)
+
+
+def _score(rule: Rule) -> str:
+    if rule.by_certificate:
+        return "the certified lower bound of the contrast"
+    if rule.boldness == 1.0:
+        return "the upper bound of the candidate's reward (UCB)"
+    if rule.boldness == 0.0:
+        return "the middle of the interval of the candidate's reward"
+    return (
+        f"the middle of the interval of the candidate's reward plus {rule.boldness:.2g} of its half-width"
+    )
+
+
+def because(decision: Decision, spec: PolicySpec, dim: int, before_any_play: bool = False) -> str:
+    """Why this action, in one or two sentences; empty where the summary says it all.
+
+    before_any_play: no candidate was played in any round before this one.
+    """
+    if not isinstance(spec, Composition) or decision.propensity is not None:
+        return ""
+    rule = spec.rule(dim)
+    if decision.alarm and rule.latches and decision.action is None:
+        return (
+            f"Latch: the data speak against the model ({decision.alarm}), so no certificate counts and "
+            "only the baseline is played, however many candidates have a margin of at least 0."
+        )
+    if decision.action is not None:
+        return _because_played(decision, rule, decision.action, spec.gated)
+    admissible = sum(margin >= 0.0 for margin in decision.details[CandidateField.MARGIN].tolist())
+    if before_any_play and not admissible and decision.details.shape[1]:
+        return (
+            "Forced phase: no candidate has been played yet. What is known of the baseline alone cannot "
+            "certify another action, so the baseline is played until its credit and the reserve cover "
+            "the worst that the model allows of a candidate."
+        )
+    return ""
+
+
+def _because_played(decision: Decision, rule: Rule, played: int, gated: bool) -> str:
+    scores = decision.details[CandidateField.SCORE].tolist()
+    margins = decision.details[CandidateField.MARGIN].tolist()
+    ucbs = decision.details[CandidateField.UCB].tolist()
+    named = f"a score of {scores[played]:.4f}"
+    if not gated:
+        return f"It has the highest score of all, {scores[played]:.4f}."
+    admissible = [k for k, margin in enumerate(margins) if margin >= 0.0]
+    higher = [k for k in admissible if scores[played] < scores[k] < math.inf]
+    optimistic = (
+        "This was an optimistic round, which scores by the upper bound. "
+        if rule.period and all(s == u for s, u in zip(scores, ucbs, strict=True) if math.isfinite(s))
+        else ""
+    )
+    if higher and rule.thrift:
+        best = max(higher, key=lambda k: scores[k])
+        return (
+            f"Thrift: {candidate_name(decision.labels, best)} has a higher score ({scores[best]:.4f}) "
+            f"but would leave only {margins[best]:.4f} in the bank of {decision.bank_before:.4f}; this "
+            f"one, with {named}, leaves {margins[played]:.4f}."
+        )
+    others = [scores[k] for k in admissible if k != played and math.isfinite(scores[k])]
+    if not others:
+        return f"{optimistic}It has {named} and is the only one to choose from."
+    rest = f"the highest of {len(others) + 1} admissible; the next has {max(others):.4f}"
+    return f"{optimistic}It has {named}, {rest}."

@@ -1,0 +1,147 @@
+// Is it earning? The uplift over the incumbent, estimated and certified, over all time or a window.
+
+import { get, path } from "../api.js";
+import { Chart } from "../charts/chart.js";
+import { h, setAttribute, setText } from "../dom.js";
+import { constant, count, moment, number, percent, plural, share } from "../format.js";
+import { figures } from "../parts.js";
+
+const WINDOWS = [
+  ["All time", ""],
+  ["Last day", "?seconds=86400"],
+  ["Last hour", "?seconds=3600"],
+  ["Last 1,000 decisions", "?last=1000"],
+];
+const FIGURES = ["Earned", "Incumbent, estimated", "Uplift, estimated", "Uplift, certified", "Decisions", "Baseline played"];
+
+export class EarningsPanel {
+  #name;
+  #query = "";
+  #said = h("p", { class: "headline" });
+  #span = h("p", { class: "aside" });
+  #facts = figures(FIGURES);
+  #how = h("p", { class: "aside" });
+  #trouble = h("p", { class: "reason", "data-health": "attention", role: "alert", hidden: true });
+  #buttons;
+  #chart = new Chart({
+    name: "Uplift over the incumbent",
+    unit: "units of reward: — estimated, - - certified at least",
+    height: 250,
+    kind: "lines",
+    zero: true,
+    below: "certified at least",
+    describe: (value, floor) => {
+      const certain = floor === null ? "nothing certified" : `certified at least ${number(floor)}`;
+      return `uplift of all decisions up to here estimated ${number(value)}, ${certain}`;
+    },
+  });
+
+  constructor(name) {
+    this.#name = name;
+    this.#buttons = WINDOWS.map(([text, query]) => {
+      const button = h("button", { type: "button", class: "small", }, text);
+      setAttribute(button, "aria-pressed", query === "");
+      button.addEventListener("click", () => this.#choose(query));
+      return button;
+    });
+    this.element = h(
+      "section",
+      { class: "card earnings", "aria-labelledby": "earning" },
+      h("div", { class: "bar" }, h("h2", { id: "earning" }, "Is it earning?"),
+        h("div", { class: "windows", role: "group", "aria-label": "Window" }, ...this.#buttons)),
+      this.#said,
+      this.#span,
+      this.#trouble,
+      this.#facts.element,
+      this.#chart.element,
+      this.#how,
+    );
+  }
+
+  async read(signal) {
+    const [earnings, course] = await Promise.all([
+      get(`${path(this.#name, "earnings")}${this.#query}`, signal),
+      get(path(this.#name, "earnings", "course"), signal),
+    ]);
+    return { earnings, course, query: this.#query };
+  }
+
+  show({ earnings, course, query }, state, configuration, marks) {
+    if (query === this.#query) this.#tell(earnings);
+    const sure = constant(100 * (1 - configuration.model.delta));
+    setText(
+      this.#how,
+      earnings.void
+        ? "An alarm speaks against the model: what was certified before is void, and the estimate rests on the same model."
+        : `Certified: holds with ${sure} % probability for every window and every moment at once, under the assumptions of the model. Estimated: by the same model; it may be off in either direction. Rewards that are not known yet count in the uplift, not in what was earned.`,
+    );
+    const last = course.round.length - 1;
+    this.#chart.show({
+      title: last < 0 ? "" : titleOf(course.uplift[last], course.certified[last], earnings.void),
+      nothing: last < 0 ? "No decision yet." : course.uplift.every((value) => value === null) ? "This policy estimates nothing." : null,
+      number: course.seq,
+      at: course.at,
+      values: course.uplift,
+      floor: course.certified,
+      marks,
+    });
+  }
+
+  async #choose(query) {
+    this.#query = query;
+    WINDOWS.forEach(([, each], n) => setAttribute(this.#buttons[n], "aria-pressed", each === query));
+    try {
+      const earnings = await get(`${path(this.#name, "earnings")}${query}`, new AbortController().signal);
+      if (query === this.#query) this.#tell(earnings);
+      this.#trouble.hidden = true;
+    } catch (problem) {
+      setText(this.#trouble, `The window could not be read: ${problem.message}. Try again.`);
+      this.#trouble.hidden = false;
+    }
+  }
+
+  #tell(earnings) {
+    const { decisions, fallbacks, outcomes } = earnings;
+    setText(this.#said, headline(earnings));
+    const since = earnings.since === null ? "All decisions so far" : `After ${moment(earnings.since)}`;
+    setText(this.#span, `${since}: ${plural(decisions, "decision")}, ${plural(outcomes, "reward")} known.`);
+    const mean = outcomes ? `mean ${number(earnings.earned / outcomes)} of ${plural(outcomes, "reward")}` : "no reward known yet";
+    this.#facts.set("Earned", number(earnings.earned), mean);
+    this.#facts.set("Incumbent, estimated", number(earnings.incumbent), `in all ${plural(decisions, "decision")}`);
+    const estimated = earnings.void ? "by a model that the data refute" : shareOf(earnings.uplift_share);
+    this.#facts.set("Uplift, estimated", plus(earnings.uplift), estimated);
+    if (earnings.void) this.#facts.set("Uplift, certified", "void", "an alarm is on");
+    else if (earnings.certified === null) this.#facts.set("Uplift, certified", "nothing", shareOf(earnings.certified_share));
+    else this.#facts.set("Uplift, certified", `≥ ${plus(earnings.certified)}`, `at least ${shareOf(earnings.certified_share)}`);
+    this.#facts.set("Decisions", count(decisions));
+    this.#facts.set("Baseline played", share(fallbacks, decisions), decisions ? `${count(fallbacks)} times` : "");
+  }
+}
+
+const plus = (value) => (value > 0 ? `+${number(value)}` : number(value));
+const shareOf = (value) => (value === null ? "share not known" : `${value > 0 ? "+" : ""}${percent(value)} of the incumbent's`);
+
+function amount(share, units) {
+  return share === null ? `${number(Math.abs(units))} units of reward` : percent(Math.abs(share));
+}
+
+function headline(earnings) {
+  const { decisions, uplift, uplift_share: estimated, certified, certified_share: sure } = earnings;
+  if (!decisions) return "No decision in this window.";
+  if (uplift === 0 && certified === 0) return "Only the incumbent's own action was played: exactly what the incumbent would have earned.";
+  if (earnings.void) return "An alarm speaks against the model: no uplift is certified, and the estimate cannot be trusted.";
+  let first = "The uplift over the incumbent cannot be estimated for this policy";
+  if (uplift !== null) {
+    first = `Earned an estimated ${amount(estimated, uplift)} ${uplift >= 0 ? "more" : "less"} than the incumbent would have`;
+  }
+  const known = sure ?? certified;
+  if (known === null) return `${first}; nothing is certified.`;
+  const most = amount(sure, certified);
+  return known >= 0 ? `${first}; at least ${most} more is certified.` : `${first}; certified is at most ${most} less.`;
+}
+
+function titleOf(uplift, certified, alarm) {
+  const estimate = uplift === null ? "The uplift is not estimated" : `All decisions together: ${plus(uplift)} estimated`;
+  if (alarm) return `${estimate}; what was certified is void`;
+  return certified === null ? `${estimate}; nothing is certified` : `${estimate}, at least ${plus(certified)} certified`;
+}

@@ -1,0 +1,72 @@
+// What became of each label: offered, admissible, played, and its mean reward.
+
+import { h, Keyed, setText } from "../dom.js";
+import { count, decimalsFor, fixed, share } from "../format.js";
+import { caption, cell, tableHead } from "../parts.js";
+
+const SHOWN = innerWidth > 900 ? 20 : 8; // fewer where a row is a card
+const COLUMNS = [
+  ["Item", ""],
+  ["Offered", "number"],
+  ["Admissible", "number"],
+  ["Played", "number"],
+  ["Rewards", "number"],
+  ["Mean reward", "number"],
+  ["95 % interval", "number"],
+];
+
+export class ItemTable {
+  #body = h("tbody", { role: "rowgroup" });
+  #rows;
+  #all = h("button", { type: "button", hidden: true });
+  #items = [];
+  #whole = false;
+  #decimals = 3;
+
+  constructor() {
+    this.#rows = new Keyed(this.#body, (each) => each.label, (each) => row(each, () => this.#decimals));
+    this.#all.addEventListener("click", () => {
+      this.#whole = true;
+      this.show(this.#items);
+    });
+    const words =
+      "The most played first. The interval bounds an item's mean reward over its plays, after any number of rewards, with 95 % probability for each item by itself. It assumes the declared noise, and that rewards are not reported sooner or later because of their value.";
+    this.element = h(
+      "section",
+      { class: "card", "aria-labelledby": "items", hidden: true },
+      h("h2", { id: "items" }, "Items"),
+      h(
+        "div",
+        { class: "sideways" },
+        h("table", { class: "cards items", role: "table" }, caption(words), tableHead(COLUMNS), this.#body),
+      ),
+      this.#all,
+    );
+  }
+
+  show(items) {
+    this.#items = items;
+    this.element.hidden = !items.length;
+    this.#decimals = decimalsFor(items.flatMap((each) => [each.mean]), 3);
+    this.#rows.show(this.#whole ? items : items.slice(0, SHOWN));
+    const more = items.length - SHOWN;
+    this.#all.hidden = this.#whole || more <= 0;
+    setText(this.#all, `${count(SHOWN)} of ${count(items.length)} items are shown: show all`);
+  }
+}
+
+function row(first, decimals) {
+  const cells = COLUMNS.map(([title, kind], n) => cell(title, kind, n === 0 ? "th" : "td"));
+  const [label, offered, fit, played, rewards, mean, interval] = cells;
+  setText(label, first.label || "all other labels");
+  const update = (each) => {
+    setText(offered, count(each.offered));
+    setText(fit, share(each.admissible, each.offered));
+    setText(played, count(each.played));
+    setText(rewards, count(each.outcomes));
+    setText(mean, fixed(each.mean, decimals()));
+    setText(interval, each.low === null ? "–" : `${fixed(each.low, decimals())} to ${fixed(each.high, decimals())}`);
+  };
+  update(first);
+  return { element: h("tr", { role: "row" }, ...cells), update };
+}
