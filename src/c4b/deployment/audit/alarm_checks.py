@@ -10,7 +10,7 @@ from typing import Any
 
 from c4b._validate import Array
 from c4b.deployment.audit.audit_report import Finding
-from c4b.deployment.commands import NEGATIVE_BANK
+from c4b.deployment.commands import HANDED_OVER, NEGATIVE_BANK
 from c4b.deployment.state import State
 
 
@@ -37,7 +37,10 @@ class AlarmChecks:
             raise Finding(f"follows what gives the alarm {due!r}, and is not that alarm")
         elif kind == "executed":
             before, after = arrays["numbers"]
-            self._due = NEGATIVE_BANK if before >= 0.0 > after else None
+            succession = state.rollout.succession
+            handed = 0.0 if succession is None else succession.handed
+            if before >= handed > after:
+                self._due = NEGATIVE_BANK if handed == 0.0 else HANDED_OVER
         elif kind == "decided" and self._of_model:
             alarm: str | None = fields["alarm"]
             doubted, self._doubted = self._doubted, None
