@@ -27,6 +27,7 @@ from my_gate import WorstCaseGate
 class KnownMeanGate(WorstCaseGate):
     def decide(self, round_, decision_id):
         assert round_.baseline_mean is not None
+        print("a gate that prints")
         return super().decide(round_, decision_id)._replace(policy="known-mean", propensity=1.0)
 
 

@@ -39,8 +39,8 @@ class AlarmChecks:
             before, after = arrays["numbers"]
             succession = state.rollout.succession
             handed = 0.0 if succession is None else succession.handed
-            reason = NEGATIVE_BANK if handed == 0.0 else HANDED_OVER
-            self._due = reason if before >= handed > after else None
+            if before >= handed > after:
+                self._due = NEGATIVE_BANK if handed == 0.0 else HANDED_OVER
         elif kind == "decided" and self._of_model:
             alarm: str | None = fields["alarm"]
             doubted, self._doubted = self._doubted, None
