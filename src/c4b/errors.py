@@ -63,6 +63,10 @@ class NoSafeAction(C4BError):
     """Nothing, not even the baseline, is certified; the policy stops rather than guess."""
 
 
+class DecisionsClosed(C4BError):
+    """The deployment was closed for good: it makes no more decisions, and can be read."""
+
+
 class StateFileError(C4BError):
     """A saved policy that cannot be loaded."""
 
@@ -101,6 +105,10 @@ class StoreUnavailable(DeploymentError):
 
 class JournalCorrupt(DeploymentError):
     """The journal contradicts itself: nothing is answered from it. Run an audit; restore a backup."""
+
+
+class EntryArchived(DeploymentError):
+    """What is asked for lies in an archive file, not in the store any more."""
 
 
 class KeyMissing(DeploymentError):

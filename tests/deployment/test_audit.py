@@ -10,11 +10,16 @@ import pytest
 from c4b import Deployment, LinearModel, policies
 from c4b.deployment.audit.exact import ExactSet, Sums
 from c4b.deployment.audit.recompute import RecomputedSet
-from c4b.evidence import CONFIDENCES
+from c4b.evidence import CONFIDENCES, is_compiled
 from c4b.policies import CandidateField
 from support.shop_world import BASELINE, MODEL, create, entries_of, forge, outcome, rivals, trade
 
-POLICIES = [name for name in policies.names() if isinstance(policies.get(name), policies.Composition)]
+POLICIES = [
+    name
+    for name in policies.names()
+    if isinstance(spec := policies.get(name), policies.Composition)
+    and (spec.confidence is None or is_compiled(spec.confidence))
+]
 FIELD = ["clucb", "clucb-plays", "clucb-unknown", "clucb2", "clucb2t", "lcbce", "maximin"]
 PAIRS = [(name, set_) for name in POLICIES for set_ in CONFIDENCES if name not in FIELD]
 PAIRS += [(name, set_) for name in FIELD for set_ in ("self-normalized", "several-ridges")]
@@ -184,3 +189,13 @@ def test_high_precision_agrees_with_the_recomputation() -> None:
         plain.bounds(vectors), ExactSet(sums, 200, model, ridges).bounds(vectors), strict=True
     ):
         assert np.allclose(ours, theirs, rtol=1e-9)
+
+
+def test_a_set_that_says_nothing_is_audited(sqlite_url: str) -> None:
+    """With the smallest numbers that a float can hold, no ellipsoid is left, in 50 digits neither."""
+    model = LinearModel(1, 5e-324, 5e-324)
+    with Deployment.create(sqlite_url, "shop", model, "reserve-c4b+") as dep:
+        assert dep.decide([[0.0]], [0.0]).is_baseline
+        report = dep.audit(sample=1)
+        assert report.clean, report
+        assert report.precise == 1

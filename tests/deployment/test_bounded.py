@@ -7,6 +7,9 @@ import pytest
 
 from c4b import Deployment, LinearModel
 from c4b.errors import InvalidInput
+from c4b.policies import CandidateField
+from support.forgeries import Forgery, another, only_one
+from support.shop_world import entries_of, forge
 
 BASELINE = np.array([1.0, 0.0, 0.0])
 THETA = np.array([0.5, 0.2, -0.1])
@@ -59,3 +62,60 @@ def test_rewards_out_of_range_write_nothing(sqlite_url: str) -> None:
             dep.observe_many([(ids[0], 1.0), (ids[1], -0.1)])
         assert dep.state() == state
         dep.observe_many([(ids[0], 1.0), (ids[1], 0.0)])
+
+
+def clicked(url: str, rounds: int = 30) -> Deployment:
+    dep = Deployment.create(url, "shop", LinearModel.bounded(3, 1.0), "clicks", alpha=0.1, reserve=5.0)
+    rng = np.random.default_rng(1)
+    for _ in range(rounds):
+        candidates = BASELINE + 0.2 * rng.normal(size=(6, 3))
+        made = dep.decide(candidates, BASELINE)
+        dep.observe(made.id, float(rng.random() < 0.5))
+    return dep
+
+
+@pytest.mark.parametrize("forgery", [another, only_one])
+def test_another_candidate_is_found(sqlite_url: str, forgery: Forgery) -> None:
+    with clicked(sqlite_url) as dep:
+        assert dep.audit(sample=0).clean
+        choices = [each.decision for each in dep.decisions(limit=100) if each.decision.action is not None]
+        made = next(
+            each for each in reversed(choices) if (each.details[CandidateField.MARGIN] >= 0).sum() > 1
+        )
+        assert made.receipt is not None
+        forge(dep, made.receipt.seq, forgery)
+        assert dep.audit(sample=0).entry == made.receipt.seq
+
+
+@pytest.mark.parametrize("amount", [1e-3, -1e-3])
+def test_another_reward_is_found(sqlite_url: str, amount: float) -> None:
+    with clicked(sqlite_url) as dep:
+        one = next(each for each in dep.decisions(limit=10) if each.reward == float(amount < 0)).decision
+        assert one.receipt is not None
+        number = next(entry.seq for entry in entries_of(dep) if entry.about == one.receipt.seq)
+        forge(dep, number, lambda _, arrays: arrays["numbers"].__setitem__(0, float(amount < 0) + amount))
+        assert not dep.audit(sample=0).clean
+
+
+@pytest.mark.parametrize("kind", ["observed", "learned"])
+def test_a_recorded_reward_out_of_range_is_found(sqlite_url: str, kind: str) -> None:
+    array = "numbers" if kind == "observed" else "rewards"
+    with Deployment.create(sqlite_url, "shop", LinearModel.bounded(3, 1.0)) as dep:
+        dep.learn([BASELINE], [1.0])
+        dep.observe(dep.decide([], BASELINE).id, 1.0)
+        number = next(entry.seq for entry in entries_of(dep) if entry.kind == kind)
+        forge(dep, number, lambda _, arrays: arrays[array].__setitem__(0, 1.5))
+        report = dep.audit(sample=0)
+        assert (report.entry, "declares 0.0 to 1.0" in str(report)) == (number, True)
+
+
+def test_a_nearly_empty_set_is_no_finding(memory_url: str) -> None:
+    """The rewards are far from what the norm bound allows: lower bounds are above upper ones."""
+    rng = np.random.default_rng(0)
+    model = LinearModel.bounded(1, 0.3, (-5, -4))
+    with Deployment.create(memory_url, "shop", model, alpha=0.1, reserve=2.0) as dep:
+        dep.learn(2.0 + 0.6 * rng.normal(size=(200, 1)), np.where(rng.random(200) < 0.3, -4.0, -5.0))
+        made = dep.decide(2.0 + 0.6 * rng.normal(size=(4, 1)), [2.0])
+        assert np.any(made.details[CandidateField.SCORE] > made.details[CandidateField.UCB])
+        report = dep.audit(sample=0)
+        assert report.clean, report

@@ -34,6 +34,16 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     return command
 
 
+def test_a_slate(run: Any, url: str) -> None:
+    terms = ["--dim", "2", "--noise", "0.1", "--norm-bound", "1", "--reserve", "2"]
+    assert run("create", url, "slates", *terms)[0] == 0
+    question = {"candidates": [[[1, 0.1], [1, 0.2]]], "baseline": [[1, 0], [1, 0]]}
+    code, decided, _ = run("decide", url, "slates", json.dumps(question))
+    assert code == 0
+    code, state, _ = run("observe", url, "slates", json.dumps({decided["id"]: [0.4, 0.5]}))
+    assert (code, state["observations"]) == (0, 2)
+
+
 def test_a_told_mean(run: Any, url: str) -> None:
     terms = ["--dim", "2", "--noise", "0.1", "--norm-bound", "1", "--policy", "clucb"]
     assert run("create", url, "told", *terms, "--baseline-floor", "0.2")[0] == 0

@@ -15,10 +15,10 @@ from c4b.journal import backend_registry
 pytestmark = pytest.mark.slow  # commands as processes of their own
 
 ROOT = Path(__file__).parents[2]
-PAGES = [path for path in (ROOT / "docs/_readme_deploy.md", ROOT / "docs/deployment.md") if path.exists()]
+PAGES = [ROOT / "docs/tutorial/first-deployment.md", ROOT / "docs/deployment.md"]
 SNIPPETS = [
     pytest.param(language, code, id=f"{page.name}-{n}")
-    for page in [*PAGES, ROOT / "README.md"]
+    for page in PAGES
     for n, (language, code) in enumerate(
         re.findall(r"```(python|sh)\n(.*?)```", page.read_text(), re.DOTALL)
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,10 @@ from c4b.deployment.state import State
 from c4b.errors import InvalidInput, JournalCorrupt, KeyMissing
 from c4b.journal import seal
 from c4b.policies import CandidateField
+from support.forgeries import Forgery, another, follow_banks, numbers_of, only_one
 from support.shop_world import BASELINE, create, entries_of, forge, in_agreement, rivals, trade
 
 KEY, OTHER_KEY = "7" * 64, "8" * 64
-Forgery = Callable[[dict[str, Any], dict[str, Any]], None]
 
 
 @pytest.fixture
@@ -35,57 +34,11 @@ def traded(url: str, rounds: int = 30, **options: Any) -> list[Any]:
         return entries_of(dep)
 
 
-def numbers_of(entries: list[Any], kind: str) -> list[int]:
-    return [entry.seq for entry in entries if entry.kind == kind]
-
-
 def more(amount: float) -> Forgery:
     def change(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
         arrays["numbers"][0] += amount
 
     return change
-
-
-def another(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
-    """Another admissible candidate, with the highest score of all."""
-    details = arrays["details"]
-    fit = np.flatnonzero(details[CandidateField.MARGIN] >= 0.0)
-    other = int(next(k for k in fit if k != fields["action"]))
-    details[CandidateField.SCORE, other] = details[CandidateField.SCORE].max() + 0.01
-    play(other, fields, arrays)
-
-
-def only_one(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
-    """Another admissible candidate, because all others have no score."""
-    details = arrays["details"]
-    fit = np.flatnonzero(details[CandidateField.MARGIN] >= 0.0)
-    other = int(next(k for k in fit if k != fields["action"]))
-    others = np.arange(details.shape[1]) != other
-    details[CandidateField.SCORE, others] = -np.inf
-    play(other, fields, arrays)
-
-
-def play(action: int, fields: dict[str, Any], arrays: dict[str, Any]) -> None:
-    details, fields["action"] = arrays["details"], action
-    arrays["numbers"][1] = details[CandidateField.MARGIN, action]
-    arrays["numbers"][2] = details[CandidateField.JOINT, action]
-    arrays["numbers"][3] = details[CandidateField.UCB, action]
-
-
-def follow_banks(dep: Deployment, factor: float) -> None:
-    """Every bank of every decision a little larger, consistently."""
-    bank = dep.configuration.reserve
-    for number in numbers_of(entries_of(dep), "decided"):
-
-        def change(fields: dict[str, Any], arrays: dict[str, Any], before: float = bank) -> None:
-            numbers, details = arrays["numbers"], arrays["details"]
-            numbers[0] = before
-            numbers[1] = numbers[1] + factor * (1.0 + abs(numbers[1]))
-            if fields["action"] is not None:
-                details[CandidateField.MARGIN, fields["action"]] = numbers[1]
-
-        forge(dep, number, change)
-        bank = float(entries_of(dep)[number].unpack()[1]["numbers"][1])
 
 
 @pytest.mark.parametrize("policy", ["refresh", "reserve-c4b+", "separate"])
@@ -133,7 +86,7 @@ def test_the_last_reward_is_for_a_key_or_a_witness(sqlite_url: str, tmp_path: Pa
     last = traded(sqlite_url)[-1].seq
     with Deployment.open(sqlite_url, "shop") as dep:
         dep.witness(tmp_path / "kept")
-        forge(dep, last, more(5.0))
+        forge(dep, last, more(0.05))  # a larger one would be an alarm, and that is missing
         state = State(dep.configuration)
         state.replay(entries_of(dep))
         forge(dep, last, lambda fields, arrays: fields.update(set=state.fingerprint()))

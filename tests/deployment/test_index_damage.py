@@ -130,6 +130,22 @@ def test_a_lost_index(url: str) -> None:
             assert other.audit().clean
 
 
+def test_a_request_that_was_decided_twice(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The index was lost under a running worker, and the id is older than those that it remembers."""
+    monkeypatch.setattr(recent_requests, "REMEMBERED", 2)
+    with create(url) as dep:
+        first = dep.decide([], BASELINE, request_id="r")
+        for n in range(12):
+            dep.decide([], BASELINE, request_id=f"r-{n}")
+        sql(url, f"DROP INDEX {REQUEST}")
+        assert f"the index {REQUEST}" in str(dep.audit(sample=0))
+        second = dep.decide([], BASELINE, request_id="r")
+        assert second.id != first.id
+        report = dep.audit(sample=0)
+        assert second.receipt is not None
+        assert (report.entry, report.finding) == (second.receipt.seq, "has the request id of entry 1")
+
+
 def test_what_the_store_itself_finds_is_a_finding(sqlite_url: str) -> None:
     """Every entry of this journal is found; a cell of another one is lost in the same file."""
     with create(sqlite_url) as dep, create(sqlite_url, "other") as other:

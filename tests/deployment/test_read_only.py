@@ -14,6 +14,7 @@ import pytest
 
 from c4b import Deployment
 from c4b.errors import StoreUnavailable
+from support.postgres_server import Server
 from support.shop_world import BASELINE, create, fork, sql, trade, waited
 
 ALL_PAGES = "PRAGMA wal_checkpoint(TRUNCATE)"
@@ -61,6 +62,7 @@ def test_a_user_who_may_only_read(postgres_url: str) -> None:
     with create(postgres_url) as dep:
         trade(dep, 10)
         before = dep.state()
+    sql(postgres_url, "CREATE EXTENSION amcheck")  # which this user may not call
     sql(postgres_url, "CREATE ROLE auditor LOGIN PASSWORD 'reads'")
     try:
         sql(postgres_url, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO auditor")
@@ -76,18 +78,26 @@ def test_a_user_who_may_only_read(postgres_url: str) -> None:
         sql(postgres_url, "DROP ROLE auditor")
 
 
-def test_what_a_servers_check_finds_is_a_finding(postgres_url: str) -> None:
-    """The server of the tests has no amcheck, so a function takes its place."""
+def test_what_a_servers_check_finds_is_a_finding(postgres_url: str, server: Server) -> None:
+    """The index of names as it was before another deployment was created: no lookup of the first one
+    notices, ``amcheck`` does."""
     with create(postgres_url) as dep:
         trade(dep, 5)
+        sql(postgres_url, "CREATE EXTENSION amcheck")
+        sql(postgres_url, "CREATE EXTENSION pg_buffercache")
         assert dep.audit(sample=0).clean
-        sql(
-            postgres_url,
-            "CREATE FUNCTION bt_index_check(one regclass, every boolean) RETURNS void "
-            "LANGUAGE plpgsql AS $$ BEGIN IF one::text LIKE '%request%' THEN "
-            "RAISE 'item order of % is wrong', one; "
-            "END IF; END $$",
-        )
+        [(path,)] = sql(postgres_url, "SELECT pg_relation_filepath('c4b_deployment_name_key')")
+        checkpoint(postgres_url)
+        before = (server.data / path).read_bytes()
+        create(postgres_url, "other").close()
+        checkpoint(postgres_url)
+        sql(postgres_url, "SELECT pg_buffercache_evict_relation('c4b_deployment_name_key')")
+        (server.data / path).write_bytes(before)
         report = dep.audit(sample=0)
-        assert "c4b_journal_request is wrong" in str(report)
-        sql(postgres_url, "DROP FUNCTION bt_index_check")
+        assert 'lacks matching index tuple within index "c4b_deployment_name_key"' in str(report)
+
+
+def checkpoint(url: str) -> None:
+    """The server's files are as its memory is."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CHECKPOINT")

@@ -21,6 +21,8 @@ OTHERS: list[tuple[str, dict[str, Any]]] = [
     ("budget-first-arms", {"horizon": 1000}),
     ("c-squarecb", {"seed": 3}),
     ("c-fastcb", {"seed": 3}),
+    ("clucb-source", {}),
+    ("clucb-unknown-nested", {}),
 ]
 
 
@@ -99,7 +101,7 @@ def test_a_batch_that_fails_leaves_no_alarm(sqlite_url: str) -> None:
 def test_gates_in_python_are_replayed(sqlite_url: str, policy: str, terms: dict[str, Any]) -> None:
     rng, arms = np.random.default_rng(0), policy in ("cucb", "cucb-unknown", "budget-first-arms")
     theta = np.array([0.5, 0.6, 0.3])
-    mean = None if policy == "cucb-unknown" else 0.5
+    mean = None if "unknown" in policy else 0.5
     with Deployment.create(sqlite_url, "shop", ARMS, policy, 0.2, 1.0, snapshot_every=10, **terms) as dep:
         for n in range(25):
             pool = np.eye(3)[1:] if arms else rivals(rng, 3)

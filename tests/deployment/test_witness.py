@@ -147,6 +147,52 @@ def test_the_file(any_url: str, tmp_path: Path) -> None:
             dep.witness(tmp_path / "no" / "such" / "folder")
 
 
+def test_receipts_of_a_deployment_with_a_longer_name(memory_url: str, tmp_path: Path) -> None:
+    answers = tmp_path / "answers.jsonl"
+    with create(memory_url) as dep, create(memory_url, "shop-2") as other:
+        with answers.open("w") as file:
+            for made in (
+                dep.decide([], BASELINE),
+                other.decide([], BASELINE),
+                other.decide([], BASELINE),
+            ):
+                assert made.receipt is not None
+                file.write(json.dumps({"id": made.id, "receipt": made.receipt._asdict()}) + "\n")
+        assert dep.audit(receipts=answers).attested == 1
+        assert other.audit(receipts=answers).attested == 2
+
+
+def test_two_pasts_in_one_file(memory_url: str, tmp_path: Path) -> None:
+    kept = tmp_path / "kept.jsonl"
+    for hash_ in ("00" * 32, "ff" * 32):
+        with create(memory_url, f"shop-{hash_[0]}") as dep:
+            made = dep.witness(kept)
+            with kept.open("a") as file:
+                file.write(json.dumps({**made._asdict(), "hash": hash_}) + "\n")
+            for use in (dep.witness, dep.check_witness):
+                with pytest.raises(JournalCorrupt, match="two different entries"):
+                    use(kept)
+            assert "rewritten" in str(dep.audit(witness=kept))
+
+
+@pytest.mark.parametrize("said", ['{"seq": Infinity, "hash": ""}', "[" * 100_000, '{"seq": 1e999}'])
+def test_a_line_that_somebody_made_up(memory_url: str, tmp_path: Path, said: str) -> None:
+    kept = tmp_path / "kept.jsonl"
+    kept.write_text(f"{said}\n\n")
+    with create(memory_url) as dep, pytest.raises(InvalidInput, match="line 1"):
+        dep.audit(witness=kept)
+
+
+def test_a_file_that_says_nothing(memory_url: str, tmp_path: Path) -> None:
+    """Else an emptied witness would be as good as none."""
+    kept = tmp_path / "kept.jsonl"
+    with create(memory_url) as dep, create(memory_url, "other") as other:
+        other.witness(kept)
+        for argument in ("witness", "receipts"):
+            with pytest.raises(InvalidInput, match="says nothing of 'shop'"):
+                dep.audit(**{argument: kept})  # type: ignore[arg-type]
+
+
 def test_several_processes_audit_with_a_witness(sqlite_url: str, tmp_path: Path) -> None:
     with create(sqlite_url) as dep:
         trade(dep, 3)

@@ -42,7 +42,7 @@ def decision_id(policy: c4b.Policy, round_: int) -> str:
 MATRICES: dict[str, object] = {
     "a vector": [1.0, 0.1],
     "wrong width": [[1.0, 0.1, 2.0]],
-    "three axes": [[[1.0, 0.1]]],
+    "four axes": [[[[1.0, 0.1]]]],
     "ragged": [[1.0, 0.1], [1.0]],
     "text": [["one", "two"]],
     "numerals as text": [["1.0", "0.1"]],
@@ -58,7 +58,7 @@ MATRICES: dict[str, object] = {
     "masked": np.ma.masked_array([[1.0, 0.1]], mask=[[True, False]]),
 }
 VECTORS: dict[str, object] = {
-    "a table": [[1.0, 0.1]],
+    "three axes": [[[1.0, 0.1]]],
     "too long": [1.0, 0.1, 2.0],
     "empty": [],
     "a number": 1.0,

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -91,16 +94,41 @@ def test_a_saved_policy_continues_bit_for_bit(tmp_path: Path) -> None:
         loaded.observe(two.id, float(n % 3 == 0))
 
 
-def test_the_benchmark_in_small() -> None:
-    """`benchmarks/clicks.py` with one short episode a world: safe, and the gate opens in each."""
-    path = Path(__file__).parents[2] / "benchmarks" / "clicks.py"
-    spec = importlib.util.spec_from_file_location("clicks_benchmark", path)
+def benchmark(name: str) -> ModuleType:
+    """A file of the folder ``benchmarks`` as a module."""
+    path = Path(__file__).parents[2] / "benchmarks" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"{name}_benchmark", path)
     assert spec is not None
     assert spec.loader is not None
-    clicks = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(clicks)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_benchmark_in_small() -> None:
+    """`benchmarks/clicks.py` with one short episode a world: safe, and the gate opens in each."""
+    clicks = benchmark("clicks")
     for name in clicks.WORLDS:
         row = clicks.measured(name, "clicks", 1, 100, 600)
         assert row["lowest_credit"] == 0.0
         assert row["fallback"] < 1.0
         assert row["alarms"] == 0
+
+
+def test_shared_numbers_are_worth_more_than_indicators() -> None:
+    """`benchmarks/sharing.py` in small: 40 items, 10,000 rows; no interval misses the truth."""
+    sharing = benchmark("sharing")
+    own, shared, both = (sharing.measured(kind, 40, 10_000, 0.0, 3) for kind in sharing.KINDS)
+    assert [row["dim"] for row in (own, shared, both)] == [44, 20, 60]
+    assert shared["half_width"] < 0.5 * both["half_width"] < 0.5 * own["half_width"]
+    assert own["missed"] == shared["missed"] == both["missed"] == 0
+
+
+def test_every_snippet_of_the_page_runs() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "clicks.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(compile(code, "docs/clicks.md", "exec"), names)
+    assert names["policy"].model.confidence == "bounded"
+    assert names["revenue"].confidence == "adaptive"
+    assert len(names["builder"].parts) == 5

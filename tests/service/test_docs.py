@@ -1,4 +1,4 @@
-"""docs/operating.md and README's section on the service: every snippet runs, every name exists."""
+"""docs/operating.md and the tutorial on the service: every snippet runs, every name exists."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.service_process import Service, serving
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/operating.md").read_text()
-README = (ROOT / "README.md").read_text().split("## Serve it")[1].split("\n## ")[0]
+TUTORIAL = (ROOT / "docs/tutorial/first-service.md").read_text()
 
 
 def snippets(text: str, language: str) -> list[str]:
@@ -59,8 +59,8 @@ def test_the_page_in_its_order(running: tuple[Service, Path]) -> None:
     assert "web shop" in created
 
 
-def test_readme_section(service: Service, capsys: pytest.CaptureFixture[str]) -> None:
-    (code,) = snippets(README, "python")
+def test_the_tutorial(service: Service, capsys: pytest.CaptureFixture[str]) -> None:
+    (code,) = snippets(TUTORIAL, "python")
     exec(compile(code.replace("http://127.0.0.1:8000", service.url), "snippet", "exec"), {})
     assert "bank" in capsys.readouterr().out
 

@@ -96,7 +96,8 @@ def test_every_answer_is_as_described(token_service: TokenService, shop: httpx.C
             every(operation, attempt, first["decisions"][0]["id"])
     assert len(before) > 3
     for name in before:
-        assert shop.post(f"/v1/deployments/{name}/audit").json()["clean"]
+        found = shop.post(f"/v1/deployments/{name}/audit").json()
+        assert found["clean"], str(found)
 
 
 def test_nothing_without_a_token(token_service: TokenService) -> None:

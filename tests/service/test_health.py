@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from c4b.deployment import Status
+from c4b.deployment import Order, Status
 from c4b.service.monitoring.health import health_of
 
 GOOD = Status(
@@ -33,6 +33,19 @@ GOOD = Status(
 def test_green() -> None:
     assert health_of(GOOD) == ("ok", [])
     assert health_of(replace(GOOD, bank=float("nan"))) == ("ok", [])  # no gate, no bank
+
+
+def test_orders() -> None:
+    def said(action: str) -> tuple[Order, ...]:
+        return (Order(action, "ann", "checkout is down", GOOD.at),)
+
+    health, reasons = health_of(replace(GOOD, mode="frozen", orders=said("freeze")))
+    assert (health, "By ann" in reasons[0], "checkout is down" in reasons[0]) == ("attention", True, True)
+    for action in ("close", "succeed"):
+        health, reasons = health_of(replace(GOOD, mode="closed", orders=said(action)))
+        assert (health, "checkout is down" in reasons[0]) == ("idle", True)
+    assert health_of(replace(GOOD, mode="waiting", rounds=0))[0] == "idle"
+    assert health_of(replace(GOOD, rounds=200, fallbacks=200, held=5))[0] == "ok"  # by order, not by lack
 
 
 def test_no_traffic_yet() -> None:

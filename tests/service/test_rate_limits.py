@@ -46,7 +46,7 @@ def test_a_token_expires(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(token_verifier.time, "time", lambda: later)
     assert verifier.grant(short) is None
     assert verifier.grant(forever) is not None
-    for wrong in ({"expires": 0.0}, {"rate": -1.0}):
+    for wrong in ({"expires": 0.0}, {"expires": 4e6}, {"expires": 1e9}, {"rate": -1.0}):
         with pytest.raises(InvalidInput, match=next(iter(wrong))):
             tokens.create(sqlite_url, "read", **wrong)
 

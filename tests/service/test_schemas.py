@@ -28,7 +28,7 @@ from c4b.service import responses, schemas
 MODEL = {"dim": 2, "noise": 0.1, "norm_bound": 1.0}
 NOT_IN_A_RESPONSE = {"details", "labels"}
 """Of all candidates; ``schemas.Candidate`` has them by name."""
-LEFT_OUT_IF_NONE = {"propensity", "label", "labels", "baseline_mean"}
+LEFT_OUT_IF_NONE = {"held", "proposed", "propensity", "label", "labels", "baseline_mean"}
 
 
 def names(schema: type[BaseModel]) -> set[str]:
@@ -44,8 +44,8 @@ def of_dataclass(value: type) -> set[str]:
     [
         (schemas.Decided, set(Decision._fields) - NOT_IN_A_RESPONSE | {"label"}),
         (schemas.Candidate, {*CandidateReport._fields, "features"}),
-        (schemas.Round, set(Round._fields) - {"request_id", "argument"}),
-        (schemas.NamedRound, set(Round._fields) - {"argument"}),
+        (schemas.Round, set(Round._fields) - {"request_id", "argument", "items"}),
+        (schemas.NamedRound, set(Round._fields) - {"argument", "items"}),
         (schemas.State, of_dataclass(Status) | {"health", "reasons"}),
         (schemas.Series, of_dataclass(Point)),
         (schemas.Earnings, of_dataclass(Earnings)),
@@ -54,7 +54,7 @@ def of_dataclass(value: type) -> set[str]:
         (schemas.PendingDecision, of_dataclass(PendingDecision) - {"context_json"} | {"context"}),
         (schemas.Audited, of_dataclass(Report) | {"clean"}),
         (schemas.Model, of_dataclass(LinearModel)),
-        (schemas.Configuration, names(schemas.Creation)),
+        (schemas.Configuration, names(schemas.Creation) | {"predecessor"}),
     ],
     ids=lambda value: value.__name__ if isinstance(value, type) else "",
 )

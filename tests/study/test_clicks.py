@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from c4b.errors import InvalidInput
+from c4b.evidence import LinearModel
+from c4b.policies import GateTerms
 from c4b.study import Method, Setting, Study, load
 from c4b.study.engine.chunk import simulate
 from c4b.study.engine.episode_draws import EpisodeDraws
@@ -14,6 +16,7 @@ from c4b.study.engine.episode_metrics import Metric
 from c4b.study.engine.prepared_setting import prepare
 from c4b.study.spec.study_file import StudyFileError, parse
 from c4b.study.world import draws
+from c4b.study.world.gaussian_oracle import GaussianOracle
 
 ITEMS = Setting(
     noise="clicks", generator="items", count=4, theta=(0.1, 0.03, 0.0, -0.015, -0.03), norm_bound=1.0,
@@ -62,6 +65,16 @@ def test_every_world_of_the_study_is_played_by_every_method() -> None:
     gated = [m for m, method in enumerate(shipped.methods) if method.gated]
     assert len(gated) == 2
     assert not metrics[:, :, gated, Metric.VIOLATION].any()
+
+
+def test_the_gaussian_oracle_takes_its_noise_from_the_history() -> None:
+    terms = GateTerms(LinearModel(2, 0.5, 1.0), 0.05, 0.0)
+    oracle, empty = GaussianOracle(terms), GaussianOracle(terms)
+    oracle.learn(np.tile([1.0, 0.0], (100, 1)), np.arange(100) % 10 == 0)
+    empty.learn(np.tile([1.0, 0.0], (100, 1)), np.zeros(100))
+    assert oracle.evidence.model.noise == pytest.approx(0.3)
+    assert oracle.observations == 100
+    assert empty.evidence.model.noise == 0.5
 
 
 @pytest.mark.slow

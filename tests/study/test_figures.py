@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 
-import matplotlib.container
 import matplotlib.lines
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
+from matplotlib.container import ErrorbarContainer
+from matplotlib.patches import Rectangle
 
 from c4b.study.engine.episode_metrics import Metric
 from c4b.study.engine.run import run
@@ -49,22 +51,49 @@ def test_a_borrowed_name_does_not_borrow_the_look() -> None:
     assert looks["contrast"] == styles(PAPER)["contrast"]
 
 
+def bars_of(axes: Axes) -> list[ErrorbarContainer]:
+    return [c for c in axes.containers if isinstance(c, ErrorbarContainer)]
+
+
 def test_reward_ratio_has_intervals_and_hides_no_mark(found: Results) -> None:
     (axes,) = figures.reward_ratio(found).axes
-    bars = [c for c in axes.containers if isinstance(c, matplotlib.container.ErrorbarContainer)]
+    bars = bars_of(axes)
     assert [bar.get_label() for bar in bars] == ["refresh", "contrast", "linucb"]
-    heights = []
+    places = []
     for bar in bars:
         mark, _, (lines,) = bar.lines
         assert mark is not None
-        heights.append(np.asarray(mark.get_ydata()))
+        places.append(np.asarray(mark.get_xdata()))
         for s, segment in enumerate(lines.get_segments()):
             known = student(found.values(s, str(bar.get_label()), Metric.REWARD_RATIO))
-            assert segment[:, 0] == pytest.approx([known.low, known.high])
-    for s, row in enumerate(np.transpose(heights)):
-        assert len(set(row)) == len(bars)
-        assert np.all(np.abs(row - s) < 0.45)  # in its own band, off the frame
-    assert axes.get_ylim() == (1.5, -0.5)
+            assert segment[:, 1] == pytest.approx([known.low, known.high])
+    for s, column in enumerate(np.transpose(places)):
+        assert len(set(column)) == len(bars)
+        assert np.all(np.abs(column - s) < 0.45)  # in its own band, off the frame
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["diverse", "baseline"]
+
+
+def test_reward_ratio_is_small_multiples_on_one_scale(paper: Results) -> None:
+    panels = figures.reward_ratio(paper).axes
+    assert len(panels) == 12  # 2 histories, 3 radii, 2 noises; each with 3 reserves
+    assert len({panel.get_ylim() for panel in panels}) == 1
+    assert panels[0].get_title() == r"diverse, $\rho$ 0.15, $\sigma$ 0.1"
+    assert [label.get_text() for label in panels[0].get_xticklabels()] == ["0", "0.5", "2"]
+    shown = sum(len(bars_of(panel)) for panel in panels)
+    assert shown == 12 * len(PAPER)
+
+
+def test_the_price_of_safety_is_on_one_scale(found: Results) -> None:
+    refresh, contrast = figures.price_of_safety(found).axes
+    assert refresh.get_xlim() == contrast.get_xlim()
+    for panel, label in ((refresh, "refresh"), (contrast, "contrast")):
+        assert panel.get_title().startswith(f"{label}\nmean ")
+        lengths = [bar.get_width() for bar in panel.patches if isinstance(bar, Rectangle)]
+        known = [
+            found.values(s, "linucb", Metric.REWARD_RATIO) - found.values(s, label, Metric.REWARD_RATIO)
+            for s in range(2)
+        ]
+        assert lengths == pytest.approx([float(each.mean()) for each in known])
 
 
 def test_the_legend_shows_line_and_marker(found: Results) -> None:

@@ -1,6 +1,7 @@
 """The page: self-contained, well-formed, and it says what was found."""
 
 import re
+import struct
 from html.parser import HTMLParser
 
 import pytest
@@ -67,7 +68,7 @@ def test_the_page_is_well_formed_and_fetches_nothing(html: str) -> None:
 def test_the_page_shows_what_was_found(html: str, paper: Results) -> None:
     page = Page(html)
     headings = ["Measured beside published", "Figures", "Every setting", "Safety",
-                "What decoupling costs", "What was run"]  # fmt: skip
+                "What decoupling costs", "Glossary", "What was run"]  # fmt: skip
     assert page.said("h2") == headings
     assert html_page.verdict(paper)[1] in page.said("p")
     assert "All 87 published numbers" in page.said("summary")
@@ -79,6 +80,28 @@ def test_the_page_shows_what_was_found(html: str, paper: Results) -> None:
     cells = [text for text in page.said("td") if text.endswith("(1.0606)")]
     setting = paper.find(history="diverse", rho=0.15, sigma=0.3, reserve=0.0)
     assert cells == [f"{paper.values(setting, 'refresh', Metric.REWARD_RATIO).mean():.4f} (1.0606)"]
+
+
+def test_figures_are_numbered_and_captioned_as_in_the_paper(html: str) -> None:
+    captions = re.findall(r"<figcaption><b>(Figure \d)\.</b> (.*?)</figcaption>", html)
+    assert [number for number, _ in captions] == ["Figure 1", "Figure 2", "Figure 3"]
+    first, second, third = (text for _, text in captions)
+    assert first.startswith(
+        "Cumulative fallback (history=diverse, rho=0.15, sigma=0.3, reserve=0.0). Curves"
+    )
+    assert second.startswith(
+        "Reserve sensitivity (history=baseline, rho=0.4, sigma=0.3). Points are means"
+    )
+    for text in (first, second, third):
+        assert "64 episodes" in text
+        assert "95 % intervals" in text
+
+
+def test_figures_fit_a_screen(paper: Results) -> None:
+    for path in (paper.folder / "figures").glob("*.png"):
+        width, height = struct.unpack(">II", path.read_bytes()[16:24])
+        assert width <= 2000, path.name
+        assert height <= 1000, path.name
 
 
 def test_figures_are_pdf_and_png(paper: Results) -> None:

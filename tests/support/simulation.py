@@ -17,6 +17,7 @@ import random
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 from greenlet import getcurrent, greenlet
@@ -25,6 +26,7 @@ from c4b import Deployment, LinearModel
 from c4b.deployment.audit import audit as audits
 from c4b.deployment.state import State, same_bits
 from c4b.errors import C4BError, JournalCorrupt, StoreUnavailable, UnknownDecision
+from c4b.journal import envelope
 from c4b.journal.backend import LostBeforeCommit, Unacknowledged, unknown
 from c4b.journal.entries import DECIDED, GENESIS, OBSERVED, Entry
 from c4b.journal.journal import Journal
@@ -261,7 +263,8 @@ class Simulation:
 
     def run(self) -> None:
         """Raises ``AssertionError`` if a promise is broken."""
-        with registry_of_cheap():
+        salts = random.Random(self.seed)
+        with registry_of_cheap(), patch.object(envelope, "new_salt", lambda: salts.randbytes(16)):
             self._opened(create=True).close()
             self.workers = [None] * self.rng.randint(1, 4)
             place = 0
@@ -435,12 +438,18 @@ class Simulation:
             return Call("observe", id_, model.rewards.get(id_, round(rng.random(), 3)))
         if drawn < 0.94:
             return Call("observe", id_, -1.0 - rng.random())
+        if drawn < 0.95:
+            return Call("order", None, rng.choice(("freeze", "thaw", 0.2, 0.7, 1.0)))
         return Call("forget" if drawn < 0.97 else "executed", id_, None)
 
     def _answered(self, dep: Deployment, call: Call) -> Any:
         if call.kind == "decide":
             size = random.Random(call.key).randrange(4) if call.key else call.value
             return dep.decide([[1.0, 0.1]] * size, BASELINE, request_id=call.key, context=call.number)
+        if call.kind == "order":
+            if isinstance(call.value, float):
+                return dep.ramp(call.value, "simulated", by="a worker")
+            return getattr(dep, call.value)("simulated", by="a worker")
         assert call.key is not None
         if call.kind == "observe":
             return dep.observe(call.key, call.value)

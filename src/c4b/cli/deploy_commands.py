@@ -34,7 +34,7 @@ Independent = Annotated[
 ]
 
 
-def _print_json(value: Any) -> None:
+def print_json(value: Any) -> None:
     typer.echo(json.dumps(value, allow_nan=False))
 
 
@@ -108,6 +108,13 @@ def create(
         int | None, typer.Option(help="Most rounds, for policies that need to know.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Of a policy that randomises.")] = None,
+    records: Annotated[
+        str, typer.Option(help="everything; or executed: of candidates, only what was executed.")
+    ] = "everything",
+    compress: Annotated[bool, typer.Option("--compress", help="Compress entries with zlib.")] = False,
+    mode: Annotated[
+        str, typer.Option(help="live; or shadow, which executes the incumbent until `go-live`.")
+    ] = "live",
     as_json: AsJson = False,
 ) -> None:
     """Create a deployment."""
@@ -131,6 +138,9 @@ def create(
         baseline_floor=baseline_floor,
         horizon=horizon,
         seed=seed,
+        mode=mode,
+        records=records,
+        compress=compress,
     ) as dep:
         answer(dep.state().to_dict(), as_json)
 
@@ -145,7 +155,7 @@ def list_names(url: Url, as_json: AsJson = False) -> None:
 def migrate(url: Url) -> None:
     """Upgrade the tables of an earlier version. Make a backup first. Prints both versions."""
     before, after = sql_migration.migrate(url)
-    _print_json({"before": before, "after": after})
+    print_json({"before": before, "after": after})
 
 
 @app.command()
@@ -186,7 +196,8 @@ def learn(
 def decide(url: Url, name: Name, request: Request, as_json: AsJson = False) -> None:
     """Decide: {"candidates": [[...]], "baseline": [...], "request_id": "...", "context": ...}.
 
-    Further keys: "labels", names of the candidates; "baseline_mean", for policies that need it.
+    Further keys: "labels", names of the candidates; "baseline_mean", for policies that need it. A
+    slate is a list of rows, one for each item.
     """
     optional = ("request_id", "context", "labels", "baseline_mean")
     round_ = Round(**_with_keys(request, ("candidates", "baseline"), optional))
@@ -199,7 +210,7 @@ def decide(url: Url, name: Name, request: Request, as_json: AsJson = False) -> N
 def observe(
     url: Url, name: Name, request: Request, independent: Independent = False, as_json: AsJson = False
 ) -> None:
-    """Report outcomes: {"ID": reward, ...}; null declares an outcome lost.
+    """Report outcomes: {"ID": reward, ...}; a list for the items of a slate; null for a lost outcome.
 
     Rewards are recorded first. After the outcome of a later decision, a loss needs --independent.
     """
@@ -227,12 +238,17 @@ def executed(
         answer(dep.state().to_dict(), as_json)
 
 
+def _shown(reward: float | tuple[float, ...]) -> str:
+    """One reward, or those of a slate's items."""
+    return f"{reward:g}" if isinstance(reward, float) else ", ".join(f"{each:g}" for each in reward)
+
+
 @app.command()
 def explain(url: Url, name: Name, decision_id: str, as_json: AsJson = False) -> None:
     """Explain a decision and show its outcome."""
     with Deployment.open(url, name) as dep:
         record = dep.record(decision_id)
-    reward = "" if record.reward is None else f", reward {record.reward:g}"
+    reward = "" if record.reward is None else f", reward {_shown(record.reward)}"
     answer(record.to_dict(), as_json, f"{record.explain()}\nOutcome: {record.outcome}{reward}")
 
 
@@ -258,6 +274,9 @@ def audit(
     sealed: Annotated[
         bool, typer.Option("--sealed", help="Demand that every entry is sealed with a known key.")
     ] = False,
+    archive: Annotated[
+        list[Path] | None, typer.Option(help="File that `c4b deploy archive` wrote; repeat it for each.")
+    ] = None,
 ) -> None:
     """Recompute the whole journal with independent code; exit code 1 if something does not hold.
 
@@ -268,9 +287,9 @@ def audit(
         Deployment.open(url, name) as dep,
         shown_progress(f"audit of {name}", unit="entries") as progress,
     ):
-        report = dep.audit(sample, progress, processes, resume, witness, receipts, sealed)
+        report = dep.audit(sample, progress, processes, resume, witness, receipts, sealed, archive or ())
     if as_json:
-        _print_json(report.to_dict())
+        print_json(report.to_dict())
     else:
         console.print(str(report), soft_wrap=True, markup=False)
     if not report.clean:
@@ -287,7 +306,7 @@ def witness(
     nothing, and fails, if that is the case already.
     """
     with Deployment.open(url, name) as dep:
-        _print_json(dep.witness(path)._asdict())
+        print_json(dep.witness(path)._asdict())
 
 
 @app.command("export")
@@ -296,7 +315,7 @@ def export_table(
 ) -> None:
     """Write all decisions with their outcomes to a Parquet file."""
     with Deployment.open(url, name) as dep:
-        _print_json({"path": str(path), "rows": export.write(dep, path)})
+        print_json({"path": str(path), "rows": export.write(dep, path)})
 
 
 @app.command()
@@ -306,4 +325,4 @@ def plot(
     """Plot bank, fallbacks and pending outcomes over the decisions."""
     with Deployment.open(url, name) as dep:
         export.plot(dep, path)
-    _print_json({"path": str(path)})
+    print_json({"path": str(path)})

@@ -32,8 +32,10 @@ app.command("replay")(log_commands.replay)
 app.command("diagnose")(diagnose_command.diagnose)
 app.command("plan")(plan_command.plan)
 if find_spec("sqlalchemy") is not None:  # the extra ``deploy`` is installed
-    from c4b.cli import deploy_commands
+    from c4b.cli import deploy_commands, rollout_commands, storage_commands
 
+    assert rollout_commands  # these two add commands to those of deploy_commands
+    assert storage_commands
     app.add_typer(deploy_commands.app, name="deploy")
 if find_spec("fastapi") is not None:  # the extra ``service`` is installed
     from c4b.cli import serve_commands

@@ -20,6 +20,7 @@ from c4b.client.retrying_http import RetryingHttp
 from c4b.evidence.model import LinearModel
 from c4b.policies import Round
 from c4b.policies.policy import as_rounds
+from c4b.policies.slates import Reward
 from c4b.service import schemas
 
 
@@ -67,6 +68,55 @@ class Client:
             json=body,
             headers=_idempotency_key(request_id),
         )
+
+    # -- rolling out and back ------------------------------------------------------------------
+
+    def freeze(self, name: str, reason: str, by: str | None = None) -> schemas.Deployment:
+        """From the next decision on play the incumbent only. Like all orders: admin, safe to repeat."""
+        return self._order(name, "freeze", reason, by)
+
+    def thaw(self, name: str, reason: str, by: str | None = None) -> schemas.Deployment:
+        """End ``freeze``."""
+        return self._order(name, "thaw", reason, by)
+
+    def ramp(self, name: str, share: float, reason: str, by: str | None = None) -> schemas.Deployment:
+        """Let at most ``share`` of the rounds leave the incumbent; 1 ends it."""
+        return self._order(name, "ramp", reason, by, share)
+
+    def go_live(self, name: str, reason: str, by: str | None = None) -> schemas.Deployment:
+        """End shadow mode for good."""
+        return self._order(name, "go-live", reason, by)
+
+    def close_decisions(self, name: str, reason: str, by: str | None = None) -> schemas.Deployment:
+        """Make no more decisions, for good; outcomes are still taken."""
+        return self._order(name, "close", reason, by)
+
+    def successor(
+        self, name: str, successor: str, reason: str, by: str | None = None, **options: Any
+    ) -> schemas.Deployment:
+        """Close a deployment and start its successor; options ``reserve`` and ``policy``."""
+        body = {"successor": successor, "why": reason, "by": by, **options}
+        return self._http.call(
+            schemas.Deployment, "POST", _path(name, "successor"), json=body, timeout=None
+        )
+
+    def erase_context(self, name: str, request_id: str) -> int:
+        """Erase the context of one decision; returns how many were erased."""
+        return self._erase(name, {"request_id": request_id})
+
+    def erase_contexts(self, name: str, before: datetime) -> int:
+        """Erase the contexts of all decisions made before a time."""
+        return self._erase(name, {"before": before.isoformat()})
+
+    def _erase(self, name: str, body: dict[str, str]) -> int:
+        path = _path(name, "erasures")
+        return int(self._http.send("POST", path, json=body, timeout=None).json()["erased"])
+
+    def _order(
+        self, name: str, action: str, why: str, by: str | None, share: float | None = None
+    ) -> schemas.Deployment:
+        body = {"action": action, "why": why, "by": by, "share": share}
+        return self._http.call(schemas.Deployment, "POST", _path(name, "orders"), json=body)
 
     # -- decisions and outcomes ----------------------------------------------------------------
 
@@ -120,19 +170,22 @@ class Client:
         path = _path(name, "decisions", "batch")
         return self._http.call(schemas.Decisions, "POST", path, json={"rounds": body}).decisions
 
-    def observe(self, name: str, decision_id: str | schemas.Decided, reward: float) -> None:
-        """Report a decision's reward, in any order, after any delay; the decision, or its id."""
+    def observe(self, name: str, decision_id: str | schemas.Decided, reward: Reward) -> None:
+        """Report a decision's reward, in any order, after any delay; of a slate also by item.
+
+        The decision itself may be given instead of its id.
+        """
         path = _path(name, "decisions", _array_likes.decision_id(decision_id), "outcome")
-        self._http.call(schemas.Done, "PUT", path, json={"reward": _array_likes.reward(reward)})
+        self._http.call(schemas.Done, "PUT", path, json={"reward": _as_outcome(reward)})
 
     def observe_many(
-        self, name: str, outcomes: Mapping[str, float] | Iterable[tuple[str, float]]
+        self, name: str, outcomes: Mapping[str, Reward] | Iterable[tuple[str, Reward]]
     ) -> None:
         """Report several (id, reward) pairs, or a mapping, in one commit."""
         pairs = outcomes.items() if isinstance(outcomes, Mapping) else outcomes
         body = {
             "outcomes": [
-                {"id": _array_likes.decision_id(id_), "reward": _array_likes.reward(reward)}
+                {"id": _array_likes.decision_id(id_), "reward": _as_outcome(reward)}
                 for id_, reward in pairs
             ]
         }
@@ -285,6 +338,13 @@ def _round_body(round_: Round) -> dict[str, Any]:
         "baseline": _as_lists(_array_likes.dense_row(round_.baseline)),
         **{key: value for key, value in optional.items() if value is not None},
     }
+
+
+def _as_outcome(reward: Any) -> Any:
+    """One reward, or those of a slate's items, as JSON has them."""
+    if isinstance(reward, list | tuple | np.ndarray):
+        return [_array_likes.reward(each) for each in _as_lists(reward)]
+    return _array_likes.reward(reward)
 
 
 def _as_lists(values: object) -> Any:

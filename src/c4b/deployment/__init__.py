@@ -6,7 +6,7 @@ from c4b.deployment.earnings import Earnings, EarningsPoint
 from c4b.deployment.item_counts import Item
 from c4b.deployment.limits import Limits
 from c4b.deployment.search import Found
-from c4b.deployment.views import PendingDecision, Point, Record, Status
+from c4b.deployment.views import Order, PendingDecision, Point, Record, Status
 
 __all__ = [
     "Deployment",
@@ -15,6 +15,7 @@ __all__ = [
     "Found",
     "Item",
     "Limits",
+    "Order",
     "PendingDecision",
     "Point",
     "Record",

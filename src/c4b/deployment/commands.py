@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from c4b._validate import Array
+from c4b.deployment import recording
 from c4b.deployment.configuration import Configuration
 from c4b.deployment.decision_entry import (
     BankNumbers,
@@ -20,34 +21,38 @@ from c4b.deployment.decision_entry import (
     id_parts,
     id_tag,
     recorded_decision,
-    recorded_round,
+    recorded_outcome,
     same_round,
 )
 from c4b.deployment.journal_clock import JournalTime
+from c4b.deployment.rollout import SHADOW_HOLDS, SUCCEED, Control, closed_error
 from c4b.deployment.snapshot import ATTESTED
-from c4b.deployment.state import AHEAD, Mark, State
+from c4b.deployment.state import AHEAD, ARCHIVE, Mark, State
 from c4b.errors import (
     C4BError,
     ContradictoryOutcome,
     ContradictoryRequest,
     HistoryClosed,
+    InvalidInput,
     JournalCorrupt,
     KeyMissing,
     OutcomeClosed,
     UnknownDecision,
 )
 from c4b.journal import entries as kinds
-from c4b.journal import seal
+from c4b.journal import envelope, seal
 from c4b.journal.backend import StoredSnapshot
 from c4b.journal.entries import Entry, pack
 from c4b.journal.journal import Journal
 from c4b.journal.seal import Sealer
 from c4b.policies.decision import Decision, Receipt
 from c4b.policies.round import Round
+from c4b.policies.slates import Outcome, plain
 
 CALLER, TIMEOUT = "caller", "timeout"
 EXPIRED_AT_ONCE = 1000
 """Outcomes closed in one transaction for being overdue."""
+HANDED_OVER = "the bank is below the reserve that the successor took over"
 NEGATIVE_BANK = "the bank is negative: what was executed instead is not covered by it"
 
 
@@ -103,21 +108,31 @@ class Commands:
         if self.ahead != state.ahead:
             fields = {**fields, AHEAD: self.ahead}
             state.ahead = self.ahead
-        number, sealer = state.seq + 1, self._sealer
-        if state.configuration.key is None:
-            entry = Entry(number, kind, about, request_id, self.at, pack(fields, arrays), state.hash)
-        elif sealer is None:
+        configuration, sealer = state.configuration, self._sealer
+        if configuration.key is not None and sealer is None:
             raise KeyMissing(
-                f"{state.configuration.name!r} is sealed with the key {state.configuration.key}, which "
+                f"{configuration.name!r} is sealed with the key {configuration.key}, which "
                 f"is not known here; nothing was written. Give it in {seal.KEY} or {seal.KEY_FILE}"
             )
-        else:
-            payload = pack(fields, {**arrays, seal.SEAL: seal.BLANK})
-            blank = Entry(number, kind, about, request_id, self.at, payload, state.hash)
-            entry = sealer.sealed(blank)
+        payload = self._payload(fields, arrays)
+        entry = Entry(state.seq + 1, kind, about, request_id, self.at, payload, state.hash)
+        if sealer is not None and configuration.key is not None:
+            entry = sealer.sealed(entry)
         state.advance(entry)
         self.entries.append(entry)
         return entry
+
+    def _payload(self, fields: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
+        """As the configuration says: with room for a seal, compressed, with the context beside it."""
+        configuration, beside, payload = self.state.configuration, b"", None
+        if configuration.erases_contexts:
+            fields, beside = envelope.set_aside(fields)
+        if configuration.compress:
+            payload = envelope.compressed(pack(fields, arrays), configuration.key is not None)
+        if payload is None:
+            sealed = {} if configuration.key is None else {seal.SEAL: seal.BLANK}
+            payload = pack(fields, {**arrays, **sealed})
+        return envelope.enclosed(payload) + beside if beside else payload
 
     def _knowledge(self) -> dict[str, Any]:
         return {"set": self.state.fingerprint(), "observations": self.state.observations}
@@ -134,6 +149,8 @@ class Commands:
             ):
                 raise _other_request("request_id", request_id, earlier)
             return
+        if (closed := self.state.rollout.closed) is not None:
+            raise closed_error(closed)
         if self.state.counts["decided"]:
             raise HistoryClosed(
                 f"learn: {self.state.counts['decided']} decisions were made already; give all history "
@@ -163,6 +180,7 @@ class Commands:
                 if earlier is not None:
                     decisions.append(self._repeated(round_, earlier))
                     continue
+                self.state.rollout.check_open()
                 decision, entry = self._decide(round_, knowledge)
                 decisions.append(decision)
                 self._record_model_alarm()  # a told mean may speak against the model
@@ -196,46 +214,62 @@ class Commands:
 
     def _decide(self, round_: Round, knowledge: dict[str, Any]) -> tuple[Decision, Entry]:
         state, seq = self.state, self.state.seq + 1
+        if round_.items is not None:
+            self._check_timeout(round_)
         explanation = state.gate.explanation(round_)
-        made = state.run.decide(round_, f"{state.configuration.name}-{seq}")
+        held = state.rollout.hold()
+        id_ = f"{state.configuration.name}-{seq}"
+        made = state.run.decide(round_, id_, held, charged=held != SHADOW_HOLDS)
         numbers = made.numbers
-        state.enter(seq, self.at, made.action is None, numbers)
-        state.offer(round_.labels, made.details, made.action)
+        state.enter(seq, self.at, made.action is None, numbers, made.proposed is not None)
         fields, arrays = contents(round_, made, numbers, knowledge, explanation)
+        if state.configuration.records == recording.EXECUTED:
+            fields, arrays = recording.reduced(fields, arrays)
+            made = made._replace(details=recording.expanded(fields, arrays)[1]["details"])
+        state.offer(fields, arrays)
         entry = self._append(kinds.DECIDED, fields, arrays, request_id=round_.request_id)
         id_ = decision_id(state.configuration, seq, id_tag(state.hash))
         return made._replace(id=id_, receipt=Receipt(seq, state.hash.hex())), entry
 
+    def _check_timeout(self, round_: Round) -> None:
+        """A default reward would be one number for a whole slate."""
+        default = self.state.configuration.timeout_reward
+        if default is not None and self.state.gate.needs_item_outcomes:
+            remedy = "this policy learns from items only, but timeout_reward is one number for the slate"
+            raise InvalidInput(f"{round_.argument}candidates", default, remedy)
+
     def _repeated(self, round_: Round, earlier: Entry) -> Decision:
         if earlier.kind == kinds.DECIDED:
-            fields, arrays = earlier.unpack()
-            if same_round(round_, recorded_round(fields, arrays)):
+            fields, arrays = recording.expanded(*earlier.unpack())
+            if same_round(round_, fields, arrays):
                 return recorded_decision(self.state.configuration, earlier, fields, arrays)
         raise _other_request(f"{round_.argument}request_id", round_.request_id, earlier)
 
     # -- outcomes ------------------------------------------------------------------------------
 
-    def observe(self, outcomes: Sequence[tuple[str, str, float]]) -> None:
+    def observe(self, outcomes: Sequence[tuple[str, str, Outcome]]) -> None:
         """Triples (prefix of the argument's name, id, reward); all are taken or none."""
-        news: dict[int, float] = {}
+        news: dict[int, Outcome] = {}
         for argument, id_, reward in outcomes:
             seq = self._number(id_, f"{argument}decision_id")
             if news.get(seq, reward) != reward:
                 remedy = f"the same batch also reports {news[seq]!r} for {id_}"
                 raise ContradictoryOutcome(f"{argument}reward", reward, remedy)
             if self._is_news(seq, argument, id_, reward):
+                round_ = self.state.open[seq].round
+                self.state.run.check_outcome(round_, f"{argument}reward", reward)
                 news[seq] = reward
         for seq, reward in news.items():
             self._observed(seq, reward, CALLER)
 
-    def _observed(self, seq: int, reward: float, by: str) -> None:
+    def _observed(self, seq: int, reward: Outcome, by: str) -> None:
         self.changed = True
         self.state.absorb(seq, reward)
         fields = {"by": by, **self._knowledge()}
-        self._append(kinds.OBSERVED, fields, {"numbers": np.array([reward])}, seq)
+        self._append(kinds.OBSERVED, fields, {"numbers": np.atleast_1d(np.array(reward))}, seq)
         self._record_model_alarm()
 
-    def _is_news(self, seq: int, argument: str, id_: str, reward: float) -> bool:
+    def _is_news(self, seq: int, argument: str, id_: str, reward: Outcome) -> bool:
         """False for a harmless repetition; raises for anything that contradicts the past."""
         pending = self.state.pending(seq)
         if pending is not None and not pending.known:
@@ -245,8 +279,8 @@ class Commands:
         if entry.kind == kinds.FORGOTTEN:
             remedy = "was declared lost; its reward can no longer be used"
             raise OutcomeClosed(f"{argument}decision_id", id_, remedy)
-        previous = float(arrays["numbers"][0])
-        if previous == reward:
+        previous = recorded_outcome(arrays)
+        if previous == plain(reward):
             return False
         if fields["by"] == TIMEOUT:
             remedy = f"its window had closed and the declared default {previous!r} was recorded"
@@ -282,28 +316,79 @@ class Commands:
         self._append(kinds.FORGOTTEN, fields, {}, seq)
         self._record_model_alarm()
 
-    def executed(self, id_: str, features: Array | None, independent: bool = False) -> None:
-        """Charge what was executed instead; None for the baseline. ``independent``: as in ``forget``."""
+    def executed(
+        self,
+        id_: str,
+        features: Array | None,
+        independent: bool = False,
+        items: Array | None = None,
+    ) -> None:
+        """Charge what was executed instead; None for the baseline. ``independent``: as in ``forget``.
+        ``items`` (m, d): of a slate."""
         seq = self._number(id_, "decision_id")
         pending = self.state.pending(seq)
         if pending is None or pending.known:
             remedy = "has its outcome already; report executed() before it"
             raise OutcomeClosed("decision_id", id_, remedy)
         run, round_ = self.state.run, self.state.open[seq].round
+        if features is not None:
+            run.check_kind(round_, features, items)
         features = run.named(round_, features)
-        if run.is_recorded(round_, features):
+        if run.is_recorded(round_, features, items):
             return
         run.check_order(round_, id_, independent)
         fields = {"baseline": features is None, **_assertion(independent), **self._knowledge()}
         before = self.state.bank
         self.changed = True
-        self.state.amend(seq, features)
+        self.state.amend(seq, features, items=items)
         numbers = BankNumbers(before, self.state.bank)
         executed = pending.baseline if features is None else features
         arrays = {"features": executed, "numbers": np.array(numbers)}
+        if pending.items is not None:
+            arrays["items"] = pending.items
         self._append(kinds.EXECUTED, fields, arrays, seq)
-        if numbers.before >= 0.0 > numbers.after:
-            self._record_alarm(NEGATIVE_BANK, "ledger")
+        succession = self.state.rollout.succession
+        handed = 0.0 if succession is None else succession.handed
+        if numbers.before >= handed > numbers.after:
+            self._record_alarm(NEGATIVE_BANK if handed == 0.0 else HANDED_OVER, "ledger")
+
+    # -- rolling out and back ------------------------------------------------------------------
+
+    def control(self, action: str, by: str, why: str, **more: Any) -> None:
+        """An order that moves ``State.rollout``; one that is in force already is not recorded again.
+
+        more: further fields of ``Control``.
+        """
+        state = self.state
+        if not state.rollout.is_news(action, more.get("share")):
+            return
+        self.changed = True
+        order = Control(action, by, why, self.at, state.seq + 1, **more)
+        state.rollout = state.rollout.ordered(order)
+        self._append(kinds.CONTROL, {"action": action, "by": by, "why": why, **more}, {})
+
+    def succeed(self, successor: str, reserve: float | None, by: str, why: str) -> None:
+        """Close for ``successor``, which takes over ``reserve``; None: all that is left of it."""
+        earlier = self.state.rollout.succession
+        if earlier is not None:
+            if earlier.successor != successor or reserve not in (None, earlier.handed):
+                handed = f"{earlier.successor!r} with the reserve {earlier.handed!r}"
+                raise InvalidInput("successor", successor, f"it was closed for {handed} already")
+            return
+        left = self.state.left_of_reserve
+        if reserve is not None and reserve > left:
+            remedy = f"must be at most {left!r}, what is certified to be left; none of it is spent twice"
+            raise InvalidInput("reserve", reserve, remedy)
+        self.control(SUCCEED, by, why, successor=successor, handed=left if reserve is None else reserve)
+
+    def archive(self, last: int, hash_: str, by: str, why: str, file: str) -> None:
+        """Entries up to ``last``, whose hash is ``hash_``, are in a file."""
+        if last <= self.state.archived:
+            return
+        self.changed = True
+        self.state.archived = last
+        fields = {"action": ARCHIVE, "by": by, "why": why, "last": last, "hash": hash_, "file": file}
+        self._append(kinds.CONTROL, fields, {})
 
     # -- what no caller asked for --------------------------------------------------------------
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from c4b import _validate
 from c4b._validate import Array
+from c4b.deployment import recording
 from c4b.errors import InvalidInput, SchemaVersion, UnknownName
 from c4b.evidence import alarms
 from c4b.evidence.model import LinearModel
@@ -22,6 +23,7 @@ from c4b.policies.policy import Policy
 from c4b.policies.registry import GateFactory, PolicySpec
 
 FORMAT = 1
+MODES = ("live", "shadow")
 SNAPSHOT_EVERY = 1000
 """Entries between two snapshots: at most so many are replayed on opening."""
 
@@ -51,6 +53,16 @@ class Configuration:
     baseline_floor: float | None = None
     horizon: int | None = None
     seed: int | None = None
+    mode: str = "live"
+    """``"shadow"``: it begins by executing the incumbent only, see ``rollout``."""
+    records: str = recording.EVERYTHING
+    """How much of a decision is kept, see ``recording``."""
+    compress: bool = False
+    """Whether payloads are compressed, see ``c4b.journal.envelope``."""
+    erases_contexts: bool = False
+    """Whether contexts lie beside what is hashed, so that they can be erased."""
+    predecessor: str | None = None
+    """Name, number and hash of the entry that closed the predecessor; see ``succession``."""
 
     @classmethod
     def of(
@@ -60,6 +72,9 @@ class Configuration:
         outcome_timeout: object,
         timeout_reward: object,
         key: str | None = None,
+        mode: str = "live",
+        records: str = recording.EVERYTHING,
+        compress: bool = False,
     ) -> Configuration:
         """Check what is the deployment's own; a policy has checked the rest already."""
         timeout, reward = None, None
@@ -92,6 +107,10 @@ class Configuration:
             baseline_floor=policy.gate.terms.baseline_floor,
             horizon=policy.gate.terms.horizon,
             seed=policy.gate.terms.seed,
+            mode=_validate.name("mode", mode, MODES),
+            records=_checked_level(records, policy),
+            compress=_validate.boolean("compress", compress),
+            erases_contexts=True,
         )
 
     def run(self) -> GateRun:
@@ -158,6 +177,14 @@ class Configuration:
                 f"{configuration.spec.name!r} has other constants; open it with that version"
             )
         return configuration
+
+
+def _checked_level(records: str, policy: Policy) -> str:
+    level = _validate.name("records", records, recording.LEVELS)
+    if level != recording.EVERYTHING and not isinstance(policy.spec, Composition):
+        remedy = f"must be everything: an audit of {policy.spec.name!r} decides every round again"
+        raise InvalidInput("records", records, remedy)
+    return level
 
 
 def _padded(recorded: Array, current: Array) -> Array:

@@ -9,12 +9,14 @@ import numpy as np
 
 from c4b._validate import Array
 from c4b.deployment.configuration import Configuration
+from c4b.deployment.recording import position, same_pool
 from c4b.errors import InvalidInput
 from c4b.journal.entries import Entry
 from c4b.journal.seal import SEAL
 from c4b.policies.decision import Decision, DecisionNumbers, Receipt
 from c4b.policies.gate import Played
 from c4b.policies.round import Round
+from c4b.policies.slates import Outcome, Slates
 
 Fields = dict[str, Any]
 Arrays = dict[str, Array]
@@ -76,6 +78,8 @@ def contents(
 ) -> tuple[Fields, Arrays]:
     """What is written of a decision. ``knowledge`` names the confidence set that it used."""
     fields = {"action": made.action, "context": round_.context, "alarm": made.alarm, **knowledge}
+    if made.held is not None:
+        fields |= {"held": made.held, "proposed": made.proposed}
     if made.propensity is not None:
         fields["propensity"] = made.propensity
     if round_.baseline_mean is not None:
@@ -88,6 +92,8 @@ def contents(
         "details": made.details,
         "numbers": np.array(numbers),
     }
+    if round_.items is not None:
+        arrays["items"], arrays["baseline_items"] = round_.items
     if not {*arrays, SEAL}.isdisjoint(explanation):
         remedy = f"must not hold arrays named {', '.join([*arrays, SEAL])}: the decision's own are"
         raise InvalidInput("explanation", sorted(explanation), remedy)
@@ -105,6 +111,7 @@ def recorded_round(fields: Fields, arrays: Arrays, request_id: str | None = None
         None if labels is None else tuple(labels),
         request_id,
         fields["context"],
+        items=Slates(arrays["items"], arrays["baseline_items"]) if "items" in arrays else None,
     )
 
 
@@ -115,8 +122,19 @@ def recorded_numbers(arrays: Arrays) -> DecisionNumbers:
 def recorded_play(fields: Fields, arrays: Arrays) -> Played:
     """What the decision chose to execute; arrays of its own."""
     action, baseline = fields["action"], arrays["baseline"]
-    features = baseline if action is None else arrays["candidates"][action]
-    return Played(features.copy(), baseline, action is None, fields.get("baseline_mean"))
+    features = baseline if action is None else arrays["candidates"][position(fields, action)]
+    played = Played(features.copy(), baseline, action is None, fields.get("baseline_mean"))
+    if "items" not in arrays:
+        return played
+    incumbent = arrays["baseline_items"]
+    items = incumbent if action is None else arrays["items"][position(fields, action)]
+    return played._replace(items=items.copy(), baseline_items=incumbent.copy())
+
+
+def recorded_outcome(arrays: Arrays) -> Outcome:
+    """What was reported of a decision."""
+    numbers = arrays["numbers"].tolist()
+    return float(numbers[0]) if len(numbers) == 1 else tuple(numbers)
 
 
 def recorded_decision(
@@ -138,13 +156,15 @@ def recorded_decision(
         fields.get("propensity"),
         Receipt(entry.seq, hash_.hex()),
         None if labels is None else tuple(labels),
+        fields.get("held"),
+        fields.get("proposed"),
     )
 
 
-def same_round(given: Round, recorded: Round) -> bool:
+def same_round(given: Round, fields: Fields, arrays: Arrays) -> bool:
     """Whether a repeated request asks for the same decision. Labels and context do not decide it."""
     return (
-        np.array_equal(given.candidates, recorded.candidates)
-        and np.array_equal(given.baseline, recorded.baseline)
-        and given.baseline_mean == recorded.baseline_mean
+        same_pool(given, fields, arrays)
+        and np.array_equal(given.baseline, arrays["baseline"])
+        and given.baseline_mean == fields.get("baseline_mean")
     )

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 from numpy.typing import ArrayLike
 
 from c4b import _array_likes, _validate
-from c4b.deployment import earnings, queries
+from c4b.deployment import earnings, queries, succession
 from c4b.deployment import limits as checks
 from c4b.deployment import witness as witnesses
 from c4b.deployment.audit import audit as audits
@@ -21,14 +21,24 @@ from c4b.deployment.audit.audit_report import Report
 from c4b.deployment.audit.auditor import recomputable
 from c4b.deployment.audit.verified_place import VerifiedPlace
 from c4b.deployment.configuration import SNAPSHOT_EVERY, Configuration
+from c4b.deployment.deployment_orders import DeploymentOrders, user_name
+from c4b.deployment.deployment_storage import DeploymentStorage
 from c4b.deployment.earnings import Earnings, EarningsPoint
 from c4b.deployment.item_counts import Item
 from c4b.deployment.limits import Limits
 from c4b.deployment.search import Found, Wanted
+from c4b.deployment.shared_calls import SharedCalls
 from c4b.deployment.transactor import Transactor
 from c4b.deployment.views import PendingDecision, Point, Record, Status
 from c4b.deployment.witness import Attested, Witness
-from c4b.errors import C4BError, DeploymentError, InvalidInput, JournalCorrupt, NoSafeAction
+from c4b.errors import (
+    C4BError,
+    DecisionsClosed,
+    DeploymentError,
+    InvalidInput,
+    JournalCorrupt,
+    NoSafeAction,
+)
 from c4b.evidence.model import LinearModel
 from c4b.journal import seal
 from c4b.journal.backend import JournalBackend, KnownRequest
@@ -40,17 +50,18 @@ from c4b.policies.decision import Decision, Explanation
 from c4b.policies.policy import Policy, as_rounds
 from c4b.policies.registry import DEFAULT_POLICY, PolicySpec
 from c4b.policies.round import Round, checked_round
+from c4b.policies.slates import Outcome, Reward, checked_execution, checked_outcome
 
 C = TypeVar("C")
 T = TypeVar("T")
 
 
-class Deployment:
+class Deployment(DeploymentOrders, DeploymentStorage):
     """A policy whose decisions, outcomes and budget live in a journal (see ``c4b.journal.backend``).
 
     Any number of processes may open the same deployment; they share one budget, and every call is one
     transaction. What a call did is on disk before it returns; a call that raised did nothing. One object
-    may be used by several threads, which take turns, and survives a fork.
+    may be used by several threads, which share commits, and survives a fork.
 
     >>> import tempfile
     >>> url = f"sqlite:///{tempfile.mkdtemp()}/shop.db"
@@ -74,6 +85,14 @@ class Deployment:
         self._model = transactor.configuration.model
         self._dim = self._model.dim
         self._needs = registry.needs(transactor.configuration.spec)
+        self._decisions: SharedCalls[Round, Decision] = SharedCalls(
+            lambda round_: self._decide([round_])[0],
+            self.decide_each,
+            lambda round_: round_.candidates.size,
+        )
+        self._reports: SharedCalls[tuple[str, Reward], None] = SharedCalls(
+            self._observe_alone, self.observe_each
+        )
 
     # -- existence -----------------------------------------------------------------------------
 
@@ -95,6 +114,9 @@ class Deployment:
         baseline_floor: float | None = None,
         horizon: int | None = None,
         seed: int | None = None,
+        mode: str = "live",
+        records: str = "everything",
+        compress: bool = False,
     ) -> Deployment:
         """A new deployment in the store at ``url``; see :class:`c4b.Policy` for what it promises.
 
@@ -105,25 +127,42 @@ class Deployment:
 
         outcome_timeout: seconds after which an outcome that did not come counts as ``timeout_reward``
         (declare what silence means, say 0 for "no click"), or, with None, as lost: see ``forget``.
-        The next call that writes closes what is overdue. limits and snapshot_every belong to this
+        The next call that writes closes what is overdue.
+
+        mode: ``"shadow"`` decides and records, but always executes the incumbent, until ``go_live``.
+
+        records: ``"executed"`` keeps only the candidate that was executed; see
+        :mod:`c4b.deployment.recording` for what an audit can check then. compress: by zlib.
+
+        limits and snapshot_every belong to this
         object, not to the deployment.
         """
         checks.deployment_name(name)
         terms = (baseline_floor, horizon, seed)
         chosen = Policy(policy, model, alpha, reserve, baseline_nonnegative, absorb, *terms)
-        sealer = seal.first()
-        key = None if sealer is None else sealer.key_id
-        configuration = Configuration.of(name, chosen, outcome_timeout, timeout_reward, key)
+        own = (outcome_timeout, timeout_reward)
+        configuration = Configuration.of(name, chosen, *own, seal.first_id(), mode, records, compress)
+        return cls._begun(url, configuration, limits, snapshot_every)
+
+    @classmethod
+    def _begun(
+        cls,
+        url: str | JournalBackend,
+        configuration: Configuration,
+        limits: Limits | None = None,
+        snapshot_every: int = SNAPSHOT_EVERY,
+    ) -> Deployment:
+        """A new journal with its first entry."""
         allowed, every = _limits(limits), _interval(snapshot_every)
         backend = _backend(url, create=True)
         with _closed_on_error(backend, owned=backend is not url):
             transactor = Transactor(backend, configuration, every, owns_backend=backend is not url)
-            arrays = configuration.constants()
+            arrays, sealer = configuration.constants(), seal.find(configuration.key)
             if sealer is not None:
                 arrays[seal.SEAL] = seal.BLANK
             payload = pack(configuration.fields(), arrays)
             first = Entry(0, CREATED, None, None, transactor.now(), payload, GENESIS)
-            backend.create(name, first if sealer is None else sealer.sealed(first))
+            backend.create(configuration.name, first if sealer is None else sealer.sealed(first))
         return cls(transactor, allowed, url)
 
     @classmethod
@@ -192,6 +231,7 @@ class Deployment:
     ) -> Decision:
         """Choose among ``candidates`` (K, d) against ``baseline`` (d,); charged and durable on return.
 
+        Slates of m items have the shape (K, m, d), their baseline (n, d): :mod:`c4b.policies.slates`.
         Or give a :class:`c4b.Round`, which carries all of this. The same ``request_id`` returns the same
         decision, from any process, for ever; with other candidates it is an error. ``context`` is JSON,
         kept for whoever asks why. ``labels`` name the candidates, one each: wherever people look, a
@@ -199,7 +239,7 @@ class Deployment:
         need it; see :meth:`c4b.Policy.decide`.
         """
         round_ = self.request(candidates, baseline, request_id, context, baseline_mean, labels)
-        return self._decide([round_])[0]
+        return self._decisions(round_)
 
     def decide_many(
         self,
@@ -229,7 +269,7 @@ class Deployment:
         was safe then is not now."""
         try:
             return self._transactor.write(lambda commands: commands.decide(rounds, look_up=False))
-        except (KnownRequest, NoSafeAction) as first:
+        except (KnownRequest, NoSafeAction, DecisionsClosed) as first:
             if all(round_.request_id is None for round_ in rounds):
                 raise
             lost = first.lost if isinstance(first, KnownRequest) else None
@@ -264,12 +304,17 @@ class Deployment:
 
     def _measured(self, given: Round, request_id: object, context: object) -> tuple[Round, int]:
         """A round that was checked, and the most bytes that its entry can have."""
-        candidates, baseline, mean, labels, _, _, argument = checked_round(given, self._dim, self._needs)
-        checks.labels(f"{argument}labels", labels)
+        round_ = checked_round(given, self._dim, self._needs)
+        argument, items, dim = round_.argument, round_.items, self._dim
+        checks.labels(f"{argument}labels", round_.labels)
         text = self._limits.context(f"{argument}context", context)
-        size = self._limits.pool(f"{argument}candidates", len(candidates), self._dim, text, labels)
+        if items is not None:  # an entry holds their features beside the sums
+            dim *= 1 + max(items.candidates.shape[1], len(items.baseline))
+        size = self._limits.pool(
+            f"{argument}candidates", len(round_.candidates), dim, text, round_.labels
+        )
         id_ = checks.request_id(f"{argument}request_id", request_id)
-        return Round(candidates, baseline, mean, labels, id_, text, argument), size
+        return round_._replace(request_id=id_, context=text), size
 
     def decide_each(self, rounds: Sequence[Round]) -> list[Decision | C4BError]:
         """Rounds of several callers, each from ``request``, in one commit; one that cannot be decided
@@ -283,29 +328,32 @@ class Deployment:
 
         return _each(rounds, together, lambda one: self._decide([one])[0])
 
-    def observe_each(self, outcomes: Sequence[tuple[str, float]]) -> list[C4BError | None]:
+    def observe_each(self, outcomes: Sequence[tuple[str, Reward]]) -> list[C4BError | None]:
         """Reports (id, reward) of several callers in one commit; each gets None or its error."""
 
-        def together(some: Sequence[tuple[str, float]]) -> list[C4BError | None]:
+        def together(some: Sequence[tuple[str, Reward]]) -> list[C4BError | None]:
             self.observe_many(some)
             return [None] * len(some)
 
-        return _each(outcomes, together, lambda one: self.observe(*one))
+        return _each(outcomes, together, self._observe_alone)
 
-    def observe(self, decision_id: str | Decision, reward: float) -> None:
-        """A decision's reward, in any order, after any delay; repeating the same report is harmless.
-
-        The decision itself may be given instead of its id, and True or False as the reward.
-        """
-        value, id_ = self._reward("reward", reward), _array_likes.decision_id(decision_id)
+    def _observe_alone(self, outcome: tuple[str, Reward]) -> None:
+        id_, value = outcome[0], self._reward("reward", outcome[1])
         self._transactor.write(lambda commands: commands.observe([("", id_, value)]))
 
-    def _reward(self, argument: str, value: object) -> float:
-        number = _validate.reward(argument, _array_likes.reward(value))
-        return self._model.check_reward(argument, number)
+    def observe(self, decision_id: str | Decision, reward: Reward) -> None:
+        """A decision's reward, in any order, after any delay; repeating the same report is harmless.
+
+        Of a slate: the rewards of its items in their order, or one number, which is their sum. The
+        decision itself may be given instead of its id, and True or False as the reward.
+        """
+        self._reports((_array_likes.decision_id(decision_id), self._reward("reward", reward)))
+
+    def _reward(self, argument: str, value: object) -> Outcome:
+        return checked_outcome(self._model, argument, value)
 
     def observe_many(
-        self, outcomes: Mapping[str, float] | Iterable[tuple[str | Decision, float]]
+        self, outcomes: Mapping[str, Reward] | Iterable[tuple[str | Decision, Reward]]
     ) -> None:
         """Several (id, reward) pairs, or a mapping, in one commit; all are taken or none."""
         listed = outcomes.items() if isinstance(outcomes, Mapping) else outcomes
@@ -337,22 +385,49 @@ class Deployment:
     def executed(
         self, decision_id: str | Decision, features: ArrayLike | None = None, *, independent: bool = False
     ) -> None:
-        """Another action was executed: charge that one. Features (d,), or None for the baseline.
+        """Another action was executed: charge that one. Features (d,), of a slate (m, d), or None for the
+        baseline.
 
         Features that are the round's baseline bit for bit mean the baseline, unless the model declares
         misspecification. What was executed must depend on no reward of this decision or of a later one;
         ``independent`` asserts that, as in ``forget``.
         """
-        checked = None
+        checked = items = None
         if features is not None:
-            checked = _validate.vector("features", _array_likes.dense_row(features), self._dim)
+            checked, items = checked_execution("features", features, self._dim)
         asserted = _validate.boolean("independent", independent)
         id_ = _array_likes.decision_id(decision_id)
-        self._transactor.write(lambda commands: commands.executed(id_, checked, asserted))
+        self._transactor.write(lambda commands: commands.executed(id_, checked, asserted, items))
 
     def expire(self) -> int:
         """Close outcomes that are overdue now instead of at the next call; returns how many."""
         return self._transactor.expire()
+
+    # -- a successor --------------------------------------------------------------------------
+
+    @classmethod
+    def successor(
+        cls,
+        url: str | JournalBackend,
+        predecessor: str,
+        name: str,
+        reason: str,
+        model: LinearModel | None = None,
+        reserve: float | None = None,
+        translate: succession.Translation | None = None,
+        by: str | None = None,
+        **options: Any,
+    ) -> Deployment:
+        """Close ``predecessor`` and start ``name`` with what it learned and the rest of its reserve.
+
+        model: without it, the predecessor's. reserve: at most what is certified to be left, which is
+        the default. translate: from the predecessor's features of what was executed to those of the
+        new model, where these differ. options: as for ``create``; the predecessor's are the default.
+        Call it again if it was interrupted; see :mod:`c4b.deployment.succession`.
+        """
+        checks.deployment_name(name)
+        order = (checks.text("reason", reason), checks.text("by", user_name() if by is None else by))
+        return succession.start(cls, url, predecessor, name, order, model, reserve, translate, options)
 
     # -- questions -----------------------------------------------------------------------------
 
@@ -483,6 +558,7 @@ class Deployment:
         witness: str | Path | None = None,
         receipts: str | Path | None = None,
         sealed: bool = False,
+        archive: Iterable[str | Path] = (),
     ) -> Report:
         """Recompute everything with independent code; see :mod:`c4b.deployment.audit.audit`.
 
@@ -494,6 +570,7 @@ class Deployment:
         witness: a file that ``witness`` wrote, or the address of one. receipts: a file of answers.
         Every entry that they attest must be there; see :mod:`c4b.deployment.witness`. sealed: every
         entry must be sealed with a key that this process knows; see :mod:`c4b.journal.seal`.
+        archive: the files that ``archive`` wrote, if it did.
         """
         self._transactor.check_usable()
         processes = _validate.count("jobs", jobs, 1, "must be a whole number of at least 1")
@@ -502,6 +579,7 @@ class Deployment:
             sample,
             verified=None if path is None else VerifiedPlace.read(path, self.name),
             attested=self._attested(witness=witness, receipts=receipts),
+            archives=tuple(str(each) for each in archive),
         )
         backend = self._transactor.backend  # not in turn: it may take long
         if processes > 1 and self._url is not None and recomputable(self.configuration):
@@ -539,7 +617,10 @@ class Deployment:
         attested: Attested = {}
         for argument, source in sources.items():
             if source is not None:
-                for seq, hashes in witnesses.read(argument, str(source), self.name).items():
+                said = witnesses.read(argument, str(source), self.name)
+                if not said:
+                    raise InvalidInput(argument, str(source), f"says nothing of {self.name!r}")
+                for seq, hashes in said.items():
                     attested[seq] = attested.get(seq, frozenset()) | hashes
         return attested
 

@@ -15,6 +15,7 @@ from c4b.deployment.item_counts import ItemCounts
 from c4b.deployment.running_totals import RunningTotals, Sum
 from c4b.policies.candidate_fields import CandidateField
 from c4b.policies.pending import PendingOutcome
+from c4b.policies.slates import Outcome, total
 
 ALARMS = 100
 """Alarms remembered, the first ones."""
@@ -69,17 +70,18 @@ class JournalSummary:
         if not fallback and self.first_play is None:
             self.first_play = seq
 
-    def offered(
-        self, round_: int, labels: Sequence[str] | None, details: Array, action: int | None
-    ) -> None:
-        """The candidates of the decision that was just made."""
-        if labels is not None:
-            fits = (details[CandidateField.MARGIN] >= 0.0).tolist()
-            self.items.decided(round_, labels, fits, action)
+    def offered(self, round_: int, labels: Sequence[str], details: Array, action: int | None) -> None:
+        """The candidates of the decision that was just made; where the journal keeps only what was
+        executed, only that."""
+        fits = (details[CandidateField.MARGIN] >= 0.0).tolist()
+        self.items.decided(round_, labels, fits, action)
 
-    def outcome(self, round_: int, reward: float | None) -> None:
-        self.totals.outcome(round_, reward)
-        self.items.outcome(round_, reward)
+    def outcome(self, round_: int, reward: Outcome | None, items: Array | None) -> None:
+        """What was earned. The sum of a slate of several ``items`` has another scale of noise than the
+        interval of an item assumes, and does not count there."""
+        earned = None if reward is None else total(reward)
+        self.totals.outcome(round_, earned)
+        self.items.outcome(round_, earned if items is None or len(items) == 1 else None)
 
     def amended(self, round_: int, before: PendingOutcome, after: PendingOutcome, bank: float) -> None:
         self.totals.amend(round_, before, after, bank)

@@ -23,6 +23,8 @@ LABEL = 200
 """Longest label of a candidate, in characters."""
 REQUEST_ID = 200
 """Longest request id, in characters: as wide as its column."""
+TEXT = 500
+"""Longest reason of an order, in characters."""
 NUMBERS_OF_CANDIDATE = len(CandidateField) + 1
 """Numbers of a candidate in an entry besides its features: its details and its contrast's upper bound."""
 NUMBERS_OF_DECISION = len(DecisionNumbers._fields)
@@ -157,6 +159,16 @@ def request_id(argument: str, value: object) -> str | None:
     if not isinstance(value, str) or not value or not value.isprintable():
         raise InvalidInput(argument, value, remedy)
     if len(value) > REQUEST_ID:
+        raise PayloadTooLarge(argument, value, remedy)
+    return value
+
+
+def text(argument: str, value: object) -> str:
+    """A sentence of a person, such as the reason of an order."""
+    remedy = f"must be a text of 1 to {TEXT} printable characters"
+    if not isinstance(value, str) or not value.strip() or not value.isprintable():
+        raise InvalidInput(argument, value, remedy)
+    if len(value) > TEXT:
         raise PayloadTooLarge(argument, value, remedy)
     return value
 

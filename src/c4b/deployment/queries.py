@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from itertools import islice
 
-from c4b.deployment import contrast_intervals, search
+from c4b.deployment import contrast_intervals, recording, search
 from c4b.deployment.commands import decided_tag, unknown_decision
 from c4b.deployment.configuration import Configuration
 from c4b.deployment.decision_entry import (
@@ -18,12 +19,14 @@ from c4b.deployment.decision_entry import (
 from c4b.deployment.downsampled_series import Row
 from c4b.deployment.journal_clock import JournalTime
 from c4b.deployment.journal_summary import AlarmMark, JournalSummary
+from c4b.deployment.rollout import Rollout
 from c4b.deployment.search import Found, Wanted
 from c4b.deployment.state import State
-from c4b.deployment.views import PendingDecision, Point, Record, Status, moment
+from c4b.deployment.views import Order, PendingDecision, Point, Record, Status, moment
 from c4b.deployment.witness import Witness
 from c4b.errors import JournalCorrupt, UnknownDecision
 from c4b.journal import entries as kinds
+from c4b.journal import envelope
 from c4b.journal.entries import GENESIS, Entry
 from c4b.journal.journal import Journal
 from c4b.policies import choice_in_words
@@ -69,6 +72,19 @@ def status(journal: Journal, state: State, time: JournalTime) -> Status:
         seq=state.seq,
         hash=state.hash.hex(),
         at=moment(state.at),
+        mode=state.rollout.mode,
+        held=state.rollout.held,
+        orders=_orders(state.rollout),
+        archived=state.archived,
+    )
+
+
+def _orders(rollout: Rollout) -> tuple[Order, ...]:
+    in_force = (rollout.closed, rollout.frozen, rollout.ramp, rollout.live)
+    return tuple(
+        Order(each.action, each.by, each.why, moment(each.at), each.share)
+        for each in in_force
+        if each is not None
     )
 
 
@@ -87,15 +103,15 @@ def decisions(
     count: int,
     newest: bool,
 ) -> list[Record]:
-    start = max(_entry_limit(state, "after", after, -1), -1)
+    start = max(_entry_limit(state, "after", after, -1), state.archived or -1)
     stop = _entry_limit(state, "before", before, state.seq + 1)
     read = journal.decided_last if newest else journal.decided
     return _records(journal, state, read(start, stop, count))
 
 
 def find(journal: Journal, state: State, wanted: Wanted, before: str | int | None, count: int) -> Found:
-    stop = _entry_limit(state, "before", before, state.seq + 1)
-    return search.find(journal, wanted, lambda some: _records(journal, state, some), -1, stop, count)
+    start, stop = state.archived or -1, _entry_limit(state, "before", before, state.seq + 1)
+    return search.find(journal, wanted, lambda some: _records(journal, state, some), start, stop, count)
 
 
 def _entry_limit(state: State, argument: str, given: str | int | None, default: int) -> int:
@@ -182,7 +198,9 @@ def _records(journal: Journal, state: State, decided: list[Entry]) -> list[Recor
     later: dict[int, list[Entry]] = {entry.seq: [] for entry in decided}
     for entry in journal.about(list(later)):
         later[entry.about or 0].append(entry)
-    past = summary(journal, state) if decided else None
+    past = state.summary
+    if past is None and decided and not state.archived:  # else it cannot be read from its start
+        past = summary(journal, state)
     return [_record(state, past, entry, later[entry.seq]) for entry in decided]
 
 
@@ -196,12 +214,12 @@ def _record(state: State, past: JournalSummary | None, entry: Entry, later: Iter
             outcome = "forgotten"
         elif after.kind == kinds.OBSERVED:
             outcome = "timeout" if fields["by"] == "timeout" else "observed"
-            reward = float(arrays["numbers"][0])
+            reward = math.fsum(arrays["numbers"])  # of a slate's items
     if (outcome != "pending") != _known(state, entry.seq):
         raise JournalCorrupt(
             f"the outcome of entry {entry.seq} is not where it was recorded; run an audit"
         )
-    configuration, (fields, arrays) = state.configuration, entry.unpack()
+    configuration, (fields, arrays) = state.configuration, recording.expanded(*entry.unpack())
     round_ = recorded_round(fields, arrays)
     made, spec, dim = (
         recorded_decision(configuration, entry, fields, arrays),
@@ -223,6 +241,8 @@ def _record(state: State, past: JournalSummary | None, entry: Entry, later: Iter
         contrasts=contrast_intervals.recorded(arrays, configuration.alpha, _one_ellipsoid(state)),
         labels=None if round_.labels is None else tuple(round_.labels),
         baseline_mean=round_.baseline_mean,
+        kept=None if recording.KEPT not in fields else tuple(fields[recording.KEPT]),
+        context_erased=envelope.CONTEXT_HASH in fields and round_.context is None,
         rule=choice_in_words.rule_in_words(spec, dim),
         because=choice_in_words.because(made, spec, dim, first is None or entry.seq < first),
         alarm_later=None if alarm is None or alarm.seq < entry.seq else moment(alarm.at),

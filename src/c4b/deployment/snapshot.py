@@ -13,7 +13,8 @@ from c4b.deployment.configuration import Configuration
 from c4b.deployment.downsampled_series import DownsampledSeries, Row
 from c4b.deployment.journal_summary import JournalSummary
 from c4b.deployment.recent_requests import RecentRequests
-from c4b.deployment.state import AHEAD, OpenDecision, State, durable_arrays
+from c4b.deployment.rollout import Rollout
+from c4b.deployment.state import AHEAD, ARCHIVE, OpenDecision, State, durable_arrays, first_rollout
 from c4b.journal.backend import StoredSnapshot
 from c4b.journal.journal import Journal
 from c4b.policies import state_file
@@ -36,6 +37,8 @@ _RECENT_REQUESTS = "requests"
 """Name of the last request ids in a snapshot."""
 _LATEST = "latest"
 """Name of the last round whose reward was reported; see ``GateRun.restore``."""
+_ROLLOUT, _UNCHARGED = "rollout", "uncharged"
+"""Names of the rollout and of the rounds in shadow; only if there was an order, or such a round."""
 _RECENT = {
     "outcomes.recent_round": np.full(REMEMBERED, -1, dtype=np.int64),
     "outcomes.recent_reward": np.full(REMEMBERED, np.nan),
@@ -87,6 +90,12 @@ def intact(stored: StoredSnapshot) -> bool:
     return isinstance(content, bytes) and hashlib.sha256(content).digest() == stored.digest
 
 
+def holds_summary(content: bytes) -> bool:
+    """Whether a state that is restored from it can answer questions about the whole past."""
+    header, _ = _opened(content)
+    return _SUMMARY in header and _SERIES in header
+
+
 def differs(content: bytes, state: State) -> bool:
     """Whether a snapshot is not the one of ``state``; the first versions wrote less."""
     header, _ = _opened(content)
@@ -108,6 +117,7 @@ def is_near(content: bytes, state: State) -> bool:
     ours, theirs = durable_arrays(state), durable_arrays(stored)
     return (
         (stored.seq, stored.hash, stored.at, stored.open) == (state.seq, state.hash, state.at, state.open)
+        and (stored.rollout, stored.archived) == (state.rollout, state.archived)
         and (stored.counts, stored.run.rounds) == (state.counts, state.run.rounds)
         and stored.observations == state.observations
         and np.array_equal(stored.bank, state.bank, equal_nan=True)
@@ -152,6 +162,12 @@ def encode(
     }
     if state.ahead:
         header[AHEAD] = state.ahead
+    if state.rollout != first_rollout(configuration):
+        header[_ROLLOUT] = state.rollout.fields()
+    if state.archived:
+        header[ARCHIVE] = state.archived
+    if state.run.uncharged:
+        header[_UNCHARGED] = state.run.uncharged
     if series_columns and state.series is not None:
         header[_SERIES] = state.series.stride
         arrays[_SERIES] = state.series.array()[:, :series_columns]
@@ -177,9 +193,12 @@ def decode(content: bytes, configuration: Configuration) -> State:
     state = State(configuration)
     rounds, next_ = int(header["policy"]["rounds"]), int(header["policy"]["next"])
     latest = None if state.run.outcomes.in_order else header["policy"][_LATEST]
-    state.run.restore(arrays, rounds, next_, latest)
+    state.run.restore(arrays, rounds, next_, latest, header.get(_UNCHARGED, 0))
     state.seq, state.hash, state.at = header["seq"], bytes.fromhex(header["hash"]), header["at"]
     state.ahead = header.get(AHEAD, 0)
+    state.archived = header.get(ARCHIVE, 0)
+    if _ROLLOUT in header:
+        state.rollout = Rollout.recorded(header[_ROLLOUT])
     state.open = {seq: OpenDecision(*entry) for seq, *entry in header["open"]}
     state.seq_of = {entry.round: seq for seq, entry in state.open.items()}
     state.counts = header["counts"]

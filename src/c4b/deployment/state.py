@@ -7,13 +7,14 @@ the bank and the features that were recorded. Outcomes are absorbed as they were
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from c4b._validate import Array
-from c4b.deployment import contrast_intervals, downsampled_series
+from c4b.deployment import contrast_intervals, downsampled_series, recording
 from c4b.deployment.configuration import Configuration
 from c4b.deployment.decision_entry import (
     BankNumbers,
@@ -21,23 +22,30 @@ from c4b.deployment.decision_entry import (
     decision_id,
     id_tag,
     recorded_numbers,
+    recorded_outcome,
     recorded_play,
 )
 from c4b.deployment.downsampled_series import DownsampledSeries, Row
 from c4b.deployment.journal_summary import JournalSummary
 from c4b.deployment.journal_summary import Mark as SummaryMark
 from c4b.deployment.recent_requests import RecentRequests
+from c4b.deployment.rollout import SHADOW_HOLDS, Control, Rollout
 from c4b.journal import entries as kinds
 from c4b.journal.entries import GENESIS, Entry
 from c4b.policies import gate_run
 from c4b.policies.decision import DecisionNumbers
 from c4b.policies.gate import Arrays, Gate
 from c4b.policies.pending import PendingOutcome
+from c4b.policies.slates import Outcome
 
 REMEMBERED_REPORTS = ("outcomes.recent_round", "outcomes.recent_reward")
 """Arrays by which a policy without a journal recognises repeated reports."""
 AHEAD = "ahead"
 """Field of an entry that records another ``State.ahead``."""
+ORDERED = ("share", "successor", "handed", "hash")
+"""Fields that only some orders have."""
+ARCHIVE = "archive"
+"""Action of a control entry: entries up to ``last`` were written to a file."""
 COUNTS = ("learned", "decided", "fallback", "observed", "forgotten", "executed", "alarm")
 
 
@@ -61,6 +69,7 @@ class Mark(NamedTuple):
     counts: dict[str, int]
     series: downsampled_series.Mark | None
     alarms: tuple[str | None, str | None]
+    rollout: Rollout
     summary: SummaryMark | None
 
 
@@ -80,6 +89,8 @@ class State:
         self.series: DownsampledSeries | None = DownsampledSeries()  # None: an early snapshot had none
         self.summary: JournalSummary | None = JournalSummary(configuration.model.dim)  # None: likewise
         self.recent = RecentRequests()
+        self.rollout = first_rollout(configuration)
+        self.archived = 0  # entries 1 up to this one are in an archive, or may be
         self.alarm: str | None = None  # the last one
         self.model_alarm: str | None = None
         self._fingerprint: str | None = None  # these two are forgotten when an outcome is absorbed
@@ -94,6 +105,16 @@ class State:
     @property
     def bank(self) -> float:
         return self.run.gate.bank
+
+    @property
+    def left_of_reserve(self) -> float:
+        """What a successor may take over: what is certified to be left, never more than there was.
+
+        0 while an alarm is on, because then nothing is certified.
+        """
+        if self.alarm is not None or not self.bank > 0.0:
+            return 0.0
+        return min(self.bank, self.configuration.reserve)
 
     @property
     def observations(self) -> int:
@@ -160,8 +181,11 @@ class State:
         self._fingerprint = self._centre = None
         self.counts["learned"] += len(rewards)
 
-    def enter(self, seq: int, at: int, fallback: bool, numbers: DecisionNumbers) -> None:
+    def enter(
+        self, seq: int, at: int, fallback: bool, numbers: DecisionNumbers, overruled: bool = False
+    ) -> None:
         """A decision was made: the last round of ``run`` is the journal's entry ``seq``."""
+        self.rollout = self.rollout.decided(not fallback, overruled)
         round_ = self.run.rounds - 1
         self.open[seq] = OpenDecision(round_, at)
         self.seq_of[round_] = seq
@@ -169,7 +193,7 @@ class State:
         self.counts["fallback"] += fallback
         made = self.run.outcomes.open[round_]
         if self.summary is not None:
-            self.summary.decided(seq, at, numbers.bank, fallback, made)
+            self.summary.decided(seq, at, self._bank_of_all_rounds(numbers.bank), fallback, made)
         if self.series is not None:
             alpha = self.configuration.alpha
             estimate = contrast_intervals.estimate(self._estimate(), made.executed, made.baseline, alpha)
@@ -187,30 +211,50 @@ class State:
                 )
             )
 
-    def offer(self, labels: Sequence[str] | None, details: Array, action: int | None) -> None:
-        """The candidates among which the last decision was made."""
-        if self.summary is not None:
-            self.summary.offered(self.run.rounds - 1, labels, details, action)
+    def _bank_of_all_rounds(self, bank: float) -> float:
+        """``bank`` if it bounds all rounds, those in shadow included; else NaN.
 
-    def absorb(self, seq: int, reward: float | None) -> None:
+        The ledger does not know rounds in shadow. Where the incumbent was executed in them and has no
+        negative mean, they owe nothing.
+        """
+        owes = self.rollout.strayed or self.run.gate.terms.floor < 0.0
+        return math.nan if self.run.uncharged and owes else bank
+
+    def offer(self, fields: Fields, arrays: dict[str, Array]) -> None:
+        """The candidates among which the last decision was made, as its entry holds them."""
+        if self.summary is not None and "labels" in fields:
+            action = fields["action"]
+            played = None if action is None else recording.position(fields, action)
+            self.summary.offered(self.run.rounds - 1, fields["labels"], arrays["details"], played)
+
+    def absorb(self, seq: int, reward: Outcome | None) -> None:
         """An open decision's outcome, None for lost; absorbs what can be absorbed now."""
         number, outcomes = self.open[seq].round, self.run.outcomes
         first = outcomes.next if outcomes.in_order else number
         if self.summary is not None:
-            self.summary.outcome(number, reward)
+            self.summary.outcome(number, reward, outcomes.open[number].items)
         self.run.report(number, reward)
         for closed in range(first, outcomes.next if outcomes.in_order else number + 1):
             del self.open[self.seq_of.pop(closed)]
         self._fingerprint = self._centre = None
         self.counts["forgotten" if reward is None else "observed"] += 1
 
-    def amend(self, seq: int, features: Array | None, bank: float | None = None) -> None:
+    def amend(
+        self,
+        seq: int,
+        features: Array | None,
+        bank: float | None = None,
+        items: Array | None = None,
+    ) -> None:
         """Another action was executed; None for the baseline. A recorded ``bank`` is taken over."""
         number = self.open[seq].round
         before = PendingOutcome(*self.run.outcomes.open[number].played)
-        self.run.amend(number, features, bank)
+        self.run.amend(number, features, bank, items)
+        if number < self.run.uncharged and features is not None:
+            self.rollout = self.rollout._replace(strayed=True)
         if self.summary is not None:
-            self.summary.amended(number, before, self.run.outcomes.open[number], self.bank)
+            bank_now = self._bank_of_all_rounds(self.bank)
+            self.summary.amended(number, before, self.run.outcomes.open[number], bank_now)
         self.counts["executed"] += 1
 
     def raise_alarm(self, seq: int, at: int, reason: str, source: str) -> None:
@@ -232,6 +276,7 @@ class State:
             dict(self.counts),
             None if self.series is None else self.series.mark(),
             (self.alarm, self.model_alarm),
+            self.rollout,
             None if self.summary is None else self.summary.mark(),
         )
 
@@ -244,6 +289,7 @@ class State:
         self.recent.undo(mark.seq)
         self.seq, self.hash, self.at, self.counts = mark.seq, mark.hash, mark.at, mark.counts
         self.ahead, (self.alarm, self.model_alarm) = mark.ahead, mark.alarms
+        self.rollout = mark.rollout
         if self.series is not None and mark.series is not None:
             self.series.undo(mark.series)
         if self.summary is not None and mark.summary is not None:
@@ -260,13 +306,15 @@ def _learned(state: State, entry: Entry, fields: Fields, arrays: dict[str, Array
 
 def _decided(state: State, entry: Entry, fields: Fields, arrays: dict[str, Array]) -> None:
     played, numbers = recorded_play(fields, arrays), recorded_numbers(arrays)
-    state.run.recharge(numbers.bank, played)
-    state.enter(entry.seq, entry.at, played.is_baseline, numbers)
-    state.offer(fields.get("labels"), arrays["details"], fields["action"])
+    held = fields.get("held")
+    state.run.recharge(numbers.bank, played, charged=held != SHADOW_HOLDS)
+    overruled = held is not None and fields["proposed"] is not None
+    state.enter(entry.seq, entry.at, played.is_baseline, numbers, overruled)
+    state.offer(fields, arrays)
 
 
 def _observed(state: State, entry: Entry, fields: Fields, arrays: dict[str, Array]) -> None:
-    state.absorb(_about(entry), float(arrays["numbers"][0]))
+    state.absorb(_about(entry), recorded_outcome(arrays))
 
 
 def _forgotten(state: State, entry: Entry, fields: Fields, arrays: dict[str, Array]) -> None:
@@ -276,13 +324,32 @@ def _forgotten(state: State, entry: Entry, fields: Fields, arrays: dict[str, Arr
 def _executed(state: State, entry: Entry, fields: Fields, arrays: dict[str, Array]) -> None:
     numbers = BankNumbers(*arrays["numbers"].tolist())
     features = None if fields["baseline"] else arrays["features"]
-    state.amend(_about(entry), features, numbers.after)  # the journal is the authority
+    bank = numbers.after  # the journal is the authority
+    state.amend(_about(entry), features, bank, arrays.get("items"))
 
 
 def _alarm(state: State, entry: Entry, fields: Fields, arrays: dict[str, Array]) -> None:
     state.raise_alarm(entry.seq, entry.at, fields["reason"], fields["source"])
     if fields["source"] == "model":
         state.model_alarm = state.alarm
+
+
+def _control(state: State, entry: Entry, fields: Fields, arrays: dict[str, Array]) -> None:
+    if fields["action"] == ARCHIVE:
+        state.archived = fields["last"]
+    else:
+        state.rollout = state.rollout.ordered(recorded_control(entry, fields))
+
+
+def recorded_control(entry: Entry, fields: Fields) -> Control:
+    given = {name: fields[name] for name in ORDERED if name in fields}
+    return Control(fields["action"], fields["by"], fields["why"], entry.at, entry.seq, **given)
+
+
+def first_rollout(configuration: Configuration) -> Rollout:
+    """Where a new deployment stands."""
+    waiting = configuration.predecessor is not None
+    return Rollout(shadow=configuration.mode == "shadow", waiting=waiting)
 
 
 def _about(entry: Entry) -> int:
@@ -298,6 +365,7 @@ _APPLY: dict[str, Callable[[State, Entry, Fields, dict[str, Array]], None]] = {
     kinds.FORGOTTEN: _forgotten,
     kinds.EXECUTED: _executed,
     kinds.ALARM: _alarm,
+    kinds.CONTROL: _control,
 }
 
 
@@ -319,13 +387,14 @@ def durable_arrays(state: State) -> Arrays:
 
 
 def _plain(state: State) -> tuple[Any, ...]:
-    counts = state.counts, state.alarm, state.model_alarm, state.run.rounds
+    counts = state.counts, state.alarm, state.model_alarm, state.run.rounds, state.archived
     series = None if state.series is None else (state.series.stride, state.series.array().tobytes())
     summary = None
     if state.summary is not None:
         arrays = {name: array.tobytes() for name, array in state.summary.arrays().items()}
         summary = state.summary.plain(), arrays
-    return state.seq, state.hash, state.at, state.ahead, state.open, series, summary, *counts
+    places = state.seq, state.hash, state.at, state.ahead, state.open
+    return *places, series, summary, state.rollout, *counts
 
 
 def _recent(state: State, other: State) -> np.ndarray[Any, Any]:

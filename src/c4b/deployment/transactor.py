@@ -29,7 +29,7 @@ from c4b.journal.backend import (
     LostBeforeCommit,
     Unacknowledged,
 )
-from c4b.journal.entries import ALARM, EXECUTED, FORGOTTEN, OBSERVED, Entry
+from c4b.journal.entries import ALARM, CONTROL, EXECUTED, FORGOTTEN, OBSERVED, Entry
 from c4b.journal.journal import Journal
 
 T = TypeVar("T")
@@ -38,7 +38,7 @@ TRUST, DISTRUST = 4, 256
 the latter once that went wrong."""
 PATIENCE = 0.05
 """Seconds that a reader waits for its turn before it reads by itself."""
-REPEATABLE = (OBSERVED, FORGOTTEN, EXECUTED, ALARM)
+REPEATABLE = (OBSERVED, FORGOTTEN, EXECUTED, ALARM, CONTROL)
 """Kinds of entries that come from calls which may be repeated without harm."""
 
 

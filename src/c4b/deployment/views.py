@@ -9,7 +9,23 @@ from datetime import UTC, datetime
 from typing import Any
 
 from c4b._validate import Array
-from c4b.policies.decision import Decision, Explanation, same_content
+from c4b.policies.decision import HELD, Decision, Explanation, candidate_name, same_content
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """An order that is in force; see :mod:`c4b.deployment.rollout`."""
+
+    action: str
+    """``freeze``, ``ramp``, ``go-live``, ``close``, or ``succeed``: closed for a successor."""
+    by: str
+    why: str
+    at: datetime
+    share: float | None = None
+    """Of a ramp: the most of all rounds that may leave the incumbent."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return plain_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +64,18 @@ class Status:
     """Id of the last decision made before it; None: there was none, or no alarm."""
     alarm_decisions: int | None = None
     """Decisions made before it."""
+    mode: str = "live"
+    """``live``, ``shadow``, ``ramp``, ``frozen``, ``closed``, or ``waiting`` for the history of a
+    predecessor."""
+    held: int = 0
+    """Decisions for the baseline although the gate chose a candidate: in shadow, frozen, or by a ramp."""
+    orders: tuple[Order, ...] = ()
+    """What is in force, with who and why."""
+    archived: int = 0
+    """Entries 1 up to this one are in archive files."""
 
     def to_dict(self) -> dict[str, Any]:
-        return plain_fields(self)
+        return {**plain_fields(self), "orders": [order.to_dict() for order in self.orders]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +126,36 @@ class PendingDecision:
         return {**plain, "context": self.context}
 
 
+class PartialExplanation(Explanation):
+    """Of a decision of which the journal keeps only what was executed."""
+
+    def __init__(
+        self,
+        decision: Decision,
+        contrasts: Array | None,
+        kept: tuple[int, ...],
+        rule: str,
+        because: str,
+    ) -> None:
+        super().__init__(decision, contrasts, rule, because)
+        self._offered = len(self.candidates)
+        self.candidates = [each for each in self.candidates if each.candidate in kept]
+
+    @property
+    def summary(self) -> str:
+        """One sentence, and what is not on record."""
+        decision = self.decision
+        what = "the baseline"
+        if decision.action is not None:
+            what = candidate_name(decision.labels, decision.action)
+        held = "" if decision.held is None else f" ({HELD.get(decision.held, decision.held)})"
+        alarm = f"ALARM: {decision.alarm}; certificates are void. " if decision.alarm else ""
+        return (
+            f"{alarm}Of {self._offered} candidates and the baseline, {what} was played{held}; bank "
+            f"{decision.bank_before:.4f} -> {decision.bank:.4f}. Only what was executed is on record."
+        )
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Record:
     """A decision and what became of it."""
@@ -122,6 +177,10 @@ class Record:
     """Names of the candidates, if the round had some."""
     baseline_mean: float | None = None
     """The baseline's known mean, if the policy needs it."""
+    kept: tuple[int, ...] | None = None
+    """The candidates of which there is more than their number on record; None: all. The features and
+    bounds of the others are NaN."""
+    context_erased: bool = False
     rule: str = ""
     """How the policy orders admissible candidates, in words."""
     because: str = ""
@@ -145,19 +204,22 @@ class Record:
 
     def explain(self) -> Explanation:
         """Why, with the whole interval of every candidate's contrast."""
-        return Explanation(self.decision, self.contrasts, self.rule, self.because)
+        if self.kept is None:
+            return Explanation(self.decision, self.contrasts, self.rule, self.because)
+        return PartialExplanation(self.decision, self.contrasts, self.kept, self.rule, self.because)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain JSON data, with the explanation and all features."""
         explanation = self.explain().to_dict()
-        for candidate, features in zip(explanation["candidates"], self.candidates.tolist(), strict=True):
-            candidate["features"] = features
+        for candidate in explanation["candidates"]:
+            candidate["features"] = self.candidates[candidate["candidate"]].tolist()
         record = {
             **explanation,
             "baseline": self.baseline.tolist(),
             "at": _plain(self.at),
             "request_id": self.request_id,
             "context": self.context,
+            "context_erased": self.context_erased,
             "outcome": self.outcome,
             "reward": self.reward,
             "executed": None if self.executed is None else self.executed.tolist(),

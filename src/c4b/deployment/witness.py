@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import urllib.error
 import urllib.request
 from collections import defaultdict
@@ -21,7 +22,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from c4b.errors import InvalidInput, StoreUnavailable
+from c4b.errors import InvalidInput, JournalCorrupt, StoreUnavailable
 
 try:
     import fcntl
@@ -70,6 +71,11 @@ def last(path: Path, name: str) -> Witness | None:
     if not attested:
         return None
     seq = max(attested)
+    if len(attested[seq]) > 1:
+        raise JournalCorrupt(
+            f"{path} attests two different entries {seq} of {name!r}: there were two journals of this "
+            "name. Find out which is the right one, and keep its witness only"
+        )
     return Witness(name, seq, min(attested[seq]))
 
 
@@ -83,7 +89,7 @@ def read(argument: str, source: str, name: str) -> Attested:
                 said = json.loads(line)
                 pair = said.get("receipt") or said
                 seq, hash_ = int(pair["seq"]), bytes.fromhex(pair["hash"]).hex()
-            except (ValueError, TypeError, KeyError, AttributeError) as error:
+            except _NO_PAIR as error:
                 if number == len(lines) or _is_torn(line):
                     continue  # a crash cut the line off while it was written
                 remedy = f"line {number} is no witness and no receipt ({error!r})"
@@ -93,13 +99,19 @@ def read(argument: str, source: str, name: str) -> Attested:
     return {seq: frozenset(some) for seq, some in hashes.items()}
 
 
+_NO_PAIR = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
+"""What reading a line that somebody made up can raise."""
+
+
 def _is_torn(line: str) -> bool:
     return line.startswith("{") and not line.endswith("}")
 
 
 def _is_about(said: dict[str, Any], name: str) -> bool:
+    """Names may hold hyphens: ``shop-2-7-5be3c1a20f47`` is of ``shop-2``, not of ``shop``."""
     id_ = said.get("id")
-    return said.get("deployment", name) == name and (id_ is None or str(id_).startswith(f"{name}-"))
+    ours = re.compile(rf"{re.escape(name)}-\d+(-[0-9a-f]{{12}})?")
+    return said.get("deployment", name) == name and (id_ is None or ours.fullmatch(str(id_)) is not None)
 
 
 def _text(argument: str, source: str) -> str:

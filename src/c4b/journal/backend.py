@@ -14,7 +14,8 @@ it, and then ``append_if_head`` appends it only if the head, read under the lock
 was computed from. So the entries are a serial order of all calls of all processes, and a writer always
 sees every entry before its own.
 
-*Immutability.* Entries are only appended. A backend never updates or deletes one.
+*Immutability.* Entries are only appended. A backend never deletes one, and changes none but by
+``rewrite``, which replaces payloads where no hash covers the change, or where they were archived.
 
 *Durability.* An append is as durable as the store ever makes it when ``writing`` ends or when
 ``append_if_head`` returns, and not before. A transaction whose block raises appends nothing. A call that
@@ -41,9 +42,9 @@ backend object is used by one writing thread at a time and by any number of read
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
 from c4b.errors import StoreUnavailable, UnknownDeployment
 from c4b.journal.entries import Entry
@@ -174,6 +175,22 @@ class JournalBackend(Protocol):
 
     def close(self) -> None:
         """Give connections back."""
+
+
+class RewritableBackend(JournalBackend, Protocol):
+    """A store that can also erase contexts and archive payloads. Others refuse both."""
+
+    def rewrite(self, name: str, payloads: Mapping[int, bytes]) -> None:
+        """Replace the payloads of these entries, all or none: a context was erased, or they were archived
+        (empty), or brought back. What was there before must not be found in the store's files afterwards,
+        as far as the store can do that."""
+
+
+def rewritable(backend: JournalBackend) -> RewritableBackend:
+    """The same backend; raises if it can only append."""
+    if not hasattr(backend, "rewrite"):
+        raise StoreUnavailable(f"{backend!r} can only append: it neither erases contexts nor archives")
+    return cast(RewritableBackend, backend)
 
 
 def unknown(name: str) -> UnknownDeployment:

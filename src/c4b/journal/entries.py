@@ -24,6 +24,18 @@ microseconds since 1970 and never decreases.
     executed   features (d,) of what was executed instead; numbers: bank before, bank after;
                independent: as in forgotten
     alarm      reason, source: "model" or "ledger"
+    control    action: "freeze", "thaw", "ramp" (with share), "go-live", "close", "succeed" (with
+               successor, and handed, the reserve that it takes over), "open" (a successor has its
+               history), "succeeded" (with successor, and hash of its first entry); by: who ordered it;
+               why. From the next entry on a decision that was held has the fields held ("shadow",
+               "frozen", "ramp") and proposed, the candidate that the gate chose; null: the baseline.
+               action "archive": entries 1 to ``last``, whose hash is ``hash``, were written to ``file``;
+               their payloads may be empty from then on
+
+Format 2 puts such a payload into an envelope, see ``envelope``: compressed, or with a context beside it
+that can be erased. ``records``, ``compress`` and ``erases_contexts`` in ``created`` say what a deployment
+does. With ``records`` = "executed" a decision has only some candidates: ``kept`` lists which, ``offered``
+counts all, ``pool`` is their SHA-256 (see ``c4b.deployment.recording``).
 
 ``ahead``, if there is one, is what is added to clocks from then on, in microseconds.
 ``seal``, in deployments with a key, is the last array of every entry: see ``seal``.
@@ -45,10 +57,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from c4b._validate import Array
+from c4b.journal import envelope
 
 CREATED, LEARNED, DECIDED, OBSERVED = "created", "learned", "decided", "observed"
-FORGOTTEN, EXECUTED, ALARM = "forgotten", "executed", "alarm"
-KINDS = (CREATED, LEARNED, DECIDED, OBSERVED, FORGOTTEN, EXECUTED, ALARM)
+FORGOTTEN, EXECUTED, ALARM, CONTROL = "forgotten", "executed", "alarm", "control"
+KINDS = (CREATED, LEARNED, DECIDED, OBSERVED, FORGOTTEN, EXECUTED, ALARM, CONTROL)
 
 GENESIS = bytes(32)
 """What the first entry carries for a previous hash."""
@@ -77,19 +90,23 @@ class Entry(NamedTuple):
 
     def unpack(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Fields and arrays; the arrays are copies that kernels may be given."""
-        (length,) = _LENGTH.unpack_from(self.payload)
-        header = json.loads(self.payload[4 : 4 + length])
+        payload = envelope.opened(self.payload)
+        (length,) = _LENGTH.unpack_from(payload)
+        header = json.loads(payload[4 : 4 + length])
         arrays, start = {}, 4 + length
         for name, shape in header["arrays"]:
             size = math.prod(shape)
-            flat = np.frombuffer(self.payload, "<f8", size, start).astype(np.float64)
+            flat = np.frombuffer(payload, "<f8", size, start).astype(np.float64)
             arrays[name] = flat.reshape(shape)
             start += 8 * size
-        return header["fields"], arrays
+        fields: dict[str, Any] = header["fields"]
+        if envelope.CONTEXT_HASH in fields:
+            envelope.put_back(fields, envelope.beside(self.payload))
+        return fields, arrays
 
 
 def hashed_text(entry: Entry) -> bytes:
-    """What an entry's hash covers; it ends with the payload."""
+    """What an entry's hash covers; it ends with the payload, or with the part of it that is hashed."""
     seq, kind, about, request_id, at, payload, previous = entry
     name = kind.encode()
     request = b"" if request_id is None else b"=" + request_id.encode()
@@ -101,7 +118,7 @@ def hashed_text(entry: Entry) -> bytes:
             _LENGTH.pack(len(request)),
             request,
             previous,
-            payload,
+            envelope.hashed_part(payload),
         )
     )
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, takewhile
 from typing import TypeVar
 
-from c4b.errors import JournalCorrupt
+from c4b.errors import EntryArchived, JournalCorrupt
 from c4b.journal.backend import Head, JournalTransaction, StoredEntry
 from c4b.journal.entries import DECIDED, GENESIS, Entry
 from c4b.journal.seal import Sealer
@@ -90,22 +90,25 @@ class Journal:
             for entry in self._checked(self.transaction.requested(part))
         }
 
-    def unfound(self, entries: Sequence[Entry]) -> int | None:
-        """The number of the first of at most 1000 entries that a lookup does not find; None if all are
-        found. No hash covers the store's indexes, so an audit asks this."""
+    def misplaced(self, entries: Sequence[Entry]) -> tuple[int, str] | None:
+        """The number of the first of at most 1000 entries that a lookup does not find, or that has the
+        request id of an earlier one, and which of the two; None if there is none such.
+
+        No hash covers the store's indexes, so an audit asks this."""
         ids = [entry.request_id for entry in entries if entry.request_id is not None]
         subjects = sorted({entry.about for entry in entries if entry.about is not None})
-        by_id = {
-            (stored.entry.seq, stored.entry.request_id) for stored in self.transaction.requested(ids)
-        }
+        stored_ids = [(each.entry.seq, each.entry.request_id) for each in self.transaction.requested(ids)]
+        by_id, first = set(stored_ids), {id_: seq for seq, id_ in reversed(stored_ids)}
         by_subject = {
             (stored.entry.seq, stored.entry.about) for stored in self.transaction.about(subjects)
         }
         for entry in entries:
             if entry.request_id is not None and (entry.seq, entry.request_id) not in by_id:
-                return entry.seq
+                return entry.seq, "is not found by its request id: an index is damaged"
+            if entry.request_id is not None and first[entry.request_id] != entry.seq:
+                return entry.seq, f"has the request id of entry {first[entry.request_id]}"
             if entry.about is not None and (entry.seq, entry.about) not in by_subject:
-                return entry.seq
+                return entry.seq, "is not found by its decision: an index is damaged"
         return None
 
     def about(self, seqs: Sequence[int]) -> Iterator[Entry]:
@@ -118,27 +121,27 @@ class Journal:
 
         The entries between are read without a gap, so none can be hidden.
         """
-        first = None if after < 0 else self.at(after)
+        first = None if after < 0 else self.at(after + 1)  # ``after`` itself may be archived
         if after >= 0 and first is None:
             return []
-        tail = self.tail(after, GENESIS if first is None else first.hash())
+        tail = self.tail(after, GENESIS if first is None else first.previous)
         inside = takewhile(lambda entry: entry.seq < before, tail)
         return list(islice((entry for entry in inside if entry.kind == DECIDED), count))
 
     def decided_last(self, after: int, before: int, count: int) -> list[Entry]:
         """The last decisions before ``before`` and after ``after``, newest first, likewise."""
-        back = takewhile(lambda entry: entry.seq > after, self._backwards(before, 2 * count + 16))
+        back = self._backwards(max(after, -1), before, 2 * count + 16)
         return list(islice((entry for entry in back if entry.kind == DECIDED), count))
 
-    def _backwards(self, before: int, size: int) -> Iterator[Entry]:
-        """Entries before number ``before``, newest first, in pages that grow from ``size``."""
+    def _backwards(self, after: int, before: int, size: int) -> Iterator[Entry]:
+        """Entries between two numbers, newest first, in pages that grow from ``size``."""
         hash_, seq = self.head.hash, self.head.seq
         if before <= seq:
             following = self.at(max(before, 0))
             assert following is not None
             hash_, seq = following.previous, following.seq - 1
-        while seq >= 0:
-            page = self.transaction.range(0, seq, min(size, PAGE), backwards=True)
+        while seq > after:
+            page = self.transaction.range(after + 1, seq, min(size, PAGE), backwards=True)
             for entry in page:
                 if entry.seq != seq:
                     raise _missing(seq)
@@ -165,6 +168,11 @@ class Journal:
 
     def _hash(self, entry: Entry) -> bytes:
         """The hash of an entry, whose seal is checked."""
+        if entry.payload == b"":
+            raise EntryArchived(
+                f"entry {entry.seq} ({entry.kind}) was archived: the store knows that it is there, and "
+                "the archive file knows what it says. Bring it back with `c4b deploy unarchive`"
+            )
         try:
             hash_, is_sealed = entry.hash(), self._sealer is None or self._sealer.holds(entry)
         except Exception as error:  # a damaged row can hold any type

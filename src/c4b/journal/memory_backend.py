@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from c4b.errors import InvalidInput, NameTaken, StoreUnavailable
@@ -154,6 +154,12 @@ class MemoryBackend:
             transaction.append([entry], hash_)
             transaction.commit()
         return True
+
+    def rewrite(self, name: str, payloads: Mapping[int, bytes]) -> None:
+        contents = self._contents(name)
+        with _locked(contents):
+            for seq, payload in payloads.items():
+                contents.entries[seq] = contents.entries[seq]._replace(payload=payload)
 
     def problems(self) -> list[str]:
         """Memory offers no check of itself."""

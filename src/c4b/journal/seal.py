@@ -21,6 +21,7 @@ import numpy as np
 
 from c4b.errors import InvalidInput
 from c4b.journal.entries import Entry, hashed_text
+from c4b.journal.envelope import hashed_part
 
 SEAL = "seal"
 """Name of the array that holds a seal."""
@@ -41,11 +42,13 @@ class Sealer:
 
     def sealed(self, entry: Entry) -> Entry:
         """The entry, whose last array is ``BLANK``, with its seal instead."""
-        return entry._replace(payload=entry.payload[:-32] + self._seal(entry))
+        hashed = hashed_part(entry.payload)
+        sealed = hashed[:-32] + self._seal(entry) + entry.payload[len(hashed) :]
+        return entry._replace(payload=sealed)
 
     def holds(self, entry: Entry) -> bool:
         """Whether the entry ends with its seal."""
-        return hmac.compare_digest(entry.payload[-32:], self._seal(entry))
+        return hmac.compare_digest(hashed_part(entry.payload)[-32:], self._seal(entry))
 
     def _seal(self, entry: Entry) -> bytes:
         return hmac.digest(self._key, hashed_text(entry)[:-32], hashlib.sha256)
@@ -66,10 +69,10 @@ def known_keys() -> list[str]:
     return keys
 
 
-def first() -> Sealer | None:
-    """Of new deployments; None without a key."""
+def first_id() -> str | None:
+    """Public id of the key of new deployments; None without a key."""
     keys = known_keys()
-    return Sealer(keys[0]) if keys else None
+    return Sealer(keys[0]).key_id if keys else None
 
 
 def find(key_id: str | None) -> Sealer | None:

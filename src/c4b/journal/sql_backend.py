@@ -6,14 +6,14 @@ the whole database (SQLite).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import bindparam, delete, func, literal_column, select, text, update
+from sqlalchemy import Connection, bindparam, delete, func, literal_column, select, text, update
 from sqlalchemy.exc import DBAPIError
 
-from c4b.errors import NameTaken
+from c4b.errors import JournalCorrupt, NameTaken
 from c4b.journal import sql_schema as schema
 from c4b.journal.backend import Head, StoredEntry, StoredSnapshot, unknown
 from c4b.journal.entries import Entry
@@ -49,6 +49,9 @@ _APPEND_FROM = journal.insert().from_select(
     select(_moved.c.id, *(bindparam(name, type_=journal.c[name].type) for name in _WRITTEN)),
 )
 """A whole transaction in one message: nothing is written if the journal ends elsewhere."""
+_REWRITE = (
+    update(journal).where(journal.c.place == bindparam("place")).values(payload=bindparam("content"))
+)
 _COLUMNS = [journal.c[name] for name in Entry._fields]
 _of_journal = journal.c.deployment == bindparam("row")  # stated although the key implies it, unless
 # somebody changed one of the two
@@ -151,6 +154,15 @@ class SqlJournal:
         oldest = self.snapshot_numbers()[:keep][-1]
         self._transaction.run(_SNAPSHOT_DROP, {"row": self._row, "oldest": oldest})
 
+    def rewrite(self, payloads: Mapping[int, bytes]) -> None:
+        """Replace payloads. Needs the lock."""
+        if self._transaction.dialect.name == "sqlite":
+            self._transaction.control("PRAGMA secure_delete = ON")
+        values = [
+            {"place": _key(self._row, seq), "content": payload} for seq, payload in payloads.items()
+        ]
+        self._transaction.run_many(_REWRITE, values)
+
 
 class SqlBackend:
     """Journals in one database: a ``JournalBackend``.
@@ -213,29 +225,24 @@ class SqlBackend:
             return self.store.at_once(_APPEND_FROM, values)
         return self.store.at_once(_MOVE_FROM, values, then=_INSERT)
 
+    def rewrite(self, name: str, payloads: Mapping[int, bytes]) -> None:
+        """SQLite overwrites what was there. PostgreSQL keeps old rows until they are vacuumed."""
+        with self.writing(name) as locked:
+            locked.rewrite(payloads)
+
     def problems(self) -> list[str]:
-        """SQLite checks its pages, and its indexes against the tables. PostgreSQL checks the indexes,
-        where its extension ``amcheck`` is installed and this user may call it."""
-        if self.store.one_statement:
-            return self._amcheck()
+        """Whether the indexes are there. SQLite also checks its pages, and its indexes against the
+        tables. PostgreSQL checks the indexes where its extension ``amcheck`` is installed and this user
+        may call it."""
         with self.store.administering(write=False) as connection:
+            try:
+                schema.check_indexes(connection)
+            except JournalCorrupt as error:
+                return [str(error)]
+            if self.store.one_statement:
+                return _amcheck(connection)
             found = connection.exec_driver_sql("PRAGMA integrity_check(10)").scalars().all()
         return [each for each in found if each != "ok"]
-
-    def _amcheck(self) -> list[str]:
-        found = []
-        with self.store.administering(write=False) as connection:
-            if connection.execute(_AMCHECK).scalar() is None:
-                return []
-            for index in connection.execute(_INDEXES).scalars().all():
-                try:
-                    with connection.begin_nested():
-                        connection.execute(_CHECK_INDEX, {"index": index})
-                except DBAPIError as error:
-                    if getattr(error.orig, "sqlstate", None) == _DENIED:
-                        return []
-                    found.append(" ".join(str(error.orig).split()))
-        return found
 
     def after_fork(self) -> None:
         self.store.after_fork()
@@ -256,6 +263,21 @@ class SqlBackend:
 
     def __repr__(self) -> str:
         return repr(self.store)
+
+
+def _amcheck(connection: Connection) -> list[str]:
+    found: list[str] = []
+    if connection.execute(_AMCHECK).scalar() is None:
+        return found
+    for index in connection.execute(_INDEXES).scalars().all():
+        try:
+            with connection.begin_nested():
+                connection.execute(_CHECK_INDEX, {"index": index})
+        except DBAPIError as error:
+            if getattr(error.orig, "sqlstate", None) == _DENIED:
+                return []
+            found.append(" ".join(str(error.orig).split()))
+    return found
 
 
 def _journal(transaction: Transaction, name: str, statement: Any) -> SqlJournal:

@@ -19,6 +19,7 @@ from c4b.policies.composition import Composition
 from c4b.policies.decision import Decision
 from c4b.policies.gate import Arrays, Gate, GateTerms, Played
 from c4b.policies.round import Round
+from c4b.policies.slates import Outcome, total
 
 ESTIMATE, UPPER = "estimate", "upper"
 """Arrays of ``explanation``: the set's centre (d,), and upper bounds of the contrasts (K,)."""
@@ -30,6 +31,7 @@ class CompiledGate(Gate):
     """A composition under terms. Its evidence and its ledger are one flat vector each."""
 
     array_prefix = ""
+    takes_slates = True
 
     def __init__(self, composition: Composition, terms: GateTerms) -> None:
         self.composition = composition
@@ -150,6 +152,14 @@ class CompiledGate(Gate):
             self._absorb(self._flat, played.features, reward)
         if len(self.earned) and not played.is_baseline:
             earned.earn(self.earned, played.features, reward)
+
+    def absorb_slate(self, played: Played, outcome: Outcome) -> None:
+        assert played.items is not None
+        if not (self._learns_plays_only and played.is_baseline):
+            super().absorb_slate(played, outcome)
+        if len(self.earned) and not played.is_baseline:  # as many outcomes as there are items
+            earned.earn(self.earned, played.features, total(outcome))
+            self.earned[earned.PLAYS] += len(played.items) - 1.0
 
     # -- state ---------------------------------------------------------------------------------
 

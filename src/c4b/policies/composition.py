@@ -250,11 +250,28 @@ BUILT_IN = (
         learns="plays",
     ),
     Composition(
+        "clucb-source",
+        "known",
+        "prefix",
+        "propose",
+        "Kazerouni 2017, told mean, plays only, its radius, nested sets. Differs: 15 earlier sets kept",
+        confidence="kazerouni",
+        learns="plays",
+    ),
+    Composition(
         "clucb-unknown",
         "separate",
         "prefix",
         "propose",
         "Kazerouni 2017 (CLUCB2 there), unknown mean, r_l = baseline_floor. Differs: one set, not nested",
+    ),
+    Composition(
+        "clucb-unknown-nested",
+        "separate",
+        "prefix",
+        "propose",
+        "the same with nested sets. Differs: log-det radius, 15 earlier sets, learns from all outcomes",
+        confidence="nested",
     ),
     Composition(
         "clucb2",

@@ -75,6 +75,11 @@ class Decision(NamedTuple):
     """Of a deployment's decision; None without a journal."""
     labels: tuple[str, ...] | None = None
     """Names of the candidates, if the round had some."""
+    held: str | None = None
+    """Why a deployment plays the baseline whatever the gate chose: ``"shadow"``, ``"frozen"`` or
+    ``"ramp"``; None: it does what the gate chose."""
+    proposed: int | None = None
+    """The candidate that the gate chose in a round that was held; None: the baseline."""
 
     @property
     def numbers(self) -> DecisionNumbers:
@@ -144,6 +149,12 @@ class CandidateReport(NamedTuple):
 
 NO_MORE_THAN_BASELINE = "promises no more than the baseline"
 SAVES_LESS = "would leave less in the bank"
+HELD = {
+    "shadow": "the deployment is in shadow mode",
+    "frozen": "the deployment is frozen",
+    "ramp": "the ramp's share of rounds is used up",
+}
+"""Reasons of ``Decision.held``, as they are shown."""
 LOWER_UCB, LOWER_SCORE = "has a lower UCB", "has a lower score"
 
 _REPORTED = [
@@ -203,6 +214,15 @@ class Explanation:
         if math.isnan(decision.bank):
             return f"{decision.policy} has no gate: highest UCB of {total} candidates; nothing certified."
         fit = sum(c.admissible for c in self.candidates)
+        if decision.held is not None:
+            why = HELD.get(decision.held, decision.held)
+            chosen = "the baseline"
+            if decision.proposed is not None:
+                chosen = candidate_name(decision.labels, decision.proposed)
+            return (
+                f"The baseline was played: {why}. The gate chose {chosen} "
+                f"({fit} of {total} candidates are admissible); bank {decision.bank:.4f}."
+            )
         if decision.action is not None:
             name = candidate_name(decision.labels, decision.action)
             return (
@@ -255,6 +275,7 @@ class Explanation:
             **({} if decision.label is None else {"label": decision.label}),
             **({} if decision.propensity is None else {"propensity": decision.propensity}),
             **({} if decision.receipt is None else {"receipt": decision.receipt._asdict()}),
+            **({} if decision.held is None else {"held": decision.held, "proposed": decision.proposed}),
             "summary": self.summary,
             "rule": self.rule,
             "because": self.because,
@@ -297,7 +318,8 @@ def _reasons(decision: Decision) -> list[str]:
     A score of -inf says that the baseline promises as much. In a round that scores by the UCB alone the
     two rows are equal.
     """
-    details, played = decision.details, decision.action
+    details = decision.details
+    played = decision.action if decision.held is None else decision.proposed
     scores, ucbs, margins = (
         details[row].tolist() for row in (CandidateField.SCORE, CandidateField.UCB, CandidateField.MARGIN)
     )

@@ -40,6 +40,7 @@ from c4b._validate import Array
 from c4b.evidence.model import LinearModel
 from c4b.policies.decision import Decision
 from c4b.policies.round import Round
+from c4b.policies.slates import Outcome, rows
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 
@@ -76,6 +77,8 @@ class Played(NamedTuple):
     baseline: Array  # (d,)
     is_baseline: bool
     baseline_mean: float | None = None  # where the round told it
+    items: Array | None = None  # (m, d) of a slate, whose sum is ``features``
+    baseline_items: Array | None = None  # (n, d) of the baseline's slate
 
 
 class Gate(ABC):
@@ -87,6 +90,11 @@ class Gate(ABC):
     revalues = False
     """Whether the bank is valued anew each round instead of carried: new data can then lower it, in a
     fallback round below 0."""
+
+    takes_slates = False
+    """Whether rounds may offer slates; ``Round.items`` and ``Played.items`` then hold their items."""
+    needs_item_outcomes = False
+    """Whether it learns nothing from one outcome for a whole slate, so that it must not be given one."""
 
     # -- what a gate must do -------------------------------------------------------------------
 
@@ -119,6 +127,12 @@ class Gate(ABC):
     def absorb_outcome(self, played: Played, reward: float) -> None:
         """``absorb`` for a gate that learns differently from candidates and from the baseline."""
         self.absorb(played.features, reward)
+
+    def absorb_slate(self, played: Played, outcome: Outcome) -> None:
+        """The outcome of a slate: one reward for each of ``played.items``, or one for all of them."""
+        assert played.items is not None
+        for x, y in rows(played.items, outcome):
+            self.absorb(x, y)
 
     @abstractmethod
     def snapshot(self) -> Arrays:

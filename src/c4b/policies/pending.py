@@ -15,6 +15,7 @@ import numpy as np
 
 from c4b._validate import Array
 from c4b.policies.gate import Played
+from c4b.policies.slates import Outcome, total
 
 ABSORB = ("in-order", "on-arrival")
 REMEMBERED = 4096
@@ -24,7 +25,10 @@ REMEMBERED = 4096
 class PendingOutcome:
     """A decision whose outcome is not absorbed yet."""
 
-    __slots__ = ("baseline", "baseline_mean", "executed", "is_baseline", "lost", "reward")
+    __slots__ = (
+        "baseline", "baseline_items", "baseline_mean", "executed", "is_baseline", "items", "lost",
+        "reward",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -32,17 +36,28 @@ class PendingOutcome:
         baseline: Array,
         is_baseline: bool,
         baseline_mean: float | None = None,
+        items: Array | None = None,
+        baseline_items: Array | None = None,
     ) -> None:
         self.executed = executed  # (d,)
         self.baseline = baseline  # (d,)
         self.is_baseline = is_baseline
         self.baseline_mean = baseline_mean
-        self.reward: float | None = None
+        self.items = items  # (m, d) of an executed slate
+        self.baseline_items = baseline_items
+        self.reward: Outcome | None = None
         self.lost = False
 
     @property
     def played(self) -> Played:
-        return Played(self.executed, self.baseline, self.is_baseline, self.baseline_mean)
+        return Played(
+            self.executed,
+            self.baseline,
+            self.is_baseline,
+            self.baseline_mean,
+            self.items,
+            self.baseline_items,
+        )
 
     @property
     def known(self) -> bool:
@@ -76,7 +91,7 @@ class OutcomeQueue:
         entry = self.open.pop(number)
         slot = number % REMEMBERED
         self.recent_round[slot] = number
-        self.recent_reward[slot] = math.nan if entry.reward is None else entry.reward
+        self.recent_reward[slot] = math.nan if entry.reward is None else total(entry.reward)
         return entry
 
     def later_reward_known(self, number: int) -> bool:
@@ -84,12 +99,13 @@ class OutcomeQueue:
         return self.latest > number
 
     def remembered(self, round_: int) -> float | None:
-        """Reward of a closed round (NaN: lost), or None when it closed too long ago."""
+        """Reward of a closed round, of a slate the sum (NaN: lost); None when it closed too long ago."""
         slot = round_ % REMEMBERED
         return float(self.recent_reward[slot]) if self.recent_round[slot] == round_ else None
 
     def arrays(self, dim: int) -> dict[str, np.ndarray[Any, Any]]:
-        """Everything but ``next``, as arrays; P open rounds. Told means only if some round has one."""
+        """Everything but ``next``, as arrays; P open rounds. Told means and items only if some round has
+        any."""
         entries = list(self.open.values())
         means = [math.nan if e.baseline_mean is None else e.baseline_mean for e in entries]
         told = {} if all(map(math.isnan, means)) else {"baseline_mean": np.array(means)}
@@ -100,11 +116,12 @@ class OutcomeQueue:
             "is_baseline": np.array([e.is_baseline for e in entries], dtype=bool),
             "lost": np.array([e.lost for e in entries], dtype=bool),
             "reward": np.array(
-                [math.nan if e.reward is None else e.reward for e in entries], dtype=np.float64
+                [math.nan if e.reward is None else total(e.reward) for e in entries], dtype=np.float64
             ),
             "recent_round": self.recent_round,
             "recent_reward": self.recent_reward,
             **told,
+            **_items(entries, dim),
         }
 
     def restore(self, arrays: dict[str, np.ndarray[Any, Any]], dim: int) -> None:
@@ -113,18 +130,66 @@ class OutcomeQueue:
         executed = arrays["executed"].reshape(len(rounds), dim)
         baseline = arrays["baseline"].reshape(len(rounds), dim)
         means = arrays.get("baseline_mean", np.full(len(rounds), np.nan)).tolist()
+        slates = _slates(arrays, len(rounds))
         for n, round_ in enumerate(rounds):
+            items, baseline_items, item_rewards = slates[n]
             entry = PendingOutcome(
                 executed[n].copy(),
                 baseline[n].copy(),
                 bool(arrays["is_baseline"][n]),
                 None if math.isnan(means[n]) else means[n],
+                items,
+                baseline_items,
             )
             entry.lost = bool(arrays["lost"][n])
             reward = float(arrays["reward"][n])
-            entry.reward = None if math.isnan(reward) else reward
+            entry.reward = None if math.isnan(reward) else item_rewards or reward
             self.open[round_] = entry
             if entry.reward is not None:
                 self.latest = max(self.latest, round_)
         self.recent_round[...] = arrays["recent_round"]
         self.recent_reward[...] = arrays["recent_reward"]
+
+
+def _items(entries: list[PendingOutcome], dim: int) -> dict[str, np.ndarray[Any, Any]]:
+    """Items of open slates as arrays; empty if no open round is one. Counts of 0 stand for no slate."""
+    if all(entry.items is None for entry in entries):
+        return {}
+    nothing = np.empty((0, dim))
+    own = [nothing if e.items is None else e.items for e in entries]
+    incumbent = [nothing if e.baseline_items is None else e.baseline_items for e in entries]
+    rewards = [
+        e.reward if isinstance(e.reward, tuple) else (math.nan,) * len(items)
+        for e, items in zip(entries, own, strict=True)
+    ]
+    return {
+        "item_counts": np.array([[len(a), len(b)] for a, b in zip(own, incumbent, strict=True)]),
+        "items": np.concatenate(own),
+        "baseline_items": np.concatenate(incumbent),
+        "item_rewards": np.concatenate([np.array(each, dtype=np.float64) for each in rewards]),
+    }
+
+
+def _slates(
+    arrays: dict[str, np.ndarray[Any, Any]], size: int
+) -> list[tuple[Array | None, Array | None, tuple[float, ...] | None]]:
+    """The inverse of ``_items``: items, baseline's items and rewards by item of each open round."""
+    if "item_counts" not in arrays:
+        return [(None, None, None)] * size
+    slates: list[tuple[Array | None, Array | None, tuple[float, ...] | None]] = []
+    ends = np.cumsum(arrays["item_counts"], axis=0)
+    for (count, others), (end, others_end) in zip(
+        arrays["item_counts"].tolist(), ends.tolist(), strict=True
+    ):
+        if not count:
+            slates.append((None, None, None))
+            continue
+        rewards = tuple(arrays["item_rewards"][end - count : end].tolist())
+        slates.append(
+            (
+                arrays["items"][end - count : end].copy(),
+                arrays["baseline_items"][others_end - others : others_end].copy(),
+                None if math.isnan(rewards[0]) else rewards,
+            )
+        )
+    return slates

@@ -30,6 +30,15 @@ from c4b.policies.gate_run import GateRun, Mark
 from c4b.policies.pending import ABSORB, PendingOutcome
 from c4b.policies.registry import DEFAULT_POLICY, PolicySpec
 from c4b.policies.round import Round, checked_mean, checked_round
+from c4b.policies.slates import (
+    Outcome,
+    Reward,
+    checked_execution,
+    checked_outcome,
+    has_items,
+    plain,
+    total,
+)
 
 
 class Policy:
@@ -127,6 +136,7 @@ class Policy:
     ) -> Decision:
         """Choose among ``candidates`` (K, d), K >= 0, against ``baseline`` (d,); charge the ledger.
 
+        Slates of m items have the shape (K, m, d), their baseline (n, d): :mod:`c4b.policies.slates`.
         ``baseline_mean`` is for policies that need it: the mean reward of the baseline in this round,
         where it is *known*. An average of past rewards is not a known mean, and with one the guarantee
         is void. Or give a :class:`Round`, which may carry more. Sound to call any number of times before
@@ -135,6 +145,10 @@ class Policy:
         """
         if isinstance(candidates, Round):
             return self._decide(checked_round(candidates, self._dim, self._needs))
+        if has_items(candidates, baseline):
+            return self._decide(
+                checked_round(Round(candidates, baseline, baseline_mean), self._dim, self._needs)
+            )
         pool = _validate.pool("candidates", _array_likes.dense(candidates), self._dim)
         point = _validate.point("baseline", _array_likes.dense_row(baseline), self._dim)
         return self._decide(Round(pool, point, checked_mean("", baseline_mean, self._needs)))
@@ -172,7 +186,7 @@ class Policy:
     ) -> None:
         """Another action than the decided one was executed: charge the ledger for that one.
 
-        ``features`` (d,) of what was executed, or None for the round's baseline. To be called before
+        ``features`` (d,), of a slate (m, d), or None for the round's baseline. To be called before
         the outcome is reported. The bank may become negative, as may the truth; the gate then plays
         the baseline until the bank has recovered.
 
@@ -188,39 +202,40 @@ class Policy:
             raise OutcomeClosed(
                 "decision_id", id_, "has its outcome already; report executed() before it"
             )
-        executed = None
+        executed, items = None, None
         if features is not None:
-            executed = _validate.vector("features", _array_likes.dense_row(features), self._dim)
+            executed, items = checked_execution("features", features, self._dim)
+            self._run.check_kind(number, features, items)
         executed = self._run.named(number, executed)
-        if not self._run.is_recorded(number, executed):
+        if not self._run.is_recorded(number, executed, items):
             self._run.check_order(number, id_, asserted)
-        self._run.amend(number, executed)
+        self._run.amend(number, executed, items=items)
 
     # -- outcomes ------------------------------------------------------------------------------
 
-    def observe(self, decision_id: str | Decision, reward: float) -> None:
+    def observe(self, decision_id: str | Decision, reward: Reward) -> None:
         """Report a decision's reward, in any order; repeating the same report is harmless.
 
-        The decision itself may be given instead of its id, and True or False as the reward.
+        Of a slate: the rewards of its items in their order, or one number, which is their sum. The
+        decision itself may be given instead of its id, and True or False as the reward.
         """
-        value = _validate.reward("reward", _array_likes.reward(reward))
-        value = self.model.check_reward("reward", value)
+        value = checked_outcome(self.model, "reward", reward)
         id_ = _array_likes.decision_id(decision_id)
         number = self._round_of(id_)
         if self._is_news(number, id_, value):
+            self._run.check_outcome(number, "reward", value)
             self._run.report(number, value)
 
     def observe_many(
-        self, outcomes: Mapping[str, float] | Iterable[tuple[str | Decision, float]]
+        self, outcomes: Mapping[str, Reward] | Iterable[tuple[str | Decision, Reward]]
     ) -> None:
         """Several (id, reward) pairs, or a mapping; all are taken or none."""
         listed = outcomes.items() if isinstance(outcomes, Mapping) else outcomes
         pairs = _validate.pairs("outcomes", listed, "must be a mapping, or pairs (id, reward)")
-        news: dict[int, float] = {}
+        news: dict[int, Outcome] = {}
         for n, (decision_id, reward) in enumerate(pairs):
             argument = f"outcomes[{n}].reward"
-            value = _validate.reward(argument, _array_likes.reward(reward))
-            value = self.model.check_reward(argument, value)
+            value = checked_outcome(self.model, argument, reward)
             id_ = _array_likes.decision_id(decision_id)
             number = self._round_of(id_)
             if news.get(number, value) != value:
@@ -230,6 +245,7 @@ class Policy:
                     f"the same batch also reports {news[number]!r} for {id_}",
                 )
             if self._is_news(number, id_, value):
+                self._run.check_outcome(number, argument, value)
                 news[number] = value
         for number, value in news.items():
             self._run.report(number, value)
@@ -274,13 +290,14 @@ class Policy:
             )
         return entry
 
-    def _is_news(self, number: int, decision_id: str, reward: float) -> bool:
+    def _is_news(self, number: int, decision_id: str, reward: Outcome) -> bool:
         """False for a harmless repetition; raises for anything that contradicts the past."""
         entry = self._run.outcomes.open.get(number)
         if entry is not None and not entry.known:
             return True
-        previous = entry.reward if entry is not None else self._run.outcomes.remembered(number)
-        if previous is None or np.isnan(previous):
+        previous = self._run.outcomes.remembered(number) if entry is None else entry.reward
+        reward = total(reward) if entry is None else plain(reward)  # sums alone are remembered for long
+        if previous is None or (not isinstance(previous, tuple) and np.isnan(previous)):
             lost = previous is not None or entry is not None
             raise OutcomeClosed(
                 "decision_id",

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from c4b import _array_likes, _validate
 from c4b.errors import InvalidInput
+from c4b.policies.slates import Slates, checked_slates, features_of, has_items
 
 BASELINE_MEAN = "baseline_mean"
 """The input that a gate must ask for (``needs``) before a round may carry it."""
@@ -25,9 +26,9 @@ class Round(NamedTuple):
     """
 
     candidates: Any
-    """Features of the candidates, shape (K, d), K >= 0."""
+    """Features of the candidates, shape (K, d), K >= 0; or of slates, shape (K, m, d)."""
     baseline: Any
-    """Features of the incumbent's action, shape (d,)."""
+    """Features of the incumbent's action, shape (d,); of a slate of n items, shape (n, d)."""
     baseline_mean: float | None = None
     """The baseline's mean reward where it is *known*. An average of past rewards is not a known mean."""
     labels: Sequence[str] | None = None
@@ -38,6 +39,8 @@ class Round(NamedTuple):
     """Plain JSON that a deployment keeps for whoever asks why."""
     argument: str = ""
     """Prefix of the arguments' names in error messages, for example ``"rounds[3]."``."""
+    items: Slates | None = None
+    """The items of slates. A checked round has their sums as ``candidates`` and ``baseline``."""
 
 
 def checked_round(given: Round, dim: int, needs: Collection[str] = ()) -> Round:
@@ -46,15 +49,20 @@ def checked_round(given: Round, dim: int, needs: Collection[str] = ()) -> Round:
     Finite numbers are the gate's to check: it reads every feature anyway. ``request_id`` and ``context``
     are a deployment's to check.
     """
-    prefix = given.argument
-    candidates = _validate.pool(f"{prefix}candidates", _array_likes.dense(given.candidates), dim)
-    baseline = _validate.point(f"{prefix}baseline", _array_likes.dense_row(given.baseline), dim)
+    prefix, items = given.argument, given.items
+    if items is not None or has_items(given.candidates, given.baseline):
+        offered, incumbent = items or (given.candidates, given.baseline)
+        items = checked_slates(prefix, offered, incumbent, dim)
+        candidates, baseline = features_of(items.candidates), features_of(items.baseline)
+    else:
+        candidates = _validate.pool(f"{prefix}candidates", _array_likes.dense(given.candidates), dim)
+        baseline = _validate.point(f"{prefix}baseline", _array_likes.dense_row(given.baseline), dim)
     mean, labels = given.baseline_mean, given.labels
     if mean is not None or needs:
         mean = checked_mean(prefix, mean, needs)
     if labels is not None:
         labels = _checked_labels(prefix, _array_likes.texts(labels), len(candidates))
-    return Round(candidates, baseline, mean, labels, given.request_id, given.context, prefix)
+    return Round(candidates, baseline, mean, labels, given.request_id, given.context, prefix, items)
 
 
 def checked_mean(prefix: str, mean: object, needs: Collection[str]) -> float | None:

@@ -24,11 +24,12 @@ from starlette.staticfiles import StaticFiles
 from c4b.errors import C4BError
 from c4b.journal import sql_schema
 from c4b.journal.sql_store import Store
-from c4b.service import export_files, problems, routes, schemas
+from c4b.service import export_files, order_routes, problems, routes, schemas
 from c4b.service.access.authorization import requires
 from c4b.service.access.rate_limits import RateLimit
 from c4b.service.access.token_verifier import TokenVerifier
 from c4b.service.access.tokens import Scope
+from c4b.service.audit_process import AuditProcess
 from c4b.service.middleware import RequestMiddleware
 from c4b.service.monitoring import metrics
 from c4b.service.open_deployments import OpenDeployments, load_kernels
@@ -103,12 +104,14 @@ def create(settings: Settings) -> FastAPI:
         app.state.deployments = OpenDeployments(settings)
         app.state.token_verifier = TokenVerifier(app.state.deployments.backend.store)
         app.state.token_verifier.grant(None)  # reads the tokens before the store may become unavailable
+        app.state.audit_process = AuditProcess(settings.store, settings.witness)
         writer = None
         if settings.witness is not None:
             writer = WitnessWriter(app.state.deployments, settings.witness, settings.witness_seconds)
         try:
             yield
         finally:
+            app.state.audit_process.close()
             if writer is not None:
                 writer.stop()
             app.state.deployments.close()
@@ -138,7 +141,7 @@ def create(settings: Settings) -> FastAPI:
     app.state.shown_store = shown_store(settings.store)
     app.state.token_rates, app.state.failed_authorizations = RateLimit(), RateLimit()
     problems.install(app)
-    for router in (*routes.routers, _public_routes, _metrics_routes):
+    for router in (order_routes.router, *routes.routers, _public_routes, _metrics_routes):
         app.include_router(router)
     parameters = {"tryItOutEnabled": True, "persistAuthorization": False}
     patch_fastapi(app, redirect_from_root_to_docs=False, swagger_ui_parameters=parameters)

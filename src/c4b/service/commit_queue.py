@@ -14,6 +14,7 @@ from anyio import CapacityLimiter, to_thread
 from c4b.deployment import Deployment
 from c4b.errors import C4BError
 from c4b.policies import Decision, Round
+from c4b.policies.slates import Reward
 
 C = TypeVar("C")
 T = TypeVar("T")
@@ -99,7 +100,7 @@ class QueuedDeployment:
         self._decisions: CommitQueue[Round, Decision] = CommitQueue(
             deployment.decide_each, executor, lambda round_: np.size(round_.candidates)
         )
-        self._outcomes: CommitQueue[tuple[str, float], None] = CommitQueue(
+        self._outcomes: CommitQueue[tuple[str, Reward], None] = CommitQueue(
             deployment.observe_each, executor
         )
 
@@ -112,6 +113,6 @@ class QueuedDeployment:
         """As ``Deployment.decide``, of a round that ``Deployment.request`` has checked."""
         return await self._decisions.submit(round_)
 
-    async def observe(self, decision_id: str, reward: float) -> None:
+    async def observe(self, decision_id: str, reward: Reward) -> None:
         """As ``Deployment.observe``."""
         await self._outcomes.submit((decision_id, reward))

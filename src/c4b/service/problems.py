@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException as RoutingError
 
 from c4b import errors
+from c4b.service import schemas
 from c4b.service.monitoring import request_log
 
 MEDIA_TYPE = "application/problem+json"
@@ -26,12 +27,15 @@ STATUS: dict[type[errors.C4BError], int] = {
     errors.NameTaken: 409,
     errors.HistoryClosed: 409,
     errors.NoSafeAction: 409,
+    errors.DecisionsClosed: 409,
+    errors.EntryArchived: 409,
     errors.StoreUnavailable: 503,
     errors.JournalCorrupt: 500,
     errors.SchemaVersion: 500,
     errors.InvalidInput: 422,
 }
 """HTTP status of an error. The most specific class of the error that has an entry counts."""
+_NOT_ARGUMENTS = ("body", "query", "path", "header", schemas.PLAIN, schemas.SLATE)
 _short_repr = Repr()  # shortens large values while it reads them, so that they cost nothing
 _RETRY_AFTER = {408: "1", 429: "5", 503: "1", 504: "1"}
 """Seconds after which a client should try again."""
@@ -112,7 +116,7 @@ def _described(error: Any) -> dict[str, str]:
     """Argument, remedy and value of one of pydantic's validation errors."""
     if error["type"] == "json_invalid":
         return {"argument": "body", "remedy": f"must be JSON ({error['ctx']['error']})"}
-    path = [part for part in error["loc"] if part not in ("body", "query", "path", "header")]
+    path = [part for part in error["loc"] if part not in _NOT_ARGUMENTS]
     name = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
     described = {"argument": name or "body", "remedy": str(error["msg"])}
     if error["type"] != "missing":

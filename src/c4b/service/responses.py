@@ -24,6 +24,10 @@ def deployment(dep: Deployment) -> schemas.Deployment:
         baseline_floor=fixed.baseline_floor,
         horizon=fixed.horizon,
         seed=fixed.seed,
+        mode=fixed.mode,
+        records=fixed.records,
+        compress=fixed.compress,
+        predecessor=fixed.predecessor,
     )
     return schemas.Deployment(
         state=state(dep.state(), fixed.outcome_timeout), configuration=configuration
@@ -45,7 +49,11 @@ def decision_row(record: Record) -> schemas.DecisionRow:
         **dict(decided(decision)),
         at=record.at,
         candidates=len(record.candidates),
-        admissible=int((decision.details[CandidateField.MARGIN] >= 0.0).sum()),
+        admissible=(
+            None
+            if record.kept is not None
+            else int((decision.details[CandidateField.MARGIN] >= 0.0).sum())
+        ),
         request_id=record.request_id,
         outcome=record.outcome,
         reward=record.reward,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import partial
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Query, Request
@@ -83,14 +82,14 @@ def _open_deployments(request: Request) -> OpenDeployments:
     return deployments
 
 
-async def _queued(request: Request, name: str) -> QueuedDeployment:
+async def queued_deployment(request: Request, name: str) -> QueuedDeployment:
     deployments = _open_deployments(request)
     queued = deployments.get(name)
     return await run_in_threadpool(deployments.open, name) if queued is None else queued
 
 
 async def _deployment(request: Request, name: str) -> Deployment:
-    return (await _queued(request, name)).deployment
+    return (await queued_deployment(request, name)).deployment
 
 
 # -- deployments -----------------------------------------------------------------------------------
@@ -158,7 +157,8 @@ def readable_states(
 @_read_routes.get("/deployments/{name}", tags=["deployments"], summary="Show a deployment")
 async def deployment(request: Request, name: Name) -> schemas.Deployment:
     """State, configuration and health."""
-    return await run_in_threadpool(responses.deployment, await _deployment(request, name))
+    shown = await run_in_threadpool(responses.deployment, await _deployment(request, name))
+    return shown.model_copy(update={"scope": request.state.grant.scope.name})
 
 
 @_admin_routes.post("/deployments/{name}/history", tags=["deployments"], summary="Give history")
@@ -166,7 +166,7 @@ async def learn(
     request: Request, name: Name, body: schemas.History, key: IdempotencyKey = None
 ) -> schemas.Deployment:
     """Before the first decision. History is evidence; it adds nothing to the bank."""
-    queued = await _queued(request, name)
+    queued = await queued_deployment(request, name)
     await queued.write(queued.deployment.learn, body.features, body.rewards, key)
     return await run_in_threadpool(responses.deployment, queued.deployment)
 
@@ -179,7 +179,7 @@ async def decide(
     request: Request, name: Name, body: schemas.Round, key: IdempotencyKey = None
 ) -> schemas.Decided:
     """Choose among the candidates, or the baseline. On disk and charged when the answer is sent."""
-    queued, round_ = await _queued(request, name), body.to_round(key)
+    queued, round_ = await queued_deployment(request, name), body.to_round(key)
     check = queued.deployment.request
     checked = await run_in_threadpool(check, round_) if request.state.large_body else check(round_)
     return responses.decided(await queued.decide(checked))
@@ -190,7 +190,7 @@ async def decide(
 )
 async def decide_many(request: Request, name: Name, body: schemas.Rounds) -> schemas.Decisions:
     """In one commit; all are decided or none. Each round has its own request id."""
-    queued = await _queued(request, name)
+    queued = await queued_deployment(request, name)
     rounds = [each.to_round(each.request_id) for each in body.rounds]
     decisions = await queued.write(queued.deployment.decide_many, rounds)
     return schemas.Decisions(decisions=[responses.decided(each) for each in decisions])
@@ -205,7 +205,7 @@ async def observe(request: Request, name: Name, id: Id, body: schemas.Outcome) -
     An outcome is declared `lost` before the outcome of a later decision is reported, or with
     `independent: true`.
     """
-    queued = await _queued(request, name)
+    queued = await queued_deployment(request, name)
     if body.lost == (body.reward is not None):
         raise InvalidInput("reward", body.reward, "give either a reward, or lost: true")
     if body.independent and not body.lost:
@@ -220,7 +220,7 @@ async def observe(request: Request, name: Name, id: Id, body: schemas.Outcome) -
 @_decide_routes.post("/deployments/{name}/outcomes", tags=["outcomes"], summary="Report many outcomes")
 async def observe_many(request: Request, name: Name, body: schemas.Outcomes) -> schemas.Done:
     """In one commit; all are recorded or none."""
-    queued = await _queued(request, name)
+    queued = await queued_deployment(request, name)
     pairs = [(each.id, each.reward) for each in body.outcomes]
     await queued.write(queued.deployment.observe_many, pairs)
     return schemas.Done()
@@ -236,7 +236,7 @@ async def executed(request: Request, name: Name, id: Id, body: schemas.Executed)
 
     Also before the outcome of a later decision is reported, or with `independent: true`.
     """
-    queued = await _queued(request, name)
+    queued = await queued_deployment(request, name)
     await queued.write(queued.deployment.executed, id, body.features, independent=body.independent)
     return schemas.Done()
 
@@ -362,11 +362,13 @@ async def audit(
     name: Name,
     sample: Annotated[int, Query(ge=0, le=1000, description="Decisions to recompute in 50 digits.")] = 16,
 ) -> schemas.Audited:
-    """Recompute the whole journal with independent code. May take minutes; one at a time."""
+    """Recompute the whole journal with independent code. May take minutes; one at a time.
+
+    It runs in a process of low priority: decisions go first.
+    """
     dep = await _deployment(request, name)
     async with _one_at_a_time(request):
-        witness = _open_deployments(request).settings.witness
-        report = await run_in_threadpool(partial(dep.audit, sample, witness=witness))
+        report = await run_in_threadpool(request.app.state.audit_process.run, dep, sample)
     return schemas.Audited.model_validate(report.to_dict())
 
 

@@ -11,10 +11,12 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Discriminator,
     Field,
     JsonValue,
     SkipValidation,
     Strict,
+    Tag,
     model_validator,
 )
 from pydantic_core import InitErrorDetails, ValidationError
@@ -25,6 +27,30 @@ from c4b import policies
 Vector = Annotated[list[float], Field(fail_fast=True)]
 Matrix = Annotated[list[Vector], Field(fail_fast=True)]
 Texts = Annotated[list[str], Field(fail_fast=True)]
+
+
+PLAIN, SLATE = "(plain)", "(slate)"
+"""What a value was taken for: parts of an error's place that are no part of the request."""
+
+
+def _slate_at(depth: int) -> Discriminator:
+    """A list that is so deep, judged by its first elements, belongs to a slate."""
+
+    def kind(value: Any) -> str:
+        found = 0
+        while isinstance(value, list) and found < depth:
+            found, value = found + 1, value[0] if value else None
+        return SLATE if found == depth else PLAIN
+
+    return Discriminator(kind)
+
+
+Actions = Annotated[
+    Annotated[Matrix, Tag(PLAIN)] | Annotated[list[Matrix], Field(fail_fast=True), Tag(SLATE)],
+    _slate_at(3),
+]
+Action = Annotated[Annotated[Vector, Tag(PLAIN)] | Annotated[Matrix, Tag(SLATE)], _slate_at(2)]
+Reward = Annotated[Annotated[float, Tag(PLAIN)] | Annotated[Vector, Tag(SLATE)], _slate_at(1)]
 
 
 def _is_none(value: Any) -> bool:
@@ -109,6 +135,14 @@ class Creation(RequestBody):
     )
     horizon: int | None = Field(None, ge=1, description="Most rounds, for policies that need it.")
     seed: int | None = Field(None, ge=0, description="Of a policy that randomises.")
+    mode: Literal["live", "shadow"] = Field(
+        "live", description="shadow: decide and record, but execute the incumbent until `go-live`."
+    )
+
+    records: Literal["everything", "executed"] = Field(
+        "everything", description="executed: of the candidates, keep only what was executed."
+    )
+    compress: bool = Field(False, description="Compress entries with zlib.")
 
 
 class Configuration(ResponseBody):
@@ -125,6 +159,22 @@ class Configuration(ResponseBody):
     baseline_floor: float | None = Field(None, exclude_if=_is_none)
     horizon: int | None = Field(None, exclude_if=_is_none)
     seed: int | None = Field(None, exclude_if=_is_none)
+    mode: str = Field("live", description="How it began: live or shadow.")
+    records: str = Field("everything", description="How much of a decision is kept.")
+    compress: bool = False
+    predecessor: str | None = Field(
+        None, exclude_if=_is_none, description="Name, and number and hash of the entry that closed it."
+    )
+
+
+class OrderInForce(ResponseBody):
+    """An order that is in force, with who and why."""
+
+    action: str = Field(description="freeze, ramp, go-live, close or succeed.")
+    by: str
+    why: str
+    at: datetime
+    share: float | None = Field(None, exclude_if=_is_none, description="Of a ramp.")
 
 
 class State(ResponseBody):
@@ -155,6 +205,12 @@ class State(ResponseBody):
         description="Hash of the last entry. A copy kept elsewhere reveals any later change of the past."
     )
     at: datetime
+    mode: str = Field("live", description="live, shadow, ramp, frozen, closed, or waiting for history.")
+    held: int = Field(
+        0, description="Decisions for the baseline although the gate chose a candidate: held by an order."
+    )
+    orders: list[OrderInForce] = Field([], description="What is in force.")
+    archived: int = Field(0, description="Entries 1 up to this one are in archive files.")
     health: Literal["ok", "idle", "attention", "alarm"]
     reasons: list[str] = Field(description="Why health is not ok, and what to do.")
 
@@ -164,6 +220,9 @@ class Deployment(ResponseBody):
 
     state: State
     configuration: Configuration
+    scope: str | None = Field(
+        default=None, exclude_if=_is_none, description="What the request's token may do with it."
+    )
 
 
 class Deployments(ResponseBody):
@@ -186,8 +245,12 @@ class History(RequestBody):
 class Round(RequestBody):
     """One round: the candidates and the baseline among which the service decides."""
 
-    candidates: Matrix = Field(description="K rows of d features.", examples=[_CANDIDATES])
-    baseline: Vector = Field(description="d features of the incumbent's action.", examples=[_BASELINE])
+    candidates: Actions = Field(
+        description="K rows of d features; or K slates of m rows each.", examples=[_CANDIDATES]
+    )
+    baseline: Action = Field(
+        description="d features of the incumbent's action; or the rows of a slate.", examples=[_BASELINE]
+    )
     baseline_mean: float | None = Field(
         None, description="The known mean reward of the baseline, for policies that need it."
     )
@@ -253,6 +316,14 @@ class Decided(ResponseBody):
         description="Probability of the action, from policies that randomise; left out by others.",
     )
     receipt: Receipt | None = Field(None, description="Proof that the journal holds this decision.")
+    held: str | None = Field(
+        None,
+        exclude_if=_is_none,
+        description="shadow, frozen or ramp: the baseline is played whatever the gate chose.",
+    )
+    proposed: int | None = Field(
+        None, exclude_if=_is_none, description="What the gate chose in a round that was held."
+    )
 
     @property
     def is_baseline(self) -> bool:
@@ -269,7 +340,9 @@ class Outcome(RequestBody):
     """A decision's reward; or ``lost``, which asserts that the loss depends on no reward of this decision
     or of a later one."""
 
-    reward: float | None = Field(None, examples=[0.58])
+    reward: Reward | None = Field(
+        None, description="Of a slate also one number for each item.", examples=[0.58]
+    )
     lost: bool = False
     independent: bool = Field(False, description=_INDEPENDENT)
 
@@ -278,7 +351,7 @@ class NamedOutcome(RequestBody):
     """The reward of one decision of a batch."""
 
     id: str = Field(examples=["homepage-3-5be3c1a20f47"])
-    reward: float = Field(examples=[0.58])
+    reward: Reward = Field(examples=[0.58])
 
 
 class Outcomes(RequestBody):
@@ -290,7 +363,9 @@ class Outcomes(RequestBody):
 class Executed(RequestBody):
     """The action that was executed instead of the decided one."""
 
-    features: Vector | None = Field(description="d features; null: the baseline.", examples=[[1.0, 0.2]])
+    features: Action | None = Field(
+        description="d features, or the rows of a slate; null: the baseline.", examples=[[1.0, 0.2]]
+    )
     independent: bool = Field(False, description=_INDEPENDENT)
 
 
@@ -323,7 +398,9 @@ class DecisionRow(RecordedDecision):
     """A decision as one row of a table."""
 
     candidates: int = Field(description="Number of candidates.")
-    admissible: int = Field(description="Number of admissible candidates.")
+    admissible: int | None = Field(
+        description="Number of admissible candidates; null: only what was executed is on record."
+    )
 
 
 class Page(ResponseBody):
@@ -409,6 +486,7 @@ class ExplainedDecision(RecordedDecision):
     baseline_mean: float | None = Field(None, exclude_if=_is_none, description="If the round had it.")
     labels: list[str] | None = Field(None, exclude_if=_is_none, description="If the round had them.")
     context: JsonValue
+    context_erased: bool = Field(False, description="Whether there was a context that was erased.")
 
 
 class Audited(ResponseBody):
@@ -420,6 +498,11 @@ class Audited(ResponseBody):
     entries: int
     decisions: int
     fallbacks: int
+    held: int = Field(0, description="Fallbacks by order where the gate chose a candidate.")
+    orders: int = Field(0, description="Freeze, thaw, ramp, go-live and close.")
+    unchecked_choices: int = Field(
+        0, description="Decisions of which only what was executed is on record."
+    )
     outcomes: int
     observations: int
     precise: int = Field(description="Decisions recomputed in 50 digits.")

@@ -174,6 +174,23 @@ class JournalBackendCase:
 
     # -- writing -------------------------------------------------------------------------------
 
+    def test_payloads_are_rewritten(self) -> None:
+        """Only in stores that offer it: see ``RewritableBackend``."""
+        with self.journal(6) as backend:
+            if not hasattr(backend, "rewrite"):
+                return
+            backend.create("banner", first())
+            with backend.reading(NAME) as transaction:
+                before = transaction.range(0, 9, 10)
+            backend.rewrite(NAME, {2: b"", 4: BYTES})
+            with backend.reading(NAME) as transaction:
+                wanted = {2: b"", 4: BYTES}
+                assert transaction.range(0, 9, 10) == [
+                    entry._replace(payload=wanted.get(entry.seq, entry.payload)) for entry in before
+                ]
+            with backend.reading("banner") as transaction:
+                assert transaction.range(0, 9, 10) == [first()]
+
     def test_an_append_moves_the_head(self) -> None:
         with self.journal() as backend:
             one = entry(first())

@@ -20,9 +20,10 @@ transactions that are idle for long.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from c4b.deployment.archive import Archives, check_filled
 from c4b.deployment.audit.audit_report import Finding, Report
 from c4b.deployment.audit.auditor import Auditor
 from c4b.deployment.audit.decision_checks import EVERYTHING, Share
@@ -54,13 +55,16 @@ class Task(NamedTuple):
     """Where an earlier audit came to. Decisions up to there are not recomputed again."""
     attested: Attested = {}  # noqa: RUF012 (nobody changes it)
     """What witnesses and receipts say."""
+    archives: tuple[str, ...] = ()
+    """Files with payloads that are not in the store any more."""
 
 
 class StoredJournal:
     """One journal up to the head that it had when the audit began."""
 
-    def __init__(self, backend: JournalBackend, name: str) -> None:
+    def __init__(self, backend: JournalBackend, name: str, archives: Sequence[str] = ()) -> None:
         self._backend, self.name = backend, name
+        self._archives = Archives(archives) if archives else None
         with backend.reading(name) as transaction:
             self.head: Head = transaction.head
             stored = [transaction.snapshot(seq) for seq in transaction.snapshot_numbers()]
@@ -70,17 +74,21 @@ class StoredJournal:
         self.strays = [each.seq for each in stored if each is not None and each.seq > self.head.seq]
 
     def entries(self) -> Iterator[Entry]:
-        """As they are stored; raises ``Finding`` after a page in which an index misses one."""
+        """As they are stored; raises ``Finding`` after a page in which lookups find another journal."""
         after = -1
         while after < self.head.seq:
             with self._backend.reading(self.name) as transaction:
                 page = transaction.range(after + 1, self.head.seq, PAGE)
-                lost = Journal(transaction).unfound(page)
+                misplaced = Journal(transaction).misplaced(page)
             if not page:
                 return
+            if self._archives is not None:
+                page = self._archives.filled(page)
+            check_filled(page)
             yield from page
-            if lost is not None:
-                raise Finding("is not found by its request id or its decision: an index is damaged", lost)
+            if misplaced is not None:
+                seq, finding = misplaced
+                raise Finding(finding, seq)
             after = page[-1].seq
 
     def beyond(self) -> int | None:
@@ -102,7 +110,7 @@ def run(
     sample = task.sample
     if isinstance(sample, bool) or not isinstance(sample, int) or sample < 0:
         raise InvalidInput("sample", sample, "must be a whole number of at least 0")
-    journal = StoredJournal(backend, name)
+    journal = StoredJournal(backend, name, task.archives)
     report, total = Report("?"), journal.head.seq + 1
     every, last = max(1, total // (2 * sample)) if sample else 0, 0.0
     before = -1 if task.verified is None else task.verified.seq

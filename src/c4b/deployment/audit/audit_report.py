@@ -25,6 +25,12 @@ class Report:
     entries: int = 0
     decisions: int = 0
     fallbacks: int = 0
+    held: int = 0
+    """Fallbacks by order (shadow, freeze, ramp) where the gate chose a candidate."""
+    orders: int = 0
+    unchecked_choices: int = 0
+    """Decisions of which only what was executed is on record: its certificate was checked, not the
+    choice."""
     outcomes: int = 0
     observations: int = 0
     precise: int = 0
@@ -58,6 +64,10 @@ class Report:
         if self.finding is not None:
             where = "" if self.entry is None else f"Entry {self.entry} "
             return f"{self.name}: NOT CLEAN. {where}{self.finding}. Before it: {counts}."
+        if self.unchecked_choices:
+            counts += (
+                f"; {self.unchecked_choices} choices not checked, only what was executed is on record"
+            )
         sealed = ", sealed" if self.sealed else ""
         attested = f"{self.attested} entries attested; " if self.attested else ""
         return (

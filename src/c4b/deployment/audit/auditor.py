@@ -15,6 +15,7 @@ import numpy as np
 
 from c4b._validate import Array
 from c4b.deployment import snapshot
+from c4b.deployment.audit.alarm_checks import AlarmChecks
 from c4b.deployment.audit.audit_report import Finding, Report
 from c4b.deployment.audit.decision_checks import (
     EVERYTHING,
@@ -27,6 +28,7 @@ from c4b.deployment.audit.entry_format import entry_contents
 from c4b.deployment.audit.recompute import SETS, Choice
 from c4b.deployment.audit.recomputed_checks import RecomputedChecks
 from c4b.deployment.audit.replayed_checks import ReplayedChecks
+from c4b.deployment.audit.rollout_checks import RolloutChecks
 from c4b.deployment.configuration import Configuration
 from c4b.deployment.decision_entry import BankNumbers
 from c4b.deployment.state import State
@@ -49,8 +51,9 @@ class OpenOutcome:
     round: int
     at: int
     played: Played
+    charged: bool = True
     known: bool = False
-    reward: float | None = None
+    reward: float | tuple[float, ...] | None = None
 
 
 def recomputable(configuration: Configuration) -> bool:
@@ -85,11 +88,18 @@ class Auditor:
         else:
             self.checks = ReplayedChecks(configuration)
         report.name, report.level = fields["name"], self.checks.level
+        self.rollout = RolloutChecks(
+            fields.get("mode") == "shadow", fields.get("predecessor") is not None
+        )
+        self.archived = 0  # the last entry that was archived
+        self.uncharged = 0  # decisions in shadow, all of them before the first charged one
         self.in_order = fields["absorb"] == "in-order"
         self.outcome_timeout: float | None = fields["outcome_timeout"]
         self.timeout_reward: float | None = fields["timeout_reward"]
+        self.range: tuple[float, float] = tuple(fields["model"].get("rewards") or (-math.inf, math.inf))
         self.asserts_independence = configuration.asserts_independence
         self.attests_snapshots = configuration.attests_snapshots
+        self.alarms = AlarmChecks(of_model=recomputable(configuration))
         self.unattested: StoredSnapshot | None = None  # the one after the entry before
         self.latest = -1  # last round whose reward was reported
         self.open: dict[int, OpenOutcome] = {}  # by number of the decision's entry
@@ -128,6 +138,7 @@ class Auditor:
         fields, arrays = entry_contents(entry.payload)
         self._attest(fields.get("state"))
         getattr(self, f"_{entry.kind}", self._unknown)(entry, fields, arrays)
+        self.alarms.take(entry.kind, fields, arrays, self.state)
         before = self.state.fingerprint()
         self.state.apply(entry)
         if "set" in fields:
@@ -163,43 +174,72 @@ class Auditor:
     def finish(self) -> None:
         """There are no more entries."""
         self._attest(None)
+        self.alarms.finish(self.state)
 
     def _created(self, entry: Entry, fields: Fields, arrays: Arrays) -> None:
         if entry.seq != 0:
             raise Finding("creates the deployment a second time")
 
     def _alarm(self, entry: Entry, fields: Fields, arrays: Arrays) -> None:
-        if not isinstance(fields["reason"], str):
-            raise Finding("gives no reason")
+        """See ``AlarmChecks``."""
+
+    def _control(self, entry: Entry, fields: Fields, arrays: Arrays) -> None:
+        self.report.orders += 1
+        if fields["action"] == "archive":
+            self._archived(entry, fields)
+        else:
+            self.rollout.order(fields, self.checks.bank, self.state.configuration.reserve)
+
+    def _archived(self, entry: Entry, fields: Fields) -> None:
+        last = fields["last"]
+        if not self.archived < last < entry.seq or any(seq <= last for seq in self.open):
+            raise Finding(f"archives entries up to {last!r}, not all of which are closed")
+        self.archived = last
 
     def _learned(self, entry: Entry, fields: Fields, arrays: Arrays) -> None:
         if self.report.decisions:
             raise Finding("adds history after the first decision")
+        for reward in arrays["rewards"].tolist():
+            self._check_reward(reward)
         self.checks.learn(arrays["features"], arrays["rewards"])
         self.report.observations += len(arrays["rewards"])
 
     def _decided(self, entry: Entry, fields: Fields, arrays: Arrays) -> None:
         action, baseline = fields["action"], arrays["baseline"]
+        kept = fields.get("kept")
+        if kept is not None:  # rows instead of indices: what was not executed is not there
+            if sorted({fields["action"], fields.get("proposed")} - {None}) != kept:
+                raise Finding("does not hold what it executes")
+            rows = {None: None, **{index: row for row, index in enumerate(kept)}}
+            action = rows[action]
+            fields = {**fields, "action": action, "proposed": rows[fields.get("proposed")]}
         features = baseline if action is None else arrays["candidates"][action]
+        played = Played(features, baseline, action is None, fields.get("baseline_mean"))
+        if "items" in arrays:
+            played = _slate(played, action, arrays)
         decision = RecordedDecision(
             entry.seq,
             self.report.decisions,
             fields,
             arrays,
             DecisionNumbers(*arrays["numbers"].tolist()),
-            Played(features, baseline, action is None, fields.get("baseline_mean")),
+            played,
         )
         count = self.checks.observations
         if fields["observations"] != count:
             raise Finding(f"used {fields['observations']} observations, {count} were absorbed")
         self._continues(decision.numbers.bank_before)
+        self.rollout.decided(fields)
         self.checks.decided(decision)
+        self.report.unchecked_choices += not decision.complete
+        self.uncharged += not decision.charged
         # copies: the arrays are views of the whole entry, and many decisions may be open
-        played = decision.played._replace(features=features.copy(), baseline=baseline.copy())
-        self.open[entry.seq] = OpenOutcome(decision.round, entry.at, played)
+        played = played._replace(features=features.copy(), baseline=baseline.copy())
+        self.open[entry.seq] = OpenOutcome(decision.round, entry.at, played, decision.charged)
         self.seq_of[decision.round] = entry.seq
         self.report.decisions += 1
         self.report.fallbacks += action is None
+        self.report.held += "held" in fields and fields["proposed"] is not None
 
     def _continues(self, before: float) -> None:
         bank = self.checks.bank
@@ -209,16 +249,24 @@ class Auditor:
     # -- outcomes ------------------------------------------------------------------------------
 
     def _observed(self, entry: Entry, fields: Fields, arrays: Arrays) -> None:
-        outcome, reward = self._open_outcome(entry), float(arrays["numbers"][0])
-        if not math.isfinite(reward):
-            raise Finding(f"reports the reward {reward!r}")
+        outcome, rewards = self._open_outcome(entry), arrays["numbers"].tolist()
+        items = outcome.played.items
+        for reward in rewards:
+            self._check_reward(reward)
+        if len(rewards) not in (1, 1 if items is None else len(items)):
+            raise Finding(f"reports {len(rewards)} rewards of {1 if items is None else len(items)} items")
         if fields["by"] == "timeout":
             self._overdue(entry, outcome)
-            if reward != self.timeout_reward:
-                raise Finding(f"records {reward!r}, the declared default is {self.timeout_reward!r}")
-        outcome.reward = reward
+            if rewards != [self.timeout_reward]:
+                raise Finding(f"records {rewards!r}, the declared default is {self.timeout_reward!r}")
+        outcome.reward = rewards[0] if len(rewards) == 1 else tuple(rewards)
         self.latest = max(self.latest, outcome.round)
         self._close(outcome)
+
+    def _check_reward(self, reward: float) -> None:
+        low, high = self.range
+        if not (math.isfinite(reward) and low <= reward <= high):
+            raise Finding(f"reports the reward {reward!r}; the model declares {low!r} to {high!r}")
 
     def _forgotten(self, entry: Entry, fields: Fields, arrays: Arrays) -> None:
         outcome = self._open_outcome(entry)
@@ -233,10 +281,20 @@ class Auditor:
         self._independent(fields, outcome)
         decided, numbers = outcome.played, BankNumbers(*arrays["numbers"].tolist())
         self._continues(numbers.before)
-        executed = decided._replace(features=arrays["features"], is_baseline=bool(fields["baseline"]))
+        executed = decided._replace(
+            features=arrays["features"], is_baseline=bool(fields["baseline"]), items=arrays.get("items")
+        )
+        if (executed.items is None) != (decided.items is None):
+            raise Finding("is about a slate and names no items, or the other way round")
+        if executed.items is not None:
+            _check_sum(executed.items, executed.features)
         if executed.is_baseline and not np.array_equal(executed.features, decided.baseline):
             raise Finding("calls something the baseline that is not")
-        self.checks.executed(outcome.round, decided, executed, numbers.after)
+        if outcome.charged:
+            round_ = outcome.round - self.uncharged
+            self.checks.executed(round_, decided, executed, numbers.after)
+        elif not same(numbers.before, numbers.after):
+            raise Finding("charges what was executed in shadow")
         outcome.played = executed
 
     def _open_outcome(self, entry: Entry) -> OpenOutcome:
@@ -273,3 +331,19 @@ class Auditor:
                 self.checks.absorb(ready.played, ready.reward)
                 self.report.observations += self.checks.observations - before
             round_ = next(iter(self.seq_of), None) if self.in_order else None
+
+
+def _slate(played: Played, action: int | None, arrays: Arrays) -> Played:
+    """The same with the items that were recorded, once every slate is the sum of its items."""
+    for items, features in zip(arrays["items"], arrays["candidates"], strict=True):
+        _check_sum(items, features)
+    incumbent = arrays["baseline_items"].copy()
+    _check_sum(incumbent, arrays["baseline"])
+    items = incumbent if action is None else arrays["items"][action].copy()
+    return played._replace(items=items, baseline_items=incumbent)
+
+
+def _check_sum(items: Array, features: Array) -> None:
+    size = np.abs(items).sum(axis=0) + np.finfo(float).tiny
+    if not np.all(np.abs(items.sum(axis=0) - features) <= len(items) * np.finfo(float).eps * size):
+        raise Finding("gives a slate other features than the sum of its items'")

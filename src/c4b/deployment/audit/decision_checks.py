@@ -26,6 +26,22 @@ class RecordedDecision(NamedTuple):
         action: int | None = self.fields["action"]
         return action
 
+    @property
+    def chosen(self) -> int | None:
+        """By the gate; in a round that was held something else was executed."""
+        chosen: int | None = self.fields["proposed" if "held" in self.fields else "action"]
+        return chosen
+
+    @property
+    def complete(self) -> bool:
+        """Whether all candidates are there; else only those that were executed or chosen."""
+        return "kept" not in self.fields
+
+    @property
+    def charged(self) -> bool:
+        """Whether the ledger knows the round: in shadow it does not."""
+        return self.fields.get("held") != "shadow"
+
 
 class Share(NamedTuple):
     """The decisions that one process recomputes; those of the others it only follows."""
@@ -59,8 +75,8 @@ class DecisionChecks(Protocol):
     def learn(self, features: Array, rewards: Array) -> None:
         """History (n, d) with rewards (n,)."""
 
-    def absorb(self, played: Played, reward: float) -> None:
-        """The outcome of what was executed."""
+    def absorb(self, played: Played, reward: float | tuple[float, ...]) -> None:
+        """The outcome of what was executed; a tuple has one reward for each item of a slate."""
 
     def decided(self, decision: RecordedDecision) -> None:
         """The next decision."""

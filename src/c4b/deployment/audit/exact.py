@@ -258,7 +258,8 @@ class ExactSet:
 
     @property
     def radius(self) -> float:
-        return float(self.stack[0].radius)
+        """Of the first ellipsoid; NaN if the set says nothing."""
+        return float(self.stack[0].radius) if self.stack else float("nan")
 
     def bounds(self, vectors: Array) -> tuple[Array, Array]:
         """(L, U) of v @ theta for vectors (n, d), shape (n,) each."""

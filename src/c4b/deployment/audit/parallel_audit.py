@@ -7,9 +7,7 @@ is not. So each of them knows by itself that the past of its decisions holds.
 from __future__ import annotations
 
 import multiprocessing
-import os
 import queue
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,14 +16,13 @@ from c4b.deployment.audit import audit
 from c4b.deployment.audit.audit import Progress, Task
 from c4b.deployment.audit.audit_report import Report
 from c4b.deployment.audit.decision_checks import Share
+from c4b.deployment.audit.low_priority import give_way
 from c4b.deployment.audit.verified_place import VerifiedPlace
 from c4b.errors import C4BError, StoreUnavailable
 from c4b.journal.backend_registry import open_backend
 
 PATIENCE = 1.0
 """Seconds between two looks whether the processes are alive."""
-NICENESS = 10
-"""Audits give way to decisions on the same machine."""
 
 
 def run(
@@ -52,8 +49,7 @@ def run(
 def _work(url: str, name: str, task: Task, messages: Any) -> None:
     """One process."""
     number = task.share.number
-    with suppress(OSError):
-        os.nice(NICENESS)
+    give_way()
     try:
         backend = open_backend(url)
         try:

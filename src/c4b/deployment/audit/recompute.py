@@ -218,6 +218,14 @@ class RecomputedSet:
         recorded bounds with a visible allowance for it (docs/theory.md, section "Rounding")."""
         return not self.rounding() < (2e-8 if self.ellipsoids == 1 else 1e-7)
 
+    @property
+    def has_sharp_scores(self) -> bool:
+        """Whether rounding is not visible in a single bound. What ``bounded`` sums up over rounds shows
+        its allowances, but one bound of a set that is not degenerate does not."""
+        if self.variance is None:
+            return not self.is_rough
+        return self._rounding_of_bounded(self.variance) < 2e-8
+
     def rounding(self) -> float:
         """About the largest relative error of a bound in float64, with the allowance for it; NaN:
         unknown, as for ``bounded``, whose radius has allowances of its own."""
@@ -232,7 +240,20 @@ class RecomputedSet:
         least = 1e-4 * model["ridge"] + max(float(np.linalg.eigvalsh(self.gram)[0]), 0.0)
         unit = 2e-16 * (self.count + 100.0 * dim**2)
         moved = unit * (trace * self.norm_bound + np.sqrt(trace * self.squares))
-        return float(np.maximum(moved / (model["noise"] * np.sqrt(least)), unit * trace / least))
+        with np.errstate(invalid="ignore"):  # NaN says that it is not known
+            return float(np.maximum(moved / (model["noise"] * np.sqrt(least)), unit * trace / least))
+
+    def _rounding_of_bounded(self, variance: VarianceSums) -> float:
+        """Two factorisations, of W and of the ellipsoids, and a radius that is a small difference of
+        squares. What is recorded has an allowance of a few 1e-9 in any case."""
+        (roots, _, radii, _), scale = self.stack(), checked_scale(self.choice)
+        shape = variance.shapes[scale]
+        inverse = np.linalg.inv(shape)
+        products = [np.diagonal(inverse) @ np.diagonal(shape)]
+        products += [np.sum(root**2, axis=0) @ np.sum(np.linalg.inv(root) ** 2, axis=1) for root in roots]
+        energy = self.moment @ inverse @ self.moment / np.min(radii**2)
+        unit = 8e-16 * (self.count + 2000.0 * (len(shape) + 2))
+        return float(2e-9 + unit * len(shape) * max(products) * (1.0 + energy))
 
 
 class Bounded(Protocol):

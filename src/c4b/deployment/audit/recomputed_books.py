@@ -85,9 +85,9 @@ class Books:
             self.closest = min(self.closest, abs(inside))
             self.refuted = self.refuted or not inside >= 0.0
 
-    def earn(self, features: Array, reward: float) -> None:
-        """The reward of a play was absorbed."""
-        self.plays += 1
+    def earn(self, features: Array, reward: float, count: int) -> None:
+        """The reward of a play was absorbed, or the sum of its ``count`` items' rewards."""
+        self.plays += count
         self.rewards += reward
         self.absorbed = self.absorbed + features
 

@@ -100,20 +100,30 @@ class RecomputedChecks:
         if self.every:
             self.sums.add(features, rewards)
 
-    def absorb(self, played: Played, reward: float) -> None:
+    def absorb(self, played: Played, reward: float | tuple[float, ...]) -> None:
+        count = 1 if played.items is None else len(played.items)
         if not (self.learns_plays_only and played.is_baseline):
-            self.learn(played.features[None, :], np.array([reward]))
+            if isinstance(reward, tuple):
+                assert played.items is not None
+                self.learn(played.items, np.array(reward))
+            else:  # one outcome of n items has the noise of sqrt(n) of them
+                self.learn(played.features[None, :] / np.sqrt(count), np.array([reward / np.sqrt(count)]))
         if not played.is_baseline:
-            self.books.earn(played.features, reward)
+            self.books.earn(played.features, float(np.sum(reward)), count)
 
     def decided(self, decision: RecordedDecision) -> None:
         if self.books.known:
             self.set.renew()
+        books = self.books
+        if not decision.charged:
+            self.books = copy.copy(books)
         self.books.tell(decision.played.baseline, decision.played.baseline_mean)
         if self.share.covers(decision):
             self.set.renew()
             self._in_either_arithmetic(lambda: self._recompute(decision))
-        self.books.charge(decision.numbers.bank, *decision.played)
+        if decision.charged:
+            self.books.charge(decision.numbers.bank, *decision.played[:4])
+        self.books = books
 
     def _in_either_version(self, check: Callable[[], None]) -> None:
         """A check with the norm ball in the bounds; if it fails, as the first version bounded."""
@@ -164,19 +174,24 @@ class RecomputedChecks:
         self._near("UCB of candidates", details[UCB], recomputed[UCB], scale, larger_is_safe=True)
         for row, what in ((MARGIN, "margin"), (JOINT, "joint"), (SEPARATE, "separate")):
             self._near(f"{what} of candidates", details[row], recomputed[row], scale)
-        self._scores(details, recomputed, scale)
+        self._scores(details, recomputed, scale, self.region.bounds(candidates)[0])
         self._near("radius", numbers.radius, self.region.radius, 1.0, larger_is_safe=True)
         if "estimate" in decision.arrays and self.region is self.set:
             self._explanation(decision.arrays)
-        chosen = self._choice(details, baseline, decision.fields["alarm"])
-        if self.rule.competes and self.optimistic:
-            chosen = self._against_the_baselines_ucb(details, chosen, action, baseline)
-        elif self.rule.competes:
-            self._competition(details, candidates, baseline, chosen)
-        if action != chosen and not (action is None and self._is_baseline(chosen, candidates, baseline)):
-            raise Finding(f"executes {described(action)}, its own numbers choose {described(chosen)}")
+        chosen = decision.chosen
+        self._refutation(decision.fields["alarm"])
+        if decision.complete:
+            chosen = self._chosen(decision)
+        elif self.rule.latches and decision.fields["alarm"] is not None and chosen is not None:
+            raise Finding(f"chooses {described(chosen)} although the model is refuted")
+        made = decision.chosen
+        if made != chosen and not (made is None and self._is_baseline(chosen, candidates, baseline)):
+            raise Finding(f"chooses {described(made)}, its own numbers choose {described(chosen)}")
         if action is None:
-            self._near("bank", numbers.bank, books.baseline_margin(baseline), scale)
+            if decision.charged:
+                self._near("bank", numbers.bank, books.baseline_margin(baseline), scale)
+            elif not same(numbers.bank, books.bank):
+                raise Finding(f"charges a round in shadow: {books.bank!r} becomes {numbers.bank!r}")
             credit = books.credit(baseline, books.tolerance)
             self._near("certificate", numbers.certificate, credit, scale)
             if books.gated and not self.baseline_nonnegative and not numbers.bank >= 0.0:
@@ -190,24 +205,44 @@ class RecomputedChecks:
                 raise Finding("gives another UCB than it lists for its candidate")
             certificate = details[row, action] - books.price(False)
             self._near("certificate", numbers.certificate, certificate, scale)
-        self._sum(numbers.bank, numbers.certificate)
+        if decision.charged:
+            self._sum(numbers.bank, numbers.certificate)
         if self.every and decision.round % self.every == 0:
             self._exactly(decision, scale)
 
-    def _scores(self, details: Array, recomputed: Array, scale: float) -> None:
+    def _chosen(self, decision: RecordedDecision) -> int | None:
+        """What the rule takes, given all candidates."""
+        candidates, baseline = decision.arrays["candidates"], decision.played.baseline
+        details = decision.arrays["details"]
+        chosen = self._choice(details, baseline, decision.fields["alarm"])
+        if self.rule.competes and self.optimistic:
+            return self._against_the_baselines_ucb(details, chosen, decision.chosen, baseline)
+        if self.rule.competes:
+            self._competition(details, candidates, baseline, chosen)
+        return chosen
+
+    def _scores(self, details: Array, recomputed: Array, scale: float, low: Array) -> None:
         """A score of -inf leaves a candidate out, which only the baseline's competition may do; it is
         checked there. A score is no bound: where rounding is visible it has no safe direction, but it is
-        never above the UCB."""
+        not above the UCB, unless the set is nearly empty and lower bounds are above upper ones."""
         scores = details[SCORE]
         missing = ~np.isfinite(scores) & np.isfinite(recomputed[SCORE])
         missing &= ~(np.isneginf(scores) & (bool(self.rule.competes) and not self.optimistic))
-        if missing.any() and self.compares_numbers and not self.set.is_rough:
+        if missing.any() and self.compares_numbers and self.set.has_sharp_scores:
             left_out = int(missing.argmax())
             raise Finding(f"gives candidate {left_out} the score {scores[left_out]!r}")
         scored = np.isfinite(scores)
         if not self.set.is_rough:
             self._near("score of candidates", scores[scored], recomputed[SCORE][scored], scale)
-        elif (scores[scored] > details[UCB][scored] + SUM * (1.0 + np.abs(details[UCB][scored]))).any():
+            return
+        if self.set.has_sharp_scores:
+            size = 1.0 + np.abs(low) + np.abs(recomputed[UCB])
+            if not (np.abs(scores - recomputed[SCORE]) <= TOLERANCE * size)[scored].all():
+                raise Finding("gives a candidate another score than its bounds do")
+        size = 1.0 + np.abs(details[UCB])
+        above = scores > details[UCB] + SUM * size
+        above &= ~(scores <= recomputed[SCORE] + self._tolerance * (size + scale))
+        if above[scored].any():
             raise Finding("gives a candidate a score above its UCB")
 
     def _sum(self, bank: float, certificate: float) -> None:
@@ -234,10 +269,6 @@ class RecomputedChecks:
 
     def _choice(self, details: Array, baseline: Array, alarm: str | None) -> int | None:
         """The candidate that the rule takes, given the recorded margins and scores."""
-        refuted = self.set.alarmed or self.books.refuted
-        closest = min(self.set.closest, self.books.closest)
-        if refuted != (alarm is not None) and closest > TOLERANCE:
-            raise Finding(f"says {alarm!r} of the model, the data say otherwise")
         if self.rule.latches and alarm is not None:
             return None
         scores = np.where(details[SCORE] < np.inf, details[SCORE], -np.inf)
@@ -251,6 +282,13 @@ class RecomputedChecks:
                 best = int(np.argmax(np.where(fit, scores, -np.inf)))
                 return best if details[MARGIN, best] >= 0.0 else None
         return None
+
+    def _refutation(self, alarm: str | None) -> None:
+        """The decision says of the model what the data say."""
+        refuted = self.set.alarmed or self.books.refuted
+        closest = min(self.set.closest, self.books.closest)
+        if refuted != (alarm is not None) and closest > TOLERANCE:
+            raise Finding(f"says {alarm!r} of the model, the data say otherwise")
 
     @property
     def _tolerance(self) -> float:
@@ -315,7 +353,7 @@ class RecomputedChecks:
         books.region = exact = self._exact()
         radius = decision.numbers.radius
         self._near("radius (50 digits)", radius, exact.radius, 1.0, larger_is_safe=True)
-        if books.gated:
+        if books.gated and decision.charged:
             margin = books.baseline_margin(baseline)
             if action is not None:
                 candidate = decision.arrays["candidates"][action : action + 1]

@@ -14,6 +14,7 @@ from c4b.deployment.audit.decision_checks import RecordedDecision, described, sa
 from c4b.deployment.configuration import Configuration
 from c4b.deployment.decision_entry import recorded_round
 from c4b.policies.gate import Played
+from c4b.policies.held_round import decide_for_baseline, decide_uncharged
 
 
 class ReplayedChecks:
@@ -36,17 +37,27 @@ class ReplayedChecks:
     def learn(self, features: Array, rewards: Array) -> None:
         self.gate.learn(features.copy(), rewards.copy())
 
-    def absorb(self, played: Played, reward: float) -> None:
-        self.gate.absorb_outcome(played, reward)
+    def absorb(self, played: Played, reward: float | tuple[float, ...]) -> None:
+        if played.items is not None:
+            self.gate.absorb_slate(played, reward)
+        elif not isinstance(reward, tuple):
+            self.gate.absorb_outcome(played, reward)
 
     def decided(self, decision: RecordedDecision) -> None:
         arrays = {name: array.copy() for name, array in decision.arrays.items()}
         round_ = recorded_round(decision.fields, arrays)
         explanation = self.gate.explanation(round_)
-        again = self.gate.decide(round_, f"{self.configuration.name}-{decision.seq}")
-        if again.action != decision.action:
-            recorded, replayed = described(decision.action), described(again.action)
-            raise Finding(f"executes {recorded}, decided again it is {replayed}")
+        id_, held = f"{self.configuration.name}-{decision.seq}", decision.fields.get("held")
+        if held is None:
+            again = self.gate.decide(round_, id_)
+        elif decision.charged:
+            again = decide_for_baseline(self.gate, round_, id_, held)
+        else:
+            again = decide_uncharged(self.gate, round_, id_, held)
+        chosen = again.action if held is None else again.proposed
+        if chosen != decision.chosen:
+            recorded, replayed = described(decision.chosen), described(chosen)
+            raise Finding(f"chooses {recorded}, decided again it is {replayed}")
         for name, number in decision.numbers._asdict().items():
             replayed = getattr(again.numbers, name)
             if not same(number, replayed):

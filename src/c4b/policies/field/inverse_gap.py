@@ -91,6 +91,11 @@ class InverseGap(FieldGate):
     def lower(self, row: Array) -> float:
         return -self.terms.model.norm_bound * float(np.linalg.norm(row))
 
+    def predict(self, rows: Array) -> Array:
+        """Predicted means (n,) of rows (n, d)."""
+        predictions: Array = rows @ self.estimate
+        return predictions
+
     def covers(self, theta: Array) -> bool:
         """Whether the predictions are as near to the truth as the proof says."""
         sums, gram = self.facts["plays"], self.facts["gram"]
@@ -107,9 +112,9 @@ class InverseGap(FieldGate):
         if not count:
             return Choice(None, np.empty(0), np.empty(0), np.empty(0), own, 1.0)
         rows, first, same = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-        worst = self.terms.model.norm_bound * float(np.linalg.norm(rows, axis=1).max())
+        worst = self.worst(rows)
         margin = self.credit(mean) + earned - worst  # the same for all: the draw decides nothing here
-        predictions = rows @ self.estimate
+        predictions = self.predict(rows)
         weights = self.probabilities(predictions)
         action, propensity = None, 1.0
         if margin >= 0.0:
@@ -117,6 +122,10 @@ class InverseGap(FieldGate):
             action, propensity = int(first[drawn]), float(weights[drawn])
         same = same.reshape(-1)
         return Choice(action, np.full(count, margin), weights[same], predictions[same], own, propensity)
+
+    def worst(self, rows: Array) -> float:
+        """The most that playing one of rows (n, d) may cost, whatever is known."""
+        return self.terms.model.norm_bound * float(np.linalg.norm(rows, axis=1).max())
 
     def _drawn(self, weights: Array) -> int:
         """One draw for each (seed, round), from rows that are sorted and differ: neither the order of

@@ -44,6 +44,8 @@ T = TypeVar("T")
 
 TOKEN_PREFIX = "c4b"
 _TOKEN_ID = re.compile(r"[0-9a-f]{12}")
+LONGEST = 36_500
+"""Days after which a token may expire, at most."""
 _CREATION_LOCK = 0x633463  # any number that only this module uses
 
 _metadata = MetaData()
@@ -115,6 +117,9 @@ def create(
     for name, value in (("expires", expires), ("rate", rate)):
         if value is not None:
             _validate.positive(name, value, "must be a positive number")
+    if expires is not None and expires > LONGEST:
+        remedy = f"must be at most {LONGEST} days; leave it out for a token that does not expire"
+        raise InvalidInput("expires", expires, remedy)
     if scope not in Scope.__members__:
         raise UnknownName("scope", scope, f"must be one of {', '.join(Scope.__members__)}")
     if deployment is not None:

@@ -45,19 +45,21 @@ export async function get(address, signal) {
 }
 
 // Without a time limit, because an audit reads the whole journal.
-export async function post(address) {
-  return (await send("POST", address)).json();
+export async function post(address, body) {
+  return (await send("POST", address, undefined, body)).json();
 }
 
 export async function blob(address) {
   return (await send("GET", address)).blob();
 }
 
-async function send(method, address, signal) {
+async function send(method, address, signal, value) {
   const headers = token === null ? {} : { Authorization: `Bearer ${token}` };
+  const body = value === undefined ? undefined : JSON.stringify(value);
+  if (body !== undefined) headers["Content-Type"] = "application/json";
   let response;
   try {
-    response = await fetch(address, { method, headers, signal, cache: "no-store", credentials: "omit" });
+    response = await fetch(address, { method, headers, body, signal, cache: "no-store", credentials: "omit" });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Problem(0, "the service does not answer; check that `c4b serve` runs and the network is up");

@@ -27,9 +27,17 @@ def health_of(status: Status, outcome_timeout: float | None = None) -> tuple[Hea
         ]
     if status.bank < 0.0:
         return "alarm", ["The bank is negative: what was executed instead of decisions is not covered."]
+    if status.mode == "closed":
+        return "idle", [f"Closed: it makes no more decisions. {_order(status, 'close', 'succeed')}"]
+    if status.mode == "waiting":
+        return "idle", [
+            "Waits for its predecessor's history: repeat the succession if it was interrupted."
+        ]
     if not status.rounds:
         return "idle", ["No decision yet. Give it history, then send decisions."]
     reasons = []
+    if status.mode == "frozen":
+        reasons.append(f"Frozen: only the incumbent is played. {_order(status, 'freeze')}")
     age = status.oldest_pending_age
     oldest_allowed = PENDING_SECONDS if outcome_timeout is None else 2.0 * outcome_timeout
     if age is not None and age > oldest_allowed:
@@ -43,12 +51,18 @@ def health_of(status: Status, outcome_timeout: float | None = None) -> tuple[Hea
             "worker was ahead, and may have closed outcome windows early. Ages and windows are measured "
             "on from there. Check the clocks of all machines."
         )
-    if status.rounds >= ROUNDS_OF_BASELINE_ONLY and status.fallbacks == status.rounds:
+    if status.rounds >= ROUNDS_OF_BASELINE_ONLY and status.fallbacks == status.rounds and not status.held:
         reasons.append(
             f"All {status.rounds} decisions were the baseline: nothing could be certified yet. Give more "
             "history or a reserve, or check the noise and norm bounds."
         )
     return ("attention" if reasons else "ok"), reasons
+
+
+def _order(status: Status, *actions: str) -> str:
+    """Who ordered it, when and why."""
+    said = next((order for order in status.orders if order.action in actions), None)
+    return "" if said is None else f"By {said.by}, {said.at:%Y-%m-%d %H:%M} UTC: {said.why}."
 
 
 def _duration(seconds: float) -> str:

@@ -26,6 +26,7 @@ _GAUGES = {
 _COUNTERS = {
     "c4b_decisions": ("Decisions made.", "rounds"),
     "c4b_fallbacks": ("Decisions that played the baseline.", "fallbacks"),
+    "c4b_held_decisions": ("Decisions for the baseline by order; the gate chose a candidate.", "held"),
     "c4b_observations": ("Rewards absorbed, history included.", "observations"),
     "c4b_journal_entries": ("Entries in the journal.", "seq"),
 }
@@ -87,6 +88,18 @@ class _Deployments(Collector):
         for state in self._states:
             alarm.add_metric([state.name], float(state.alarm is not None))
         yield alarm
+        for mode in ("shadow", "frozen", "closed"):
+            gauge = GaugeMetricFamily(f"c4b_{mode}", f"1 while it is {mode}.", labels=["deployment"])
+            for state in self._states:
+                gauge.add_metric([state.name], float(state.mode == mode))
+            yield gauge
+        ramp = GaugeMetricFamily(
+            "c4b_ramp_share", "Most of all rounds that may leave the incumbent.", labels=["deployment"]
+        )
+        for state in self._states:
+            shares = [order.share for order in state.orders if order.share is not None]
+            ramp.add_metric([state.name], shares[0] if shares else 1.0)
+        yield ramp
         for name, (help_, field) in _COUNTERS.items():
             counter = CounterMetricFamily(name, help_, labels=["deployment"])
             for state in self._states:

@@ -1,4 +1,4 @@
-"""What all figures share: colour, line and marker of each method, and short names of settings."""
+"""What all figures share: how methods look, how settings are called, which ones are drawn."""
 
 from __future__ import annotations
 
@@ -56,6 +56,11 @@ _UNNAMED = ("history", "noise", "generator", "confidence")
 """Fields whose values need no name beside them."""
 
 
+def named(field: str) -> str:
+    """A field of a setting as an axis is labelled."""
+    return _SYMBOLS.get(field, field)
+
+
 def short_name(results: Results, setting: int, without: str = "") -> str:
     """``Results.describe`` in symbols, with the fields that differ between settings only."""
     settings = results.study.settings
@@ -72,3 +77,21 @@ def _short(setting: Setting, field: str) -> str:
     )
     text = text.replace("$", r"\$")  # no formula begins here
     return text if field in _UNNAMED and value is not None else f"{_SYMBOLS.get(field, field)} {text}"
+
+
+def trajectory_setting(results: Results) -> int:
+    """The setting of ``cumulative_fallback``: the paper's, or else the first."""
+    return _first(results.study.settings, history="diverse", rho=0.15, sigma=0.3, reserve=0.0)
+
+
+def sensitivity_setting(results: Results) -> int:
+    """The setting of ``reserve_sensitivity``, whose reserve varies: the paper's, or else the first."""
+    return _first(results.study.settings, history="baseline", rho=0.4, sigma=0.3)
+
+
+def _first(settings: tuple[Setting, ...], **wanted: object) -> int:
+    """The setting with these values, or else the first."""
+    for s, setting in enumerate(settings):
+        if all(getattr(setting, field) == value for field, value in wanted.items()):
+            return s
+    return 0

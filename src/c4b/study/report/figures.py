@@ -13,17 +13,24 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from c4b.study.engine.episode_metrics import Metric
-from c4b.study.report.figure_style import Style, short_name, styles
+from c4b.study.report.figure_style import (
+    Style,
+    named,
+    sensitivity_setting,
+    short_name,
+    styles,
+    trajectory_setting,
+)
 from c4b.study.results.intervals import student
 from c4b.study.results.price_of_safety import LATE, UNGATED, is_priced, prices
 from c4b.study.results.results import Results
 from c4b.study.results.world_summary import REFRESH, TOLERATED, is_of_worlds, judged, world_rows
-from c4b.study.spec.setting import Setting
 
 MOST_PANELS = 24
+"""Panels in ``reward_ratio``; the report's table holds all settings."""
+MOST_LINES = 60
 """Settings in ``price_of_safety``."""
-MOST_LINES = 150
-"""Settings in ``reward_ratio``; the report's table holds them all."""
+EARNS, COSTS = "#1b7837", "#c2573a"
 TALLEST = 60.0
 """Height of a figure's axes in inches, at most."""
 
@@ -47,25 +54,15 @@ def _metadata(kind: str) -> dict[str, str | None]:
 
 
 def _figures(results: Results) -> Iterable[tuple[str, Figure]]:
-    settings = results.study.settings
-    chosen = _first(settings, history="diverse", rho=0.15, sigma=0.3, reserve=0.0)
-    yield "cumulative_fallback", cumulative_fallback(results, chosen)
+    yield "cumulative_fallback", cumulative_fallback(results, trajectory_setting(results))
     if "reserve" in results.study.swept:
-        chosen = _first(settings, history="baseline", rho=0.4, sigma=0.3)
-        yield "reserve_sensitivity", reserve_sensitivity(results, chosen)
+        yield "reserve_sensitivity", reserve_sensitivity(results, sensitivity_setting(results))
     if is_of_worlds(results):
         yield "worlds", worlds(results)
-    elif is_priced(results):
+        return
+    if is_priced(results):
         yield "price_of_safety", price_of_safety(results)
     yield "reward_ratio", reward_ratio(results)
-
-
-def _first(settings: tuple[Setting, ...], **wanted: object) -> int:
-    """The setting with these values, or else the first."""
-    for s, setting in enumerate(settings):
-        if all(getattr(setting, field) == value for field, value in wanted.items()):
-            return s
-    return 0
 
 
 def _size(marker: str) -> float:
@@ -149,35 +146,36 @@ def reserve_sensitivity(results: Results, like: int) -> Figure:
 
 
 def price_of_safety(results: Results) -> Figure:
-    """LinUCB - method, paired, with its interval; each setting is a panel with its own scale."""
-    shown = [price for price in prices(results) if price.method != UNGATED]
+    """LinUCB - method, paired, with its interval: a panel for each method, all on one scale."""
     labels = [method.label for method in results.study.methods if method.label != UNGATED]
-    style_of = styles(results.study.methods)
-    count = min(len(results.study.settings), MOST_PANELS)
-    last = len({getattr(s, f) for f in results.study.swept[-1:] for s in results.study.settings})
-    columns = last if 2 <= last <= 4 else min(3, count)
-    height = (0.16 * len(labels) + 0.42) * -(-count // columns) + 0.5
-    figure = _new_figure(1.4 + 2.7 * columns, height)
-    panels = figure.subplots(-(-count // columns), columns, sharey=True, squeeze=False).ravel()
-    for s, axes in enumerate(panels):
-        if s >= count:
-            axes.set_axis_off()
-            continue
-        for at, label in enumerate(labels):
-            gain = next(p.gain for p in shown if p.setting == s and p.method == label)
-            half = gain.high - gain.mean
-            _errorbar(axes, style_of[label], x=[-gain.mean], y=[at], xerr=[half], linestyle="none")
-        low, high = axes.get_xlim()
-        axes.set_xlim(min(low, -0.1 * (high - low)), max(high, 0.1 * (high - low)))
-        axes.axvspan(axes.get_xlim()[0], 0.0, color="black", alpha=0.06, linewidth=0)
+    gains = {(p.method, p.setting): p.gain for p in prices(results)}
+    settings = range(min(len(results.study.settings), MOST_LINES))
+    columns = min(4, len(labels))
+    rows = -(-len(labels) // columns)
+    figure = _new_figure(1.6 + 2.1 * columns, rows * (0.19 * len(settings) + 0.62) + 0.3)
+    panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
+    for axes in panels[len(labels) :]:
+        axes.set_axis_off()
+    for axes in panels[max(0, len(labels) - columns) : len(labels)]:
+        axes.xaxis.set_tick_params(labelbottom=True)  # nothing below says it
+    for label, axes in zip(labels, panels, strict=False):
+        means = np.array([-gains[label, s].mean for s in settings])
+        halves = [gains[label, s].high - gains[label, s].mean for s in settings]
+        colours = [EARNS if mean < 0.0 else COSTS for mean in means]
+        axes.barh(list(settings), means, height=0.68, color=colours)
+        axes.errorbar(means, list(settings), xerr=halves, fmt="none", color="black", elinewidth=0.8)
         axes.axvline(0.0, color="black", linewidth=0.9)
-        axes.set_title(short_name(results, s), fontsize=7.5)
-        axes.tick_params(labelsize=7)
-        axes.set_yticks(range(len(labels)), labels, fontsize=7.5)
-        axes.locator_params(axis="x", nbins=5)
+        axes.set_title(f"{label}\nmean {round(means.mean(), 3) + 0.0:+.3f}", fontsize=8.5)
+        axes.tick_params(labelsize=7.5)
+        axes.locator_params(axis="x", nbins=4)
         axes.grid(alpha=0.25, axis="x")
-    panels[0].set_ylim(len(labels) - 0.4, -0.6)
-    figure.supxlabel(f"price of safety: {UNGATED} - method (reward / baseline mean)", fontsize=8.5)
+        axes.set_axisbelow(True)
+    panels[0].set_yticks(list(settings), [short_name(results, s) for s in settings], fontsize=7.5)
+    panels[0].set_ylim(len(settings) - 0.4, -0.6)
+    figure.supxlabel(
+        f"price of safety: {UNGATED} - method (reward / baseline mean); left of 0 the method earns more",
+        fontsize=8.5,
+    )
     return figure
 
 
@@ -222,35 +220,65 @@ def worlds(results: Results) -> Figure:
 
 
 def reward_ratio(results: Results) -> Figure:
-    """Mean reward and its interval: a band for each setting, a mark for each method."""
-    settings = range(min(len(results.study.settings), MOST_LINES))
+    """Mean reward and its interval: a panel for all that differ in the last swept field only."""
+    groups = _groups(results)
+    shown = groups[:MOST_PANELS]
+    firsts = {getattr(s, f) for f in results.study.swept[:1] for s in results.study.settings}
+    columns = len(shown) // max(1, len(firsts))
+    columns = columns if 2 <= columns <= 6 and columns * len(firsts) == len(shown) else min(4, len(shown))
+    rows = -(-len(shown) // columns)
+    width = max(1.75, 0.1 * len(results.study.methods) * max(map(len, shown)))
+    figure = _new_figure(0.8 + min(width, 10.0) * columns, 2.0 * rows + 1.0)
+    panels = figure.subplots(rows, columns, sharey=True, squeeze=False).ravel()
+    for axes in panels[len(shown) :]:
+        axes.set_axis_off()
+    last = results.study.swept[-1] if results.study.swept else "history"
+    for group, axes in zip(shown, panels, strict=False):
+        _reward_panel(results, group, axes)
+        values = [getattr(results.study.settings[s], last) for s in group]
+        axes.set_xticks(range(len(group)), [f"{v:g}" if isinstance(v, float) else str(v) for v in values])
+        axes.tick_params(labelsize=7.5)
+        axes.set_title(short_name(results, group[0], without=last) if len(groups) > 1 else "", fontsize=8)
+        axes.grid(alpha=0.25, axis="y")
+    figure.supylabel("mean reward / baseline mean", fontsize=8.5)
+    figure.supxlabel(named(last), fontsize=8.5)
+    if len(shown) < len(groups):
+        figure.suptitle(f"the first {len(shown)} of {len(groups)} panels", fontsize=9)
+    handles, labels = panels[0].get_legend_handles_labels()
+    fitting = max(2, int(figure.get_figwidth() / (0.55 + 0.075 * max(map(len, labels)))))
+    figure.legend(
+        handles, labels, fontsize=8, ncols=min(fitting, len(labels)), loc="outside upper center"
+    )
+    return figure
+
+
+def _groups(results: Results) -> list[list[int]]:
+    """Settings that differ in the last swept field only, in the study's order."""
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for s, setting in enumerate(results.study.settings):
+        groups.setdefault(tuple(getattr(setting, f) for f in results.study.swept[:-1]), []).append(s)
+    return list(groups.values())
+
+
+def _reward_panel(results: Results, group: list[int], axes: Axes) -> None:
+    """Every method in the settings of one panel, beside each other so that no mark hides another."""
     methods = results.study.methods
-    band = 0.085 * len(methods) + 0.06  # inches
-    height = min(max(1.2, band * len(settings)), TALLEST)
-    figure = _new_figure(6.4, height + 0.8 + 0.18 * -(-len(methods) // 3))
-    axes = figure.subplots()
     style_of = styles(methods)
     for n, method in enumerate(methods):
-        rewards = [student(results.values(s, method.label, Metric.REWARD_RATIO)) for s in settings]
-        shift = 0.84 * ((n + 0.5) / len(methods) - 0.5)  # beside each other, not on top
+        rewards = [student(results.values(s, method.label, Metric.REWARD_RATIO)) for s in group]
+        shift = 0.8 * ((n + 0.5) / len(methods) - 0.5)
         _errorbar(
             axes,
             style_of[method.label],
-            x=[r.mean for r in rewards],
-            y=[s + shift for s in settings],
-            xerr=[r.high - r.mean for r in rewards],
+            x=[at + shift for at in range(len(group))],
+            y=[r.mean for r in rewards],
+            yerr=[r.high - r.mean for r in rewards],
             linestyle="none",
             capsize=1.5,
+            markersize=_size(style_of[method.label][2]) - 1.0,
             label=method.label,
         )
-    for s in settings[1::2]:
-        axes.axhspan(s - 0.5, s + 0.5, color="black", alpha=0.05, linewidth=0)
-    axes.axvline(1.0, color="black", linewidth=0.8)
-    axes.set_yticks(list(settings), [short_name(results, s) for s in settings], fontsize=7.5)
-    axes.set_ylim(len(settings) - 0.5, -0.5)
-    if len(settings) < len(results.study.settings):
-        axes.set_title(f"the first {MOST_LINES} of {len(results.study.settings)} settings", fontsize=9)
-    axes.set_xlabel("mean reward / baseline mean")
-    axes.grid(alpha=0.25, axis="x")
-    figure.legend(fontsize=8, ncols=min(3, len(methods)), loc="outside lower center")
-    return figure
+    for at in range(1, len(group), 2):
+        axes.axvspan(at - 0.5, at + 0.5, color="black", alpha=0.05, linewidth=0)
+    axes.axhline(1.0, color="black", linewidth=0.8)
+    axes.set_xlim(-0.5, len(group) - 0.5)

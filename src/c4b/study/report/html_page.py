@@ -8,6 +8,7 @@ from html import escape
 from pathlib import Path
 
 from c4b.study.engine.episode_metrics import Metric
+from c4b.study.report.figure_style import sensitivity_setting, trajectory_setting
 from c4b.study.results import price_of_safety, published_numbers, world_summary
 from c4b.study.results.intervals import student
 from c4b.study.results.results import Results
@@ -29,19 +30,58 @@ figcaption, .note { color: color-mix(in srgb, currentColor 70%, transparent); fo
 @media (max-width: 40rem) { td:first-child { white-space: normal; min-width: 8rem; } }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .3rem 1rem; }
 dt { font-weight: 600; } dd { margin: 0; overflow-wrap: anywhere; }
+@media (max-width: 40rem) { dl { grid-template-columns: 1fr; } }
 """
 UNKNOWN = "\N{EN DASH}"
 """A number that the method's gate does not say."""
-_CAPTIONS = {
-    "cumulative_fallback": "Share of rounds so far in which the baseline was played; bars are 95 % "
-    "intervals over episodes.",
-    "reserve_sensitivity": "Mean reward against the reserve, with 95 % intervals over episodes.",
-    "price_of_safety": "Reward ratio of LinUCB without a gate minus that of each method, paired by "
-    "episode, with 95 % intervals. Left of 0 the certified method earns more.",
-    "worlds": "Reward ratio of the judged method minus that of each yardstick, paired by episode, "
-    "with 95 % intervals; linear between the ticks beside 0, else logarithmic. Cross: below.",
-    "reward_ratio": "Mean reward of every method in every setting, with 95 % intervals over episodes.",
+GLOSSARY = {
+    "reward ratio": "mean reward of what was executed over the baseline's, so 1.05 is 5 % more",
+    "fallback": "a round in which the baseline was played",
+    "contrast": "a candidate's mean reward minus 1 - alpha times the baseline's: what playing it adds to "
+    "the budget",
+    "reserve, R0": "what may be lost in total, in reward units; the budget starts with it",
+    "bank, B": "the certified part of the budget, a lower bound on it",
+    "true credit, D": "the budget itself, known to the evaluator only: R0 plus all true contrasts so far",
+    "violation": "an episode in which the true credit was below 0 in some round",
+    "coverage failure": "an episode in which the confidence set missed the truth in some round; it may "
+    "happen with probability delta",
+    "history": "observations before the first round: evidence, never budget",
+    "95 % interval": "Student's, over episodes; of a difference: paired by episode, because all methods "
+    "see the same draws",
 }
+
+
+def caption(results: Results, name: str) -> str:
+    """What a figure shows, where, over how many episodes."""
+    episodes = f"{results.study.episodes:,} episodes"
+    if name == "cumulative_fallback":
+        where = results.describe(trajectory_setting(results))
+        return (
+            f"Cumulative fallback ({where}). Curves average {episodes}; bars mark pointwise 95 % "
+            "intervals at some rounds."
+        )
+    if name == "reserve_sensitivity":
+        like = results.describe(sensitivity_setting(results))
+        where = ", ".join(part for part in like.split(", ") if not part.startswith("reserve="))
+        return (
+            f"Reserve sensitivity ({where}). Points are means with pointwise 95 % intervals over "
+            f"{episodes}; lines connect the tested values."
+        )
+    if name == "price_of_safety":
+        return (
+            "The price of safety: reward ratio of LinUCB without a gate minus that of each method, all "
+            f"on one scale, paired over {episodes} a setting, with 95 % intervals. Left of 0 the method "
+            "earns more."
+        )
+    if name == "worlds":
+        return (
+            "Reward ratio of the judged method minus that of each yardstick, paired over "
+            f"{episodes} a world, with 95 % intervals; linear between the ticks beside 0, else "
+            "logarithmic. Cross: below."
+        )
+    if name == "reward_ratio":
+        return f"Mean reward of every method, with 95 % intervals over {episodes} a setting."
+    return name
 
 
 def verdict(results: Results) -> tuple[bool, str]:
@@ -78,8 +118,8 @@ def _counts(rows: list[SafetyRow]) -> str:
     return f"{text} (not known for {unknown})"
 
 
-def page(results: Results, figures: Sequence[Path]) -> str:
-    """The whole page; ``figures`` are PNG files that it embeds."""
+def page(results: Results, pictures: Sequence[Path]) -> str:
+    """The whole page; ``pictures`` are PNG files that it embeds."""
     study = results.study
     good, line = verdict(results)
     parts = [
@@ -96,8 +136,10 @@ def page(results: Results, figures: Sequence[Path]) -> str:
         parts.append(_worlds(results))
     elif price_of_safety.is_priced(results):
         parts.append(_price(results))
-    parts += ["<h2>Figures</h2>", *map(_figure, figures)]
-    parts += [_overview(results), _safety(results), _reserve(results), _what_was_run(results)]
+    parts.append("<h2>Figures</h2>")
+    parts += [_figure(results, number, path) for number, path in enumerate(pictures, 1)]
+    parts += [_overview(results), _safety(results), _reserve(results), _glossary()]
+    parts.append(_what_was_run(results))
     return "\n".join([*parts, "</body></html>"]) + "\n"
 
 
@@ -149,13 +191,18 @@ def _all_numbers(results: Results) -> str:
     )
 
 
-def _figure(path: Path) -> str:
+def _figure(results: Results, number: int, path: Path) -> str:
     data = base64.b64encode(path.read_bytes()).decode()
-    caption = escape(_CAPTIONS.get(path.stem, path.stem))
+    text = escape(caption(results, path.stem), quote=True)
     return (
-        f"<figure><img alt='{caption}' src='data:image/png;base64,{data}'>"
-        f"<figcaption>{caption}</figcaption></figure>"
+        f"<figure id='figure-{number}'><img alt='{text}' src='data:image/png;base64,{data}'>"
+        f"<figcaption><b>Figure {number}.</b> {text}</figcaption></figure>"
     )
+
+
+def _glossary() -> str:
+    items = "".join(f"<dt>{escape(term)}</dt><dd>{escape(text)}</dd>" for term, text in GLOSSARY.items())
+    return f"<h2>Glossary</h2><dl>{items}</dl>"
 
 
 def _overview(results: Results) -> str:

@@ -9,9 +9,11 @@ import hashlib
 import inspect
 import json
 import secrets
+import sys
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -47,6 +49,8 @@ def python_code(study: Study) -> str:
     for method in study.methods:
         if isinstance(method.parts, PythonGate):
             digest.update(_source(method.parts.factory().make))
+            if method.parts.names_a_factory:  # what it makes gates of is in the module beside it
+                digest.update(_source(sys.modules[str(method.parts.source).partition(":")[0]]))
     for name in sorted({m.confidence_in(s) or "" for m in study.methods for s in study.settings} - {""}):
         entry = get_set(name)
         if isinstance(entry, PythonSet):
@@ -57,8 +61,8 @@ def python_code(study: Study) -> str:
     return digest.hexdigest()
 
 
-def _source(make: Callable[..., object] | None) -> bytes:
-    """The file that defines a class or a function; where there is none, its own source.
+def _source(make: Callable[..., object] | ModuleType | None) -> bytes:
+    """The file of a module, a class or a function; where there is none, its own source.
 
     If neither can be read, a number that no other process has: such rows are never reused.
     """

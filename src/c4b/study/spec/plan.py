@@ -32,19 +32,28 @@ class PythonGate:
     gated: bool = True
     """Whether it certifies what it plays."""
     source: str | None = None
-    """``module:function``, a function of ``GateTerms`` or a class derived from ``Gate``."""
+    """``module:function``, a function of ``GateTerms``, a class derived from ``Gate`` or a
+    ``GateFactory``."""
+
+    @property
+    def names_a_factory(self) -> bool:
+        """Whether the source is a ``GateFactory`` instead of a function."""
+        return self.source is not None and isinstance(imported("factory", self.source), GateFactory)
 
     def factory(self) -> GateFactory:
         """What makes the gate; ``InvalidInput`` if there is none of that source or name."""
         if self.source is not None:
-            return GateFactory(self.gate, imported("factory", self.source), "", self.gated)
+            made = imported("factory", self.source)
+            if isinstance(made, GateFactory):  # which says itself what it needs and promises
+                return dataclasses.replace(made, name=self.gate, gated=self.gated and made.gated)
+            return GateFactory(self.gate, made, "", self.gated)
         spec = registry.get(self.gate)
         if not isinstance(spec, GateFactory):
             raise InvalidInput("policy", self.gate, "was a gate in Python and is a composition here")
         return spec
 
 
-def imported(argument: str, source: str) -> Callable[..., Any]:
+def imported(argument: str, source: str) -> Callable[..., Any] | GateFactory:
     """What ``module:function`` names."""
     module, _, name = source.partition(":")
     try:
@@ -54,9 +63,9 @@ def imported(argument: str, source: str) -> Callable[..., Any]:
         raise InvalidInput(
             argument, source, f"cannot be imported as module:function ({first})"
         ) from error
-    if not callable(found):
+    if not callable(found) and not isinstance(found, GateFactory):
         raise InvalidInput(argument, source, "is not a function")
-    made: Callable[..., Any] = found
+    made: Callable[..., Any] | GateFactory = found
     return made
 
 

@@ -155,10 +155,12 @@ function row(name, first, decimals) {
   const element = h("tr", { role: "row" }, ...cells);
 
   function update(line) {
-    setText(name_, played(line.action, line.candidates, line.label) + (line.executed ? " (another was executed)" : ""));
+    const done = (line.held ? `, ${line.held}` : "") + (line.executed ? " (another was executed)" : "");
+    setText(name_, played(line.action, line.candidates, line.label) + done);
     setText(reason, reasonOf(line));
     const latched = line.because.startsWith("Latch");
-    setText(fit, line.bank === null ? "no gate" : latched ? "void: alarm" : `${count(line.admissible)} of ${count(line.candidates)}`);
+    const fits = line.admissible === null ? "?" : count(line.admissible);
+    setText(fit, line.bank === null ? "no gate" : latched ? "void: alarm" : `${fits} of ${count(line.candidates)}`);
     setText(certificate, fixed(line.certificate, decimals));
     setText(bank, fixed(line.bank, decimals));
     setText(outcome, line.outcome);

@@ -9,6 +9,7 @@ import { Checks } from "./checks.js";
 import { DecisionTable } from "./decisions.js";
 import { EarningsPanel } from "./earnings.js";
 import { ItemTable } from "./items.js";
+import { Orders } from "./orders.js";
 import { PendingTable } from "./pending.js";
 import { SeriesCharts } from "./series.js";
 
@@ -23,6 +24,7 @@ export function deploymentPage(name) {
   const table = new DecisionTable(name);
   const pending = new PendingTable(name);
   const checks = new Checks(name);
+  const orders = new Orders(name);
   const start = h("section", { class: "card", hidden: true });
   const busy = h("div", {}, earnings.element, items.element, pending.element, table.element, charts.element);
   const settings = h("dl", { class: "pairs" });
@@ -31,6 +33,7 @@ export function deploymentPage(name) {
     {},
     trail(["Deployments", "#/"], [name, null]),
     h("div", { class: "title" }, heading(name), badge.element),
+    orders.element,
     reasons,
     since,
     promise,
@@ -43,8 +46,11 @@ export function deploymentPage(name) {
   let title = name;
 
   async function refresh(signal) {
-    const { state, configuration } = await get(path(name), signal);
-    steady(() => show(state, configuration));
+    const { state, configuration, scope } = await get(path(name), signal);
+    steady(() => {
+      show(state, configuration);
+      orders.show(state, configuration, scope);
+    });
     pending.age();
     if (state.seq === seen || !state.rounds) return;
     const [earned, listed, series, page, waiting] = await Promise.all([
@@ -83,10 +89,11 @@ export function deploymentPage(name) {
 }
 
 function why(box, state) {
-  if (box.childElementCount !== state.reasons.length) {
-    box.replaceChildren(...state.reasons.map(() => h("p", { class: "reason" })));
+  const reasons = state.reasons.filter((reason) => !/^(Frozen|Closed):/.test(reason)); // the banner says it
+  if (box.childElementCount !== reasons.length) {
+    box.replaceChildren(...reasons.map(() => h("p", { class: "reason" })));
   }
-  state.reasons.forEach((reason, n) => {
+  reasons.forEach((reason, n) => {
     setProse(box.children[n], reason);
     setAttribute(box.children[n], "data-health", state.health);
   });

@@ -1,0 +1,82 @@
+"""``c4b deploy erase``, ``archive``, ``unarchive``, ``succeed``: what a store keeps, what comes next."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from c4b.cli.deploy_commands import Name, Url, app, print_json
+from c4b.cli.rollout_commands import By, Reason
+from c4b.deployment import Deployment
+from c4b.errors import InvalidInput
+
+Before = Annotated[datetime | None, typer.Option(help="Only what was decided before this time, in UTC.")]
+
+
+@app.command()
+def erase(
+    url: Url,
+    name: Name,
+    request_id: Annotated[str | None, typer.Option(help="Of the decision to forget.")] = None,
+    before: Before = None,
+) -> None:
+    """Erase contexts, which may hold personal data: of one request, or older than a time."""
+    if (request_id is None) == (before is None):
+        raise InvalidInput("--request-id", request_id, "give either --request-id or --before")
+    with Deployment.open(url, name) as dep:
+        if request_id is not None:
+            erased = dep.erase_context(request_id)
+        else:
+            assert before is not None
+            erased = dep.erase_contexts(before.replace(tzinfo=UTC))
+        print_json({"erased": erased})
+
+
+@app.command()
+def archive(
+    url: Url,
+    name: Name,
+    path: Annotated[Path, typer.Argument(help="The Parquet file to write; keep it.")],
+    reason: Reason,
+    before: Before = None,
+    by: By = None,
+) -> None:
+    """Move closed entries to a file. `c4b deploy audit --archive FILE` reads through it."""
+    limit = None if before is None else before.replace(tzinfo=UTC)
+    with Deployment.open(url, name) as dep:
+        print_json({"path": str(path), "entries": dep.archive(path, reason, limit, by)})
+
+
+@app.command()
+def unarchive(
+    url: Url, name: Name, path: Annotated[Path, typer.Argument(help="A file that `archive` wrote.")]
+) -> None:
+    """Bring archived entries back into the store."""
+    print_json({"entries": Deployment.unarchive(url, name, path)})
+
+
+@app.command()
+def succeed(
+    url: Url,
+    predecessor: Annotated[str, typer.Argument(help="The deployment to close.")],
+    name: Annotated[str, typer.Argument(help="Name of its successor.")],
+    reason: Reason,
+    reserve: Annotated[
+        float | None, typer.Option(help="At most what is certified to be left, which is the default.")
+    ] = None,
+    policy: Annotated[str | None, typer.Option(help="If not given, the predecessor's.")] = None,
+    by: By = None,
+) -> None:
+    """Close a deployment and start its successor, with what it learned and the rest of its reserve.
+
+    The same model and settings; a program gives others to `Deployment.successor`. Repeat it if it was
+    interrupted.
+    """
+    options: dict[str, Any] = {} if policy is None else {"policy": policy}
+    with Deployment.successor(
+        url, predecessor, name, reason, reserve=reserve, by=by, **options
+    ) as dep:  # fmt: skip
+        print_json(dep.state().to_dict())

@@ -1,0 +1,94 @@
+"""What the store keeps of a deployment: erase contexts, archive what is closed, bring it back."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+from c4b.deployment import archive as archives
+from c4b.deployment import erasure, queries
+from c4b.deployment import limits as checks
+from c4b.deployment.deployment_orders import user_name
+from c4b.deployment.state import State
+from c4b.deployment.transactor import Transactor
+from c4b.errors import InvalidInput
+from c4b.journal.backend import rewritable
+from c4b.journal.backend_registry import open_backend
+from c4b.journal.journal import Journal
+
+
+class DeploymentStorage:
+    """A part of ``Deployment``."""
+
+    _transactor: Transactor
+
+    def erase_context(self, request_id: str) -> int:
+        """Erase the context of one decision, for whoever asks to be forgotten; returns how many.
+
+        The hash chain stays as it is; see :mod:`c4b.deployment.erasure`. Repeating it is harmless.
+        """
+        id_ = checks.request_id("request_id", request_id)
+        if id_ is None:
+            raise InvalidInput("request_id", None, "must be the request id of a decision")
+        self._transactor.check_usable()
+        return erasure.erase_requested(self._transactor.backend, self._transactor.name, id_)
+
+    def erase_contexts(self, before: datetime) -> int:
+        """Erase the contexts of all decisions made before a time; returns how many."""
+        self._transactor.check_usable()
+        limit = _microseconds("before", before)
+        return erasure.erase_older(self._transactor.backend, self._transactor.name, limit)
+
+    def archive(
+        self,
+        path: str | Path,
+        reason: str,
+        before: datetime | None = None,
+        by: str | None = None,
+    ) -> int:
+        """Move what is closed to a Parquet file, and return the number of entries; 0: nothing is.
+
+        Entries move up to the oldest decision without an outcome and the oldest snapshot, and only
+        those made ``before`` a time, if one is given. Keep the file: an audit needs it. If the call was
+        interrupted, the next one finishes what it had begun.
+        """
+        why, who = checks.text("reason", reason), checks.text("by", user_name() if by is None else by)
+        limit, target = None if before is None else _microseconds("before", before), Path(path)
+        if target.exists():
+            raise InvalidInput("path", str(path), "exists already; an archive is never overwritten")
+
+        def written(journal: Journal, state: State) -> archives.Prefix | None:
+            queries.summary(journal, state)
+            prefix = archives.closed_prefix(journal, state, limit)
+            if prefix is not None:
+                archives.write(journal, prefix, target)
+            return prefix
+
+        backend = rewritable(self._transactor.backend)
+        if (left := self._transactor.read(archives.interrupted)) is not None:
+            archives.empty(backend, self._transactor.name, left)
+        prefix = self._transactor.read(written)
+        if prefix is None:
+            return 0
+        hash_, file = prefix.hash.hex(), target.name
+        self._transactor.write(lambda commands: commands.archive(prefix.last, hash_, who, why, file))
+        archives.empty(backend, self._transactor.name, prefix)
+        return prefix.last - prefix.first + 1
+
+    @staticmethod
+    def unarchive(url: str, name: str, path: str | Path) -> int:
+        """Bring archived entries back into the store; returns how many.
+
+        It opens no deployment, so it also helps when no snapshot is intact.
+        """
+        backend = open_backend(url)
+        try:
+            return archives.bring_back(backend, name, Path(path))
+        finally:
+            backend.close()
+
+
+def _microseconds(argument: str, value: object) -> int:
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        raise InvalidInput(argument, value, "must be a datetime with a time zone")
+    return int(value.timestamp() * 1e6)

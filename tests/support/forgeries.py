@@ -1,0 +1,60 @@
+"""What somebody with access to the store could write into entries; see ``shop_world.forge``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from c4b import Deployment
+from c4b.policies import CandidateField
+from support.shop_world import entries_of, forge
+
+Forgery = Callable[[dict[str, Any], dict[str, Any]], None]
+
+
+def numbers_of(entries: list[Any], kind: str) -> list[int]:
+    return [entry.seq for entry in entries if entry.kind == kind]
+
+
+def another(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
+    """Another admissible candidate, with the highest score of all."""
+    details = arrays["details"]
+    fit = np.flatnonzero(details[CandidateField.MARGIN] >= 0.0)
+    other = int(next(k for k in fit if k != fields["action"]))
+    details[CandidateField.SCORE, other] = details[CandidateField.SCORE].max() + 0.01
+    play(other, fields, arrays)
+
+
+def only_one(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
+    """Another admissible candidate, because all others have no score."""
+    details = arrays["details"]
+    fit = np.flatnonzero(details[CandidateField.MARGIN] >= 0.0)
+    other = int(next(k for k in fit if k != fields["action"]))
+    others = np.arange(details.shape[1]) != other
+    details[CandidateField.SCORE, others] = -np.inf
+    play(other, fields, arrays)
+
+
+def play(action: int, fields: dict[str, Any], arrays: dict[str, Any]) -> None:
+    details, fields["action"] = arrays["details"], action
+    arrays["numbers"][1] = details[CandidateField.MARGIN, action]
+    arrays["numbers"][2] = details[CandidateField.JOINT, action]
+    arrays["numbers"][3] = details[CandidateField.UCB, action]
+
+
+def follow_banks(dep: Deployment, factor: float) -> None:
+    """Every bank of every decision a little larger, consistently."""
+    bank = dep.configuration.reserve
+    for number in numbers_of(entries_of(dep), "decided"):
+
+        def change(fields: dict[str, Any], arrays: dict[str, Any], before: float = bank) -> None:
+            numbers, details = arrays["numbers"], arrays["details"]
+            numbers[0] = before
+            numbers[1] = numbers[1] + factor * (1.0 + abs(numbers[1]))
+            if fields["action"] is not None:
+                details[CandidateField.MARGIN, fields["action"]] = numbers[1]
+
+        forge(dep, number, change)
+        bank = float(entries_of(dep)[number].unpack()[1]["numbers"][1])

@@ -1,0 +1,68 @@
+"""The documentation as a site: it builds without a warning, and its pages fetch nothing."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from pathlib import Path
+
+import pytest
+from mkdocs.commands.build import build
+from mkdocs.config import load_config
+
+import c4b
+from support.browser import chromium
+
+ROOT = Path(__file__).parents[1]
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the tools; what MkDocs itself warns of is an error
+        patch.chdir(ROOT)
+        patch.setenv("NO_MKDOCS_2_WARNING", "1")
+        build(load_config("mkdocs.yml", site_dir=str(folder), strict=True))
+    return folder
+
+
+def test_every_page_is_there(site: Path) -> None:
+    pages = [path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")]
+    assert len(pages) >= 20
+    for page in pages:
+        assert (site / page).with_suffix(".html").is_file()
+    assert (site / "search" / "search_index.js").is_file()
+
+
+def test_nothing_is_fetched_from_elsewhere(site: Path) -> None:
+    for page in site.rglob("*.html"):
+        assert not re.findall(r'(?:src|href)="?(?:https?:)?//[^" >]+', page.read_text()), page
+    for sheet in site.rglob("*.css"):
+        assert not re.findall(r"url\([\"']?(?:https?:)?//|@import", sheet.read_text()), sheet
+
+
+def test_the_reference_is_filled_in(site: Path) -> None:
+    assert "c4b deploy audit" in (site / "reference/command-line.html").read_text()
+    assert "/v1/deployments/{name}/decisions" in (site / "reference/http.html").read_text()
+    python = (site / "reference/python.html").read_text()
+    assert 'id="c4b.Policy.decide"' in python
+    for name in set(c4b.__all__) - {"errors", "policies"}:  # modules, whose parts are there
+        assert re.search(rf'id="c4b\.(?:\w+\.)*{name}"', python), name
+    assert "<strong>norm_bound</strong>" in python
+    assert not re.search(r":(?:class|meth|mod):<code>|-{5,}", python)
+
+
+def test_search_works_from_a_disk(site: Path) -> None:
+    """Opened as a file, without a server: the search answers and nothing else is asked for."""
+    with chromium() as browser:
+        page = browser.new_page(viewport={"width": 400, "height": 800})
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto((site / "index.html").as_uri())
+        page.keyboard.press("s")
+        page.keyboard.type("norm bound")
+        page.locator(".md-search-result__item").first.wait_for(timeout=20_000)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 400
+        assert all(url.startswith(("file:", "data:")) for url in asked)
