@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Query, Request
 from fastapi import Path as InPath
 from fastapi.responses import FileResponse
-from pydantic import AfterValidator, AwareDatetime
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 
@@ -74,6 +75,21 @@ IdempotencyKey = Annotated[
         max_length=4 * REQUEST_ID,
         description="The request's id: repeating a request with the same key is harmless.",
     ),
+]
+
+
+def _iso_8601(value: object) -> object:
+    """Refuse numbers, which would be taken for seconds since 1970."""
+    if isinstance(value, str) and not _DATE_AND_TIME.match(value):
+        raise ValueError("must be a date and a time as in 2026-01-31T08:00:00Z")
+    return value
+
+
+_DATE_AND_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt ]")
+Moment = Annotated[
+    AwareDatetime | None,
+    BeforeValidator(_iso_8601),
+    Query(description="With a time zone: 2026-01-31T08:00:00Z."),
 ]
 
 
@@ -255,8 +271,8 @@ async def decisions(
     label: Annotated[str | None, Query(max_length=LABEL, description="Of what was played.")] = None,
     outcome: Literal["pending", "observed", "timeout", "forgotten"] | None = None,
     played: Literal["baseline", "candidate"] | None = None,
-    since: Annotated[AwareDatetime | None, Query(description="With a time zone.")] = None,
-    until: Annotated[AwareDatetime | None, Query(description="With a time zone.")] = None,
+    since: Moment = None,
+    until: Moment = None,
 ) -> schemas.Page:
     """Newest first by default. With a request id, a label, an outcome, what was played or a time only the
     decisions that have all of it, newest first; one request reads at most 5000 decisions for it."""
