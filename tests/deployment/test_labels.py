@@ -174,3 +174,22 @@ def test_why_this_one() -> None:
         ]
         assert any(text.startswith("Thrift: 'bold' (candidate 0) has a higher score") for text in said)
         assert all(text for text in said)
+
+
+def test_an_archived_beginning_hinders_nothing(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/a.db"
+    with Deployment.create(url, "shop", MODEL, alpha=0.1, reserve=5.0, snapshot_every=5) as dep:
+        dep.learn(*HISTORY)
+        while dep.state().alarm is None:
+            last = dep.decide(POOL, BASELINE, labels=["red", "blue"])
+            dep.observe(last, -50.0)
+        for _ in range(4):
+            dep.observe(dep.decide(POOL, BASELINE, labels=["red", "blue"]), 0.5)
+        kept, since = dep.decide(POOL, BASELINE), dep.record(last).at
+        dep.archive(tmp_path / "past.parquet", "space")
+        assert dep.state().archived >= last.receipt.seq  # type: ignore[union-attr]
+        assert dep.state().alarm_after == last.id
+        found = dep.find(since=since, played="baseline")
+        assert found.records[0].decision == kept
+        assert found.next is None
+        assert dep.items()[0].offered > 0

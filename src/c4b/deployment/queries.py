@@ -110,8 +110,8 @@ def decisions(
 
 
 def find(journal: Journal, state: State, wanted: Wanted, before: str | int | None, count: int) -> Found:
-    stop = _entry_limit(state, "before", before, state.seq + 1)
-    return search.find(journal, wanted, lambda some: _records(journal, state, some), -1, stop, count)
+    start, stop = state.archived or -1, _entry_limit(state, "before", before, state.seq + 1)
+    return search.find(journal, wanted, lambda some: _records(journal, state, some), start, stop, count)
 
 
 def _entry_limit(state: State, argument: str, given: str | int | None, default: int) -> int:
@@ -198,7 +198,9 @@ def _records(journal: Journal, state: State, decided: list[Entry]) -> list[Recor
     later: dict[int, list[Entry]] = {entry.seq: [] for entry in decided}
     for entry in journal.about(list(later)):
         later[entry.about or 0].append(entry)
-    past = summary(journal, state) if decided else None
+    past = state.summary
+    if past is None and decided and not state.archived:  # else it cannot be read from its start
+        past = summary(journal, state)
     return [_record(state, past, entry, later[entry.seq]) for entry in decided]
 
 
