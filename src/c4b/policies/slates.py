@@ -82,8 +82,9 @@ def _checked(argument: str, value: Any, ndim: int, dim: int, remedy: str) -> Arr
 
 def checked_execution(argument: str, value: object, dim: int) -> tuple[Array, Array | None]:
     """Features (d,) of what was executed and, if it is a slate, its items (m, d)."""
+    value = _array_likes.dense_row(value)
     if _depth(value) < 2:
-        return _validate.vector(argument, _array_likes.dense_row(value), dim), None
+        return _validate.vector(argument, value, dim), None
     items = checked_slate(argument, value, dim)
     return features_of(items), items
 
