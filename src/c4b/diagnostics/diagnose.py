@@ -9,7 +9,7 @@ from typing import Any
 from c4b import _validate
 from c4b.diagnostics.drift import Period, drift, periods
 from c4b.diagnostics.finding import Finding
-from c4b.diagnostics.linearity import Group, groups, held_out_predictions, linearity
+from c4b.diagnostics.linearity import Group, HeldOut, groups, linearity
 from c4b.diagnostics.noise import noise_scale
 from c4b.diagnostics.ridge_fit import Effect, effects
 from c4b.errors import InvalidInput
@@ -75,8 +75,12 @@ def diagnose(
         labels = [f"{n * PERIODS // len(y) + 1} of {PERIODS}" for n in range(len(y))]
     if len(labels) != len(y):
         raise InvalidInput("period_labels", len(labels), f"must be {len(y)}, one for each row")
-    predicted = held_out_predictions(x, y)
-    compared = groups(x, y, predicted, named, delta)
+    held_out = HeldOut.of(x, y)
+    compared = groups(x, y, held_out, named, delta)
     by_period = periods(x, y, [str(label) for label in labels])
-    found = (linearity(compared), noise_scale(y - predicted, noise, delta), drift(by_period, delta))
+    found = (
+        linearity(compared),
+        noise_scale(y - held_out.predicted, noise, delta),
+        drift(by_period, delta),
+    )
     return Diagnosis(len(y), found, tuple(compared), tuple(by_period), tuple(effects(x, y, named)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,16 +36,37 @@ class Group:
         return self.observed - self.predicted
 
 
-def held_out_predictions(x: Array, y: Array, seed: int = 0) -> Array:
+class HeldOut(NamedTuple):
     """Each half of the rows predicted by a fit of the other half."""
-    first = np.random.default_rng(seed).permutation(len(y)) < len(y) // 2
-    predicted = np.empty(len(y))
-    for half in (first, ~first):
-        predicted[half] = x[half] @ fit(x[~half], y[~half]).estimate
-    return predicted
+
+    predicted: Array
+    halves: tuple[NDArray[np.bool_], NDArray[np.bool_]]
+    covariances: tuple[Array, Array]
+    """Of the estimate that predicted each half."""
+
+    @classmethod
+    def of(cls, x: Array, y: Array, seed: int = 0) -> HeldOut:
+        first = np.random.default_rng(seed).permutation(len(y)) < len(y) // 2
+        predicted, covariances = np.empty(len(y)), []
+        for half in (first, ~first):
+            found = fit(x[~half], y[~half])
+            predicted[half] = x[half] @ found.estimate
+            covariances.append(found.inverse @ found.meat @ found.inverse)
+        return cls(predicted, (first, ~first), (covariances[0], covariances[1]))
+
+    def variance(self, x: Array, rows: NDArray[np.bool_]) -> float:
+        """Of the mean prediction of some rows. That the rows of one half also made the estimate for the
+        other is left out: it makes the mean residual vary less, not more."""
+        total = 0.0
+        for half, covariance in zip(self.halves, self.covariances, strict=True):
+            sums = x[rows & half].sum(axis=0)
+            total += float(sums @ covariance @ sums)
+        return total / float(rows.sum()) ** 2
 
 
-def groups(x: Array, y: Array, predicted: Array, names: list[str], delta: float) -> list[Group]:
+def groups(x: Array, y: Array, held_out: HeldOut, names: list[str], delta: float) -> list[Group]:
+    """Observed and predicted means, with intervals that hold for all groups at once."""
+    predicted = held_out.predicted
     found = [
         (by, low, high, rows)
         for by, values, bins in _axes(x, predicted, names)
@@ -55,7 +77,8 @@ def groups(x: Array, y: Array, predicted: Array, names: list[str], delta: float)
     made = []
     for by, low, high, rows in found:
         residuals = y[rows] - predicted[rows]
-        half_width = quantile * float(residuals.std()) / np.sqrt(rows.sum())
+        variance = float(residuals.var()) / float(rows.sum()) + held_out.variance(x, rows)
+        half_width = quantile * np.sqrt(variance)
         observed, expected = float(y[rows].mean()), float(predicted[rows].mean())
         made.append(Group(by, low, high, int(rows.sum()), expected, observed, float(half_width)))
     return made
@@ -89,9 +112,9 @@ def linearity(found: list[Group]) -> Finding:
     low = max(0.0, abs(worst.deviation) - worst.half_width)
     high = max(abs(group.deviation) + group.half_width for group in found)
     said = (
-        f"some group's mean is at least {low:.3g} and none more than {high:.3g} away from its prediction "
-        f"({len(found)} groups); the clearest: {worst.by} in [{worst.low:.3g}, {worst.high:.3g}], "
-        f"{worst.observed:.3g} instead of {worst.predicted:.3g}"
+        f"of {len(found)} groups of alike rows, the mean of none is more than {high:.3g} away from its "
+        f"prediction, and of one at least {low:.3g}; the clearest: {worst.by} in "
+        f"[{worst.low:.3g}, {worst.high:.3g}], {worst.observed:.3g} instead of {worst.predicted:.3g}"
     )
     remedy = ""
     if low > 0.0:
