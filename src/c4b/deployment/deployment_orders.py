@@ -35,7 +35,7 @@ class DeploymentOrders:
 
         Of any n decisions in a row at most ``share * n + 1`` leave the incumbent.
         """
-        remedy = "must lie in (0, 1], at least a millionth; freeze() allows none"
+        remedy = "must lie in (0, 1], at least a millionth; a freeze allows none"
         value = _validate.positive("share", share, remedy)
         if not 1e-6 <= value <= 1.0:
             raise InvalidInput("share", share, remedy)

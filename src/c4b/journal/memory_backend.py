@@ -126,7 +126,7 @@ class MemoryBackend:
         self.after_fork()
         with self._store.lock:
             if name in self._store.journals:
-                raise NameTaken(f"{name!r} exists already; open() it, or choose another name")
+                raise NameTaken(f"{name!r} exists already; open it, or choose another name")
             self._store.journals[name] = _Contents(name, first)
 
     def names(self) -> list[str]:

@@ -182,7 +182,7 @@ class SqlBackend:
             schema.prepare(connection)
             existing = select(deployments.c.id).where(deployments.c.name == name)
             if connection.execute(existing).first() is not None:
-                raise NameTaken(f"{name!r} exists already; open() it, or choose another name")
+                raise NameTaken(f"{name!r} exists already; open it, or choose another name")
             connection.execute(deployments.insert(), row)
             number = connection.execute(existing).scalar_one()
             connection.execute(_INSERT, _columns(number, first))

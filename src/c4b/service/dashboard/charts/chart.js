@@ -192,7 +192,7 @@ export class Chart {
     const wanted = Math.max(1, Math.floor((frame.right - frame.left) / 110));
     const values = threeTicks(round[0], round.at(-1), wanted, true);
     const parts = [
-      svg("text", { x: frame.left - 7, y: frame.bottom + 20, class: "tick end" }, "decision"),
+      svg("text", { x: frame.left - 7, y: frame.bottom + 20, class: "tick end" }, "entry"),
       svg("text", { x: frame.left - 7, y: frame.bottom + 35, class: "tick end faint" }, "time"),
     ];
     for (const value of values) {

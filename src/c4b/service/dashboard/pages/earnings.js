@@ -137,7 +137,7 @@ function headline(earnings) {
   const known = sure ?? certified;
   if (known === null) return `${first}; nothing is certified.`;
   const most = amount(sure, certified);
-  return known >= 0 ? `${first}; at least ${most} more is certified.` : `${first}; certified is at most ${most} less.`;
+  return known >= 0 ? `${first}; at least ${most} more is certified.` : `${first}; a loss of more than ${most} is ruled out.`;
 }
 
 function titleOf(uplift, certified, alarm) {
