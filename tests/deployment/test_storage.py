@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from c4b import Deployment
+from c4b import Decision, Deployment
 from c4b.deployment.audit.entry_format import entry_contents
 from c4b.errors import EntryArchived, InvalidInput, JournalCorrupt
 from c4b.journal import envelope, seal
@@ -295,3 +295,20 @@ def test_kills_while_it_archives_and_erases(url: str, tmp_path: Path) -> None:
         report = dep.audit(sample=2, archive=sorted(tmp_path.glob("*.parquet")))
         assert report.clean, str(report)
         assert report.orders >= 2
+
+
+def test_who_asks_for_what_was_archived_hinders_nobody_else(memory_url: str, tmp_path: Path) -> None:
+    with create(memory_url, snapshot_every=4) as dep:
+        pool = rivals(np.random.default_rng(0))
+        old = dep.decide(pool, BASELINE, request_id="old", context={"user": "ann"})
+        dep.observe(old.id, 0.5)
+        busy(dep, 20)
+        last = dep.decide(pool, BASELINE)
+        assert dep.archive(tmp_path / "a.parquet", "a year old") > 2
+        answers = dep.decide_each([dep.request(pool, BASELINE, id_) for id_ in ("old", "new")])
+        assert isinstance(answers[0], EntryArchived)
+        assert isinstance(answers[1], Decision)
+        reported = dep.observe_each([(old.id, 0.5), (last.id, 0.5)])
+        assert isinstance(reported[0], EntryArchived)
+        assert reported[1] is None
+        assert dep.erase_context("old") == 0  # no file holds a context

@@ -175,7 +175,9 @@ def pending(journal: Journal, state: State, count: int, now: int) -> list[Pendin
                 request_id=entry.request_id,
                 context_json=fields["context"],
                 action=action,
-                label=None if labels is None or action is None else labels[action],
+                label=None
+                if labels is None or action is None
+                else labels[recording.position(fields, action)],
             )
         )
     return listed
