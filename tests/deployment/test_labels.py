@@ -193,3 +193,16 @@ def test_an_archived_beginning_hinders_nothing(tmp_path: Path) -> None:
         assert found.records[0].decision == kept
         assert found.next is None
         assert dep.items()[0].offered > 0
+
+
+def test_a_journal_that_keeps_less_knows_the_label_of_what_waits() -> None:
+    url = f"memory://labels-{next(_numbers)}"
+    options = {"records": "executed"}
+    with Deployment.create(url, "shop", MODEL, "refresh", 0.1, 1.0, **options) as dep:
+        dep.learn(*HISTORY)
+        pool, names = [[1.0, -0.3], [1.0, 0.8]], ["down", "up"]
+        made = dep.decide(pool, BASELINE, request_id="r", labels=names)
+        assert (made.action, made.label) == (1, "up")
+        assert [waiting.label for waiting in dep.pending()] == ["up"]
+        again = dep.decide(pool, BASELINE, request_id="r", labels=names)
+        assert again == made == dep.record(made.id).decision

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -335,3 +336,48 @@ def test_eight_workers_with_orders_and_kills(url: str) -> None:
         assert seen(dep).rollout.controls == len(orders(dep))
         assert dep.audit(sample=2).clean
         assert in_agreement(dep)
+
+
+FIELD = {"c-squarecb": {"seed": 3}, "c-fastcb": {"seed": 3}, "budget-first": {"horizon": 50}}
+
+
+@pytest.mark.parametrize("policy", FIELD)
+def test_what_was_earned_in_shadow_is_no_credit(memory_url: str, policy: str) -> None:
+    """The ledger begins when it goes live, also for gates that count what plays have earned."""
+    options: Any = {"mode": "shadow", "alpha": 0.1, "reserve": 0.5, **FIELD[policy]}
+    model = LinearModel(dim=2, noise=0.05, norm_bound=1.0)
+    with Deployment.create(memory_url, "shop", model, policy, **options) as dep:
+        for _ in range(30):
+            made = dep.decide([[0.0, 1.0]], [1.0, 0.0], baseline_mean=0.3)
+            dep.executed(made.id, [0.0, 1.0])
+            dep.observe(made.id, 0.9)
+        dep.go_live("enough seen")
+        dep.freeze("only the incumbent")
+        dep.observe(dep.decide([[0.0, 1.0]], [1.0, 0.0], baseline_mean=0.3).id, 0.3)
+        assert dep.state().bank <= 0.5 + 0.1 * 0.3
+        assert dep.audit().clean
+        assert in_agreement(dep)
+
+
+def test_outcomes_in_shadow_do_not_stand_for_open_ones(memory_url: str) -> None:
+    """Budget-first plays only when every outcome of the ledger's rounds is known."""
+    model = LinearModel(dim=2, noise=0.05, norm_bound=1.0)
+    options: Any = {"mode": "shadow", "reserve": 1000.0, "horizon": 20}
+    with Deployment.create(memory_url, "shop", model, "budget-first", **options) as dep:
+        for _ in range(10):
+            dep.observe(dep.decide([[0.0, 1.0]], [0.1, 0.0], baseline_mean=0.03).id, 0.03)
+        dep.go_live("enough seen")
+        first, second = (dep.decide([[0.0, 1.0]], [0.1, 0.0], baseline_mean=0.03) for _ in range(2))
+        assert (first.action, second.action) == (0, None)
+        assert dep.audit().clean
+
+
+def test_arms_refuse_other_features_in_shadow(memory_url: str) -> None:
+    model = LinearModel(dim=2, noise=0.05, norm_bound=1.0)
+    with Deployment.create(memory_url, "shop", model, "cucb-unknown", mode="shadow") as dep:
+        made = dep.decide([[0.0, 1.0]], [1.0, 0.0])
+        with pytest.raises(InvalidInput, match="unit vector"):
+            dep.executed(made.id, [0.2, 0.1])
+        dep.executed(made.id, [0.0, 1.0])
+        dep.observe(made.id, 0.5)
+        assert dep.audit().clean

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from c4b import Deployment
+from c4b import Decision, Deployment
 from c4b.deployment.audit.entry_format import entry_contents
+from c4b.deployment.witness import Witness
 from c4b.errors import EntryArchived, InvalidInput, JournalCorrupt
 from c4b.journal import envelope, seal
 from c4b.journal.entries import DECIDED, pack
@@ -295,3 +296,57 @@ def test_kills_while_it_archives_and_erases(url: str, tmp_path: Path) -> None:
         report = dep.audit(sample=2, archive=sorted(tmp_path.glob("*.parquet")))
         assert report.clean, str(report)
         assert report.orders >= 2
+
+
+def test_who_asks_for_what_was_archived_hinders_nobody_else(memory_url: str, tmp_path: Path) -> None:
+    with create(memory_url, snapshot_every=4) as dep:
+        pool = rivals(np.random.default_rng(0))
+        old = dep.decide(pool, BASELINE, request_id="old", context={"user": "ann"})
+        dep.observe(old.id, 0.5)
+        busy(dep, 20)
+        last = dep.decide(pool, BASELINE)
+        assert dep.archive(tmp_path / "a.parquet", "a year old") > 2
+        answers = dep.decide_each([dep.request(pool, BASELINE, id_) for id_ in ("old", "new")])
+        assert isinstance(answers[0], EntryArchived)
+        assert isinstance(answers[1], Decision)
+        reported = dep.observe_each([(old.id, 0.5), (last.id, 0.5)])
+        assert isinstance(reported[0], EntryArchived)
+        assert reported[1] is None
+        assert dep.erase_context("old") == 0  # no file holds a context
+
+
+def test_what_was_brought_back_is_there_again_and_never_lost(sqlite_url: str, tmp_path: Path) -> None:
+    """Whoever has brought an archive back may throw the file away."""
+    first, second = tmp_path / "first.parquet", tmp_path / "second.parquet"
+    with create(sqlite_url, snapshot_every=10) as dep:
+        ids = busy(dep, 30)
+        assert dep.archive(first, "a year old") > 30
+        Deployment.unarchive(sqlite_url, "shop", first)
+        assert [each.decision.id for each in dep.decisions(limit=1000)] == ids
+        (found,) = dep.find(request_id="0-0").records
+        assert found.decision.id == ids[0]
+        first.unlink()
+        ids += busy(dep, 20, seed=1)
+        assert dep.archive(second, "two years old") > 60
+        assert len(dep.decisions(limit=1000)) < 30
+        report = dep.audit(archive=[second])
+        assert (report.clean, report.decisions) == (True, 50)
+        Deployment.unarchive(sqlite_url, "shop", second)
+        assert dep.audit().clean
+        assert [each.decision.id for each in dep.decisions(limit=1000)] == ids
+
+
+def test_a_witness_goes_on_after_its_entry_was_archived(sqlite_url: str, tmp_path: Path) -> None:
+    file, stored = tmp_path / "witness", tmp_path / "a.parquet"
+    with create(sqlite_url, snapshot_every=5) as dep:
+        busy(dep, 5)
+        early = dep.witness(file)
+        busy(dep, 20, seed=1)
+        assert dep.archive(stored, "a year old") > early.seq
+        dep.check_witness(file)
+        assert dep.witness(file).seq == dep.state().seq
+        assert dep.audit(witness=file, archive=[stored]).clean
+        other = tmp_path / "other"
+        Witness("shop", early.seq, "0" * 64).append_to(other)
+        with pytest.raises(JournalCorrupt, match="does not continue"):
+            dep.check_witness(other)

@@ -5,11 +5,17 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 from c4b import Deployment, LinearModel
+from c4b.deployment.commands import Commands
+from c4b.deployment.limits import Limits
+from c4b.deployment.rollout import OPEN
+from c4b.deployment.succession import pages
 from c4b.errors import C4BError, DecisionsClosed, InvalidInput, NameTaken
 from c4b.journal.entries import LEARNED
 from support.shop_world import (
@@ -64,6 +70,8 @@ def test_nothing_is_closed_by_a_mistake(memory_url: str) -> None:
         for error, name, options in (
             (InvalidInput, "new", {"model": other}),
             (InvalidInput, "new", {"model": other, "translate": lambda x: x}),
+            (InvalidInput, "new", {"model": LinearModel.bounded(3, 1.0, (5.0, 6.0))}),
+            (InvalidInput, "new", {"translate": lambda x: x * np.nan}),
             (InvalidInput, "new", {"reserve": 5.0}),
             (InvalidInput, "new", {"alpha": 2.0}),
             (InvalidInput, "no name", {}),
@@ -102,6 +110,41 @@ def test_only_what_was_absorbed_is_history(memory_url: str) -> None:
             assert learned["features"][1].tolist() == [1.0, 0.5, 0.0]
         old.observe(made[3].id, 0.3)  # still taken
         assert old.audit().clean
+
+
+def test_an_outcome_between_two_attempts_does_not_stop_the_second(
+    memory_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Outcomes are still taken after the closing; the history of the first attempt stays the history."""
+    with create(memory_url, "old") as old:
+        made = old.decide_many([(rivals(np.random.default_rng(0)), BASELINE)] * 2)
+        old.observe(made[0].id, 0.1)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Commands, "control", _until_open(Commands.control))
+            with pytest.raises(KeyboardInterrupt):
+                Deployment.successor(memory_url, "old", "new", "now")
+        old.observe(made[1].id, 0.2)
+        with Deployment.successor(memory_url, "old", "new", "now") as new:
+            assert (new.state().mode, new.state().observations) == ("live", 1)
+            assert new.audit().clean
+
+
+def _until_open(control: Callable[..., None]) -> Callable[..., None]:
+    def interrupted(commands: Commands, action: str, *order: str, **more: Any) -> None:
+        if action == OPEN:
+            raise KeyboardInterrupt
+        control(commands, action, *order, **more)
+
+    return interrupted
+
+
+def test_rows_of_many_features_fit_into_their_entries() -> None:
+    wide = 5000
+    rows = ((np.zeros(wide), 0.0) for _ in range(1000))
+    sizes = [len(rewards) for _, rewards in pages(rows, None, wide)]
+    assert sum(sizes) == 1000
+    Limits().history("features", max(sizes), wide)
 
 
 def test_with_an_alarm_nothing_is_left(memory_url: str) -> None:

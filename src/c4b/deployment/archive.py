@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from c4b.deployment import queries
 from c4b.deployment.snapshot import holds_summary, intact
 from c4b.deployment.state import State
 from c4b.errors import EntryArchived, InvalidInput
@@ -49,10 +50,11 @@ def closed_prefix(journal: Journal, state: State, before: int | None) -> Prefix 
         return None  # one of an earlier version; new ones take its place
     last = min([*snapshots, *state.open], default=0) if snapshots else 0
     last = min([last, *(seq - 1 for seq in state.open)])
+    gone = queries.last_gone(journal, state)
     if before is not None:
-        last = _last_before(journal, state.archived, last, before)
-    entry = journal.at(last) if last > state.archived else None
-    return None if entry is None else Prefix(state.archived + 1, last, entry.hash())
+        last = _last_before(journal, gone, last, before)
+    entry = journal.at(last) if last > gone else None
+    return None if entry is None else Prefix(gone + 1, last, entry.hash())
 
 
 def _can_do_without(stored: StoredSnapshot | None) -> bool:
@@ -96,14 +98,6 @@ def write(journal: Journal, prefix: Prefix, path: Path) -> None:
 def _schema(pl: Any) -> dict[str, Any]:
     types = (pl.Int64, pl.String, pl.Int64, pl.String, pl.Int64, pl.Binary, pl.Binary)
     return dict(zip(Entry._fields, types, strict=True))
-
-
-def interrupted(journal: Journal, state: State) -> Prefix | None:
-    """What an archive was written of, but not removed from the store."""
-    stored = journal.transaction.at([state.archived]) if state.archived else []
-    if not stored or stored[0].entry.payload == b"":
-        return None
-    return Prefix(1, state.archived, stored[0].entry.hash())
 
 
 def empty(backend: JournalBackend, name: str, prefix: Prefix) -> None:

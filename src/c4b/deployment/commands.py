@@ -225,7 +225,7 @@ class Commands:
         fields, arrays = contents(round_, made, numbers, knowledge, explanation)
         if state.configuration.records == recording.EXECUTED:
             fields, arrays = recording.reduced(fields, arrays)
-            made = made._replace(details=recording.expanded(fields, arrays)[1]["details"])
+            made = _as_kept(made, *recording.expanded(fields, arrays))
         state.offer(fields, arrays)
         entry = self._append(kinds.DECIDED, fields, arrays, request_id=round_.request_id)
         id_ = decision_id(state.configuration, seq, id_tag(state.hash))
@@ -431,6 +431,12 @@ class Commands:
         if tag != parts.tag:
             raise unknown_decision(argument, id_, tag)
         return parts.seq
+
+
+def _as_kept(made: Decision, fields: Mapping[str, Any], arrays: Mapping[str, Array]) -> Decision:
+    """A decision with what its entry keeps of the candidates, as a repeated request will return it."""
+    labels = fields.get("labels")
+    return made._replace(details=arrays["details"], labels=None if labels is None else tuple(labels))
 
 
 def decided_tag(entry: Entry | None, configuration: Configuration) -> str | None:

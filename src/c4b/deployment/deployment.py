@@ -35,6 +35,7 @@ from c4b.errors import (
     C4BError,
     DecisionsClosed,
     DeploymentError,
+    EntryArchived,
     InvalidInput,
     JournalCorrupt,
     NoSafeAction,
@@ -664,6 +665,8 @@ def _each(
     if len(calls) > 1:
         try:
             return together(calls)
+        except EntryArchived:
+            pass  # one of them asks for what was archived, the others do not
         except DeploymentError as error:  # the store's fault, not a caller's
             return [error] * len(calls)
         except C4BError:

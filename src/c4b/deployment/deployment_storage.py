@@ -49,8 +49,9 @@ class DeploymentStorage:
         """Move what is closed to a Parquet file, and return the number of entries; 0: nothing is.
 
         Entries move up to the oldest decision without an outcome and the oldest snapshot, and only
-        those made ``before`` a time, if one is given. Keep the file: an audit needs it. If the call was
-        interrupted, the next one finishes what it had begun.
+        those made ``before`` a time, if one is given. Keep the file: an audit needs it. What was written
+        before and is still in the store, or again, because a call was interrupted or by ``unarchive``,
+        is written once more: nothing is removed that the file does not hold.
         """
         why, who = checks.text("reason", reason), checks.text("by", user_name() if by is None else by)
         limit, target = None if before is None else _microseconds("before", before), Path(path)
@@ -65,8 +66,6 @@ class DeploymentStorage:
             return prefix
 
         backend = rewritable(self._transactor.backend)
-        if (left := self._transactor.read(archives.interrupted)) is not None:
-            archives.empty(backend, self._transactor.name, left)
         prefix = self._transactor.read(written)
         if prefix is None:
             return 0

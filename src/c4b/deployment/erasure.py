@@ -19,10 +19,16 @@ AT_ONCE = 1000
 
 
 def erase_requested(backend: JournalBackend, name: str, request_id: str) -> int:
-    """Erase the context of the decision of a request id; returns 1, or 0 if there is none any more."""
+    """Erase the context of the decision of a request id; returns 1, or 0 if there is none any more.
+
+    Of an archived decision there is none: files are without.
+    """
     with backend.reading(name) as transaction:
-        found = Journal(transaction).requested([request_id])
-    entry = found.get(request_id)
+        journal = Journal(transaction)
+        stored = [each.entry for each in transaction.requested([request_id])]
+        if any(entry.kind == DECIDED and entry.payload == b"" for entry in stored):
+            return 0
+        entry = journal.requested([request_id]).get(request_id)
     if entry is None or entry.kind != DECIDED:
         raise InvalidInput("request_id", request_id, "is of no decision of this deployment")
     return _erase(backend, name, [entry])

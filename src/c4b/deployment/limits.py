@@ -61,6 +61,10 @@ class Limits:
         size = 8 * rows * (dim + 1) + HISTORY_HEADER
         self._at_most(argument, size, self.payload_bytes, "bytes in one learn(); split it")
 
+    def rows(self, dim: int) -> int:
+        """The most rows that one ``learn`` takes; at least 1."""
+        return max((self.payload_bytes - HISTORY_HEADER) // (8 * (dim + 1)), 1)
+
     def pool(
         self,
         argument: str,

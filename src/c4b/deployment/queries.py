@@ -36,14 +36,48 @@ from c4b.policies.compiled_gate import CompiledGate
 def end(journal: Journal, state: State, earlier: Witness | None) -> tuple[int, str]:
     """Number and hash of the last entry; raises if the journal does not continue ``earlier``."""
     if earlier is not None:
-        entry = journal.at(earlier.seq)
-        if entry is None or entry.hash().hex() != earlier.hash:
+        hash_ = _hash_at(journal, state, earlier.seq)
+        if hash_ is None or hash_.hex() != earlier.hash:
             raise JournalCorrupt(
                 f"the journal ends at entry {state.seq} and does not continue entry {earlier.seq}, which "
                 "a witness attests: its end was removed, or an old copy was restored. Restore the newest "
                 "backup; to go on with this one, keep the witness file aside and begin a new one"
             )
     return state.seq, state.hash.hex()
+
+
+def _hash_at(journal: Journal, state: State, seq: int) -> bytes | None:
+    """The hash of an entry; None if there is none. Of an archived one it is what the next entry says,
+    which only an audit with the file can check."""
+    if 0 < seq <= state.archived:
+        stored = journal.transaction.at([seq])
+        if stored and stored[0].entry.seq == seq and stored[0].entry.payload == b"":
+            return stored[0].next_previous
+    entry = journal.at(seq)
+    return None if entry is None else entry.hash()
+
+
+def last_gone(journal: Journal, state: State) -> int:
+    """Number of the last entry whose payload is in an archive only; 0: there is none.
+
+    An archive may have been interrupted or brought back, so the store is asked. The payloads that it has
+    are taken for one piece up to the last; whoever reads across a gap is told by ``EntryArchived``.
+    """
+    low, high = 0, state.archived
+    if high and _is_gone(journal, high):
+        return high
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _is_gone(journal, middle):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _is_gone(journal: Journal, seq: int) -> bool:
+    stored = journal.transaction.at([seq])
+    return bool(stored) and stored[0].entry.payload == b""
 
 
 def status(journal: Journal, state: State, time: JournalTime) -> Status:
@@ -103,14 +137,14 @@ def decisions(
     count: int,
     newest: bool,
 ) -> list[Record]:
-    start = max(_entry_limit(state, "after", after, -1), state.archived or -1)
+    start = max(_entry_limit(state, "after", after, -1), last_gone(journal, state) or -1)
     stop = _entry_limit(state, "before", before, state.seq + 1)
     read = journal.decided_last if newest else journal.decided
     return _records(journal, state, read(start, stop, count))
 
 
 def find(journal: Journal, state: State, wanted: Wanted, before: str | int | None, count: int) -> Found:
-    start, stop = state.archived or -1, _entry_limit(state, "before", before, state.seq + 1)
+    start, stop = last_gone(journal, state) or -1, _entry_limit(state, "before", before, state.seq + 1)
     return search.find(journal, wanted, lambda some: _records(journal, state, some), start, stop, count)
 
 
@@ -175,7 +209,9 @@ def pending(journal: Journal, state: State, count: int, now: int) -> list[Pendin
                 request_id=entry.request_id,
                 context_json=fields["context"],
                 action=action,
-                label=None if labels is None or action is None else labels[action],
+                label=None
+                if labels is None or action is None
+                else labels[recording.position(fields, action)],
             )
         )
     return listed

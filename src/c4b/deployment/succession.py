@@ -7,8 +7,8 @@ recorded and may be repeated, so whoever was interrupted calls it again:
    decides nothing;
 2. the successor is created with that reserve. Its first entry names the predecessor, and the number and
    the hash of the entry that closed it;
-3. the outcomes that the predecessor has learned from become the successor's history, in their order, and
-   the successor is opened for decisions;
+3. the outcomes that the predecessor had learned from when it was closed become the successor's history,
+   in their order, and the successor is opened for decisions;
 4. the predecessor records the hash of the successor's first entry, so that each journal knows the other.
 
 Never do both decide. ``docs/theory.md`` says what both together promise.
@@ -22,9 +22,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from c4b import _validate
 from c4b._validate import Array
 from c4b.deployment.configuration import Configuration
 from c4b.deployment.decision_entry import recorded_outcome, recorded_play
+from c4b.deployment.limits import Limits
 from c4b.deployment.rollout import OPEN, SUCCEEDED
 from c4b.deployment.state import State
 from c4b.errors import InvalidInput, NameTaken
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     from c4b.deployment.deployment import Deployment
 
 ROWS = 5000
-"""Rows of history in one entry."""
+"""Rows of history in one entry, unless they have so many features that fewer fit into it."""
 Translation = Callable[[Array], Any]
 """From the predecessor's features (d,) of what was executed to those of the successor's model."""
 
@@ -78,7 +80,7 @@ def start(
         plan = _planned(name, chosen, old.configuration, reserve or 0.0, options)
         _check_name(kind, old, name)  # these raise before anything is closed
         in_order = old.configuration.absorb == "in-order"
-        _check_translation(old, translate, chosen.dim, in_order)
+        _check_history(old, translate, chosen, in_order)
         old._transactor.write(lambda commands: commands.succeed(name, reserve, by, why))
         handed = old._transactor.read(handover)
         plan = replace(plan, reserve=handed.reserve, predecessor=handed.closed_at)
@@ -126,13 +128,20 @@ def _check_name(kind: type[Deployment], old: Deployment, name: str) -> None:
                 raise NameTaken(f"{name!r} exists already; choose another name")
 
 
-def _check_translation(old: Deployment, translate: Translation | None, dim: int, in_order: bool) -> None:
-    if translate is None and dim != old.model.dim:
-        remedy = f"is needed: the predecessor has {old.model.dim} features, the successor {dim}"
+def _check_history(
+    old: Deployment, translate: Translation | None, model: LinearModel, in_order: bool
+) -> None:
+    """Refuse a history that the successor's model cannot be taught."""
+    if translate is None and model.dim != old.model.dim:
+        remedy = f"is needed: the predecessor has {old.model.dim} features, the successor {model.dim}"
         raise InvalidInput("translate", None, remedy)
-    old._transactor.read(
-        lambda journal, state: next(pages(absorbed_rows(journal, in_order), translate, dim), None)
-    )
+
+    def check(journal: Journal, state: State) -> None:
+        for features, rewards in pages(absorbed_rows(journal, state, in_order), translate, model.dim):
+            _validate.table("translate", features, model.dim)
+            model.check_rewards("rewards", rewards)
+
+    old._transactor.read(check)
 
 
 def _teach(old: Deployment, new: Deployment, translate: Translation | None, in_order: bool) -> None:
@@ -141,7 +150,7 @@ def _teach(old: Deployment, new: Deployment, translate: Translation | None, in_o
         return
 
     def teach(journal: Journal, state: State) -> None:
-        rows = absorbed_rows(journal, in_order)
+        rows = absorbed_rows(journal, state, in_order)
         for n, (features, rewards) in enumerate(pages(rows, translate, new.model.dim)):
             new.learn(features, rewards, request_id=f"history of {old.name}, page {n}")
 
@@ -158,10 +167,14 @@ def handover(journal: Journal, state: State) -> Handover:
     return Handover(order.handed, closed_at)
 
 
-def absorbed_rows(journal: Journal, in_order: bool) -> Iterator[tuple[Array, float]]:
-    """Features and reward of every row that a deployment has learned from, in that order."""
+def absorbed_rows(journal: Journal, state: State, in_order: bool) -> Iterator[tuple[Array, float]]:
+    """Features and reward of every row that a deployment has learned from, in that order; once it is
+    closed for a successor, until then: a repeated succession must give the same history."""
     outcomes, round_of, rounds = OutcomeQueue(in_order), dict[int, int](), 0
+    order = state.rollout.succession
     for entry in journal.tail(-1, GENESIS):
+        if order is not None and entry.seq >= order.seq:
+            return
         fields, arrays = entry.unpack()
         if entry.kind == kinds.LEARNED:
             yield from zip(arrays["features"], arrays["rewards"].tolist(), strict=True)
@@ -197,10 +210,11 @@ def pages(
     """History for the successor, some rows at a time."""
     features: list[Any] = []
     rewards: list[float] = []
+    most = min(ROWS, Limits().rows(dim))
     for x, y in rows:
         features.append(x if translate is None else translate(x))
         rewards.append(y)
-        if len(rewards) == ROWS:
+        if len(rewards) == most:
             yield _table(features, dim), np.array(rewards)
             features, rewards = [], []
     if rewards:

@@ -161,6 +161,13 @@ class CompiledGate(Gate):
             earned.earn(self.earned, played.features, total(outcome))
             self.earned[earned.PLAYS] += len(played.items) - 1.0
 
+    def absorb_uncharged(self, played: Played, outcome: Outcome) -> None:
+        """As any other: what plays have earned only replaces bounds of the same sums of features."""
+        if isinstance(outcome, tuple) or played.items is not None:
+            self.absorb_slate(played, outcome)
+        else:
+            self.absorb_outcome(played, outcome)
+
     # -- state ---------------------------------------------------------------------------------
 
     def mark(self) -> Array:

@@ -37,6 +37,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from c4b._validate import Array
+from c4b.errors import InvalidInput
 from c4b.evidence.model import LinearModel
 from c4b.policies.decision import Decision
 from c4b.policies.round import Round
@@ -133,6 +134,18 @@ class Gate(ABC):
         assert played.items is not None
         for x, y in rows(played.items, outcome):
             self.absorb(x, y)
+
+    def absorb_uncharged(self, played: Played, outcome: Outcome) -> None:
+        """The outcome of a round in shadow, which the ledger does not know: evidence, as history is."""
+        if isinstance(outcome, tuple) or played.items is not None:
+            self.absorb_slate(played, outcome)
+        else:
+            self.learn(played.features[None, :], np.array([outcome]))
+
+    def check_row(self, argument: str, row: Array) -> None:
+        """Raise ``InvalidInput`` if the gate cannot take these features (d,)."""
+        if not np.all(np.isfinite(row)):
+            raise InvalidInput(argument, row, "must hold finite numbers only")
 
     @abstractmethod
     def snapshot(self) -> Arrays:

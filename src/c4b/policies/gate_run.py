@@ -120,6 +120,8 @@ class GateRun:
         )
         if number >= self.uncharged:
             self.gate.amend(number - self.uncharged, entry.played, instead, bank)
+        else:
+            self.gate.check_row("features", executed)
         entry.executed, entry.is_baseline = executed.copy(), features is None
         entry.items = None if items is None else items.copy()
 
@@ -174,7 +176,10 @@ class GateRun:
             outcomes.latest = max(outcomes.latest, number)
         closed = outcomes.close(number)
         while closed is not None:
-            if closed.items is not None and closed.reward is not None:
+            round_ = outcomes.next - 1 if outcomes.in_order else number
+            if round_ < self.uncharged and closed.reward is not None:
+                self.gate.absorb_uncharged(closed.played, closed.reward)
+            elif closed.items is not None and closed.reward is not None:
                 self.gate.absorb_slate(closed.played, closed.reward)
             elif closed.reward is not None:
                 assert not isinstance(closed.reward, tuple)

@@ -328,7 +328,7 @@ class Auditor:
             del self.open[self.seq_of.pop(round_)]
             if ready.reward is not None:
                 before = self.checks.observations
-                self.checks.absorb(ready.played, ready.reward)
+                self.checks.absorb(ready.played, ready.reward, ready.charged)
                 self.report.observations += self.checks.observations - before
             round_ = next(iter(self.seq_of), None) if self.in_order else None
 

@@ -75,8 +75,11 @@ class DecisionChecks(Protocol):
     def learn(self, features: Array, rewards: Array) -> None:
         """History (n, d) with rewards (n,)."""
 
-    def absorb(self, played: Played, reward: float | tuple[float, ...]) -> None:
-        """The outcome of what was executed; a tuple has one reward for each item of a slate."""
+    def absorb(self, played: Played, reward: float | tuple[float, ...], charged: bool) -> None:
+        """The outcome of what was executed; a tuple has one reward for each item of a slate.
+
+        charged: whether the ledger knows the round, as ``RecordedDecision.charged``.
+        """
 
     def decided(self, decision: RecordedDecision) -> None:
         """The next decision."""

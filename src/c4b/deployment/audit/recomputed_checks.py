@@ -100,7 +100,7 @@ class RecomputedChecks:
         if self.every:
             self.sums.add(features, rewards)
 
-    def absorb(self, played: Played, reward: float | tuple[float, ...]) -> None:
+    def absorb(self, played: Played, reward: float | tuple[float, ...], charged: bool) -> None:
         count = 1 if played.items is None else len(played.items)
         if not (self.learns_plays_only and played.is_baseline):
             if isinstance(reward, tuple):

@@ -37,8 +37,10 @@ class ReplayedChecks:
     def learn(self, features: Array, rewards: Array) -> None:
         self.gate.learn(features.copy(), rewards.copy())
 
-    def absorb(self, played: Played, reward: float | tuple[float, ...]) -> None:
-        if played.items is not None:
+    def absorb(self, played: Played, reward: float | tuple[float, ...], charged: bool) -> None:
+        if not charged:
+            self.gate.absorb_uncharged(played, reward)
+        elif played.items is not None:
             self.gate.absorb_slate(played, reward)
         elif not isinstance(reward, tuple):
             self.gate.absorb_outcome(played, reward)

@@ -78,11 +78,6 @@ class FieldGate(Gate):
     def value(self) -> float:
         """The bank that all rounds so far certify."""
 
-    def check_row(self, argument: str, row: Array) -> None:
-        """Raise ``InvalidInput`` if the gate cannot take these features (d,)."""
-        if not np.all(np.isfinite(row)):
-            raise InvalidInput(argument, row, "must hold finite numbers only")
-
     # -- Gate ----------------------------------------------------------------------------------
 
     def decide(self, round_: Round, decision_id: str) -> Decision:
