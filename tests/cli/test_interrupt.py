@@ -76,7 +76,7 @@ def test_an_error_in_a_process_is_one_line(tmp_path: Path) -> None:
     process = start("study", "run", tmp_path / "none.toml")
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err.count("\n")) == (2, "", 1)
-    assert err.startswith("c4b: study = ")
+    assert err.startswith("c4b: STUDY = ")
 
 
 def test_a_reader_that_goes_away_is_no_traceback() -> None:

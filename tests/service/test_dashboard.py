@@ -178,7 +178,7 @@ def test_a_read_token_is_enough(browser: Browser, token_service: TokenService) -
         assert page.evaluate("JSON.stringify(localStorage)") == "{}"
         page.get_by_role("link", name="mine", exact=True).click()
         page.get_by_role("button", name="Run an audit").click()
-        expect(page.get_by_role("status")).to_contain_text("Clean at")
+        expect(page.get_by_role("status")).to_contain_text("Clean at", timeout=60_000)
         with page.expect_download() as file:
             page.get_by_role("button", name="Export decisions (Parquet)").click()
         assert file.value.suggested_filename == "mine.parquet"

@@ -30,7 +30,7 @@ Try = Callable[[Case], None]
 def operations(token_service: TokenService, tokens: bool) -> list[APIOperation]:
     """As described; with ``tokens`` some requests carry ones that are made up."""
     config = schemathesis.Config.from_dict(
-        {"seed": 1, "generation": {"with-security-parameters": tokens}}
+        {"seed": 1, "request-timeout": 60, "generation": {"with-security-parameters": tokens}}
     )
     schema = schemathesis.openapi.from_url(f"{token_service.service.url}/openapi.json", config=config)
     return [result.ok() for result in schema.get_all_operations()]

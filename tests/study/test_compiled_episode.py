@@ -22,7 +22,12 @@ from c4b.study.spec.setting import HISTORIES, Setting
 from c4b.study.world import candidates, draws
 
 CONFIDENCES = (*c4b.evidence.CONFIDENCES,)
-METHODS = tuple(name for name in names() if isinstance(get(name), c4b.Composition))
+METHODS = tuple(
+    name
+    for name in names()
+    if isinstance(spec := get(name), c4b.Composition)
+    and (spec.confidence is None or c4b.evidence.is_compiled(spec.confidence))
+)
 
 SEED = 11
 SCENARIOS = 12
