@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -220,3 +221,22 @@ def test_kills_during_a_succession(url: str) -> None:
     with Deployment.open(url, "new") as new:
         assert new.configuration.reserve == handed[0]["handed"] <= 1.0
         assert new.audit(sample=2).clean
+
+
+def test_orders_do_not_end_unnoticed(tmp_path: Path) -> None:
+    url, model = f"sqlite:///{tmp_path}/orders.db", LinearModel(dim=2, noise=0.1, norm_bound=1.0)
+    with Deployment.create(url, "quiet", model, mode="shadow"):
+        pass
+    with Deployment.successor(url, "quiet", "quieter", "the same") as new:
+        assert new.state().mode == "shadow"
+    for name, order in (
+        ("frozen", lambda dep: dep.freeze("x")),
+        ("slow", lambda dep: dep.ramp(0.1, "x")),
+    ):
+        with Deployment.create(url, name, model) as old:
+            order(old)
+            with pytest.raises(InvalidInput, match="a successor does not inherit"):
+                Deployment.successor(url, name, f"{name}-2", "the same")
+            assert old.state().mode != "closed"
+        with Deployment.successor(url, name, f"{name}-2", "the same", mode="shadow") as new:
+            assert new.state().mode == "shadow"

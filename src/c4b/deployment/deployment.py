@@ -423,8 +423,9 @@ class Deployment(DeploymentOrders, DeploymentStorage):
 
         model: without it, the predecessor's. reserve: at most what is certified to be left, which is
         the default. translate: from the predecessor's features of what was executed to those of the
-        new model, where these differ. options: as for ``create``; the predecessor's are the default.
-        Call it again if it was interrupted; see :mod:`c4b.deployment.succession`.
+        new model, where these differ. options: as for ``create``; the predecessor's are the default,
+        but a freeze or a ramp must be ended first, or ``mode`` be given. Call it again if it was
+        interrupted; see :mod:`c4b.deployment.succession`.
         """
         checks.deployment_name(name)
         order = (checks.text("reason", reason), checks.text("by", user_name() if by is None else by))

@@ -27,7 +27,7 @@ from c4b._validate import Array
 from c4b.deployment.configuration import Configuration
 from c4b.deployment.decision_entry import recorded_outcome, recorded_play
 from c4b.deployment.limits import Limits
-from c4b.deployment.rollout import OPEN, SUCCEEDED
+from c4b.deployment.rollout import OPEN, SUCCEEDED, Rollout
 from c4b.deployment.state import State
 from c4b.errors import InvalidInput, NameTaken
 from c4b.evidence.model import LinearModel
@@ -77,6 +77,8 @@ def start(
     why, by = order
     with kind.open(url, predecessor) as old:
         chosen = old.model if model is None else model
+        rollout = old._transactor.read(lambda journal, state: state.rollout)
+        options = {**_mode(rollout, options), **options}
         plan = _planned(name, chosen, old.configuration, reserve or 0.0, options)
         _check_name(kind, old, name)  # these raise before anything is closed
         in_order = old.configuration.absorb == "in-order"
@@ -102,6 +104,16 @@ def start(
             new.close()
             raise
     return new
+
+
+def _mode(rollout: Rollout, options: Mapping[str, Any]) -> dict[str, str]:
+    """The mode of the successor if none is given: that of the predecessor. A freeze or a ramp would end
+    unnoticed, so whoever starts a successor has to say what shall be."""
+    if "mode" not in options and (rollout.frozen is not None or rollout.ramp is not None):
+        what = "frozen" if rollout.frozen is not None else "on a ramp"
+        remedy = f"the predecessor is {what}; a successor does not inherit that: end it, or give mode"
+        raise InvalidInput("mode", None, remedy)
+    return {"mode": "shadow" if rollout.shadow else "live"}
 
 
 def _planned(
