@@ -1,5 +1,6 @@
 """Tables on terminals of any width: nothing beyond the edge, and every number whole."""
 
+import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -135,3 +136,16 @@ def test_policies_keep_their_words_whole(c4b: Call, monkeypatch: pytest.MonkeyPa
     assert set(re.findall(r"[\w+-]{3,}", " ".join(words))) <= set(
         re.findall(r"[\w+-]{3,}", c4b("policies").out)
     )
+
+
+def test_an_order_is_answered_in_a_sentence(
+    c4b: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = f"sqlite:///{tmp_path}/shop.db"
+    c4b("deploy", "create", store, "shop", "--dim", 2, "--noise", 0.1, "--norm-bound", 1)
+    piped = c4b("deploy", "freeze", store, "shop", "checkout is down", "--by", "ben")
+    assert json.loads(piped.out)["mode"] == "frozen"
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    said = c4b("deploy", "freeze", store, "shop", "checkout is down", "--by", "ben").out
+    assert said.strip() == "shop is frozen (freeze by ben: checkout is down)"
+    assert json.loads(c4b("deploy", "thaw", store, "shop", "up again", "--json").out)["mode"] == "live"

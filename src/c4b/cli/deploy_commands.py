@@ -152,10 +152,10 @@ def list_names(url: Url, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def migrate(url: Url) -> None:
+def migrate(url: Url, as_json: AsJson = False) -> None:
     """Upgrade the tables of an earlier version. Make a backup first. Prints both versions."""
     before, after = sql_migration.migrate(url)
-    print_json({"before": before, "after": after})
+    answer({"before": before, "after": after}, as_json)
 
 
 @app.command()
@@ -298,7 +298,10 @@ def audit(
 
 @app.command()
 def witness(
-    url: Url, name: Name, path: Annotated[Path, typer.Argument(help="The file to add a line to.")]
+    url: Url,
+    name: Name,
+    path: Annotated[Path, typer.Argument(help="The file to add a line to.")],
+    as_json: AsJson = False,
 ) -> None:
     """Write the number and the hash of the last entry to a file, to be kept elsewhere.
 
@@ -306,23 +309,29 @@ def witness(
     nothing, and fails, if that is the case already.
     """
     with Deployment.open(url, name) as dep:
-        print_json(dep.witness(path)._asdict())
+        answer(dep.witness(path)._asdict(), as_json)
 
 
 @app.command("export")
 def export_table(
-    url: Url, name: Name, path: Annotated[Path, typer.Argument(help="The Parquet file to write.")]
+    url: Url,
+    name: Name,
+    path: Annotated[Path, typer.Argument(help="The Parquet file to write.")],
+    as_json: AsJson = False,
 ) -> None:
     """Write all decisions with their outcomes to a Parquet file."""
     with Deployment.open(url, name) as dep:
-        print_json({"path": str(path), "rows": export.write(dep, path)})
+        answer({"path": str(path), "rows": export.write(dep, path)}, as_json)
 
 
 @app.command()
 def plot(
-    url: Url, name: Name, path: Annotated[Path, typer.Argument(help="The PNG, PDF or SVG file to write.")]
+    url: Url,
+    name: Name,
+    path: Annotated[Path, typer.Argument(help="The PNG, PDF or SVG file to write.")],
+    as_json: AsJson = False,
 ) -> None:
     """Plot bank, fallbacks and pending outcomes over the decisions."""
     with Deployment.open(url, name) as dep:
         export.plot(dep, path)
-    print_json({"path": str(path)})
+    answer({"path": str(path)}, as_json)

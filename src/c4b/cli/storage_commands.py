@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from c4b.cli.deploy_commands import Name, Url, app, print_json
+from c4b.cli.answers import AsJson, answer
+from c4b.cli.deploy_commands import Name, Url, app
 from c4b.cli.rollout_commands import By, Reason
 from c4b.deployment import Deployment
 from c4b.errors import InvalidInput
@@ -22,6 +23,7 @@ def erase(
     name: Name,
     request_id: Annotated[str | None, typer.Option(help="Of the decision to forget.")] = None,
     before: Before = None,
+    as_json: AsJson = False,
 ) -> None:
     """Erase contexts, which may hold personal data: of one request, or older than a time."""
     if (request_id is None) == (before is None):
@@ -32,7 +34,7 @@ def erase(
         else:
             assert before is not None
             erased = dep.erase_contexts(before.replace(tzinfo=UTC))
-        print_json({"erased": erased})
+        answer({"erased": erased}, as_json)
 
 
 @app.command()
@@ -43,19 +45,23 @@ def archive(
     reason: Reason,
     before: Before = None,
     by: By = None,
+    as_json: AsJson = False,
 ) -> None:
     """Move closed entries to a file. `c4b deploy audit --archive FILE` reads through it."""
     limit = None if before is None else before.replace(tzinfo=UTC)
     with Deployment.open(url, name) as dep:
-        print_json({"path": str(path), "entries": dep.archive(path, reason, limit, by)})
+        answer({"path": str(path), "entries": dep.archive(path, reason, limit, by)}, as_json)
 
 
 @app.command()
 def unarchive(
-    url: Url, name: Name, path: Annotated[Path, typer.Argument(help="A file that `archive` wrote.")]
+    url: Url,
+    name: Name,
+    path: Annotated[Path, typer.Argument(help="A file that `archive` wrote.")],
+    as_json: AsJson = False,
 ) -> None:
     """Bring archived entries back into the store."""
-    print_json({"entries": Deployment.unarchive(url, name, path)})
+    answer({"entries": Deployment.unarchive(url, name, path)}, as_json)
 
 
 @app.command()
@@ -69,6 +75,7 @@ def succeed(
     ] = None,
     policy: Annotated[str | None, typer.Option(help="If not given, the predecessor's.")] = None,
     by: By = None,
+    as_json: AsJson = False,
 ) -> None:
     """Close a deployment and start its successor, with what it learned and the rest of its reserve.
 
@@ -79,4 +86,4 @@ def succeed(
     with Deployment.successor(
         url, predecessor, name, reason, reserve=reserve, by=by, **options
     ) as dep:  # fmt: skip
-        print_json(dep.state().to_dict())
+        answer(dep.state().to_dict(), as_json)
