@@ -173,3 +173,11 @@ def test_a_single_action_has_one_outcome() -> None:
         policy.observe(id_, [0.4, 0.7])
     with pytest.raises(InvalidInput, match="one row"):
         policy.executed(id_, BASELINE)
+
+
+def test_the_reward_of_one_item_is_one_number() -> None:
+    policy = opened()
+    made = policy.decide(SLATES[:, :1], BASELINE[:1])
+    policy.observe_many([(made.id, [0.5]), (made.id, 0.5)])
+    with pytest.raises(ContradictoryOutcome):
+        policy.observe_many([(made.id, [0.5]), (made.id, 0.6)])

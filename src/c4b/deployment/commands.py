@@ -252,7 +252,7 @@ class Commands:
         news: dict[int, Outcome] = {}
         for argument, id_, reward in outcomes:
             seq = self._number(id_, f"{argument}decision_id")
-            if news.get(seq, reward) != reward:
+            if plain(news.get(seq, reward)) != plain(reward):
                 remedy = f"the same batch also reports {news[seq]!r} for {id_}"
                 raise ContradictoryOutcome(f"{argument}reward", reward, remedy)
             if self._is_news(seq, argument, id_, reward):

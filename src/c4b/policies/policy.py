@@ -238,7 +238,7 @@ class Policy:
             value = checked_outcome(self.model, argument, reward)
             id_ = _array_likes.decision_id(decision_id)
             number = self._round_of(id_)
-            if news.get(number, value) != value:
+            if plain(news.get(number, value)) != plain(value):
                 raise ContradictoryOutcome(
                     f"outcomes[{n}].reward",
                     value,
