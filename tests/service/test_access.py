@@ -37,7 +37,7 @@ TABLE: dict[tuple[str, str], tuple[str, Any]] = {
     ("GET", "/v1/deployments/{name}/pending"): (READ, None),
     ("POST", "/v1/deployments/{name}/audit"): (READ, None),
     ("GET", "/v1/deployments/{name}/export"): (READ, None),
-    ("POST", "/v1/deployments/{name}/orders"): (ADMIN, {"action": "freeze", "why": "stop"}),
+    ("POST", "/v1/deployments/{name}/orders"): (ADMIN, {"action": "thaw", "why": "go on"}),
     ("POST", "/v1/deployments/{name}/erasures"): (ADMIN, {"before": "2026-01-01T00:00:00Z"}),
     ("POST", "/v1/deployments/{name}/successor"): (ADMIN, {"successor": "mine-2", "why": "a test"}),
 }

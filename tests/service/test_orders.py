@@ -36,6 +36,9 @@ def test_the_whole_way(service: Service, name: str) -> None:
         assert client.erase_context(name, "v-1") == 1
         assert client.explain(name, made.id).context_erased
         assert client.erase_contexts(name, datetime.now(UTC) + timedelta(days=1)) == 0
+        with pytest.raises(InvalidInput, match="on a ramp"):
+            client.successor(name, f"{name}-2", "a new model", by="ann")
+        client.ramp(name, 1.0, "no complaints")
         new = client.successor(name, f"{name}-2", "a new model", by="ann")
         assert str(new.configuration.predecessor).startswith(f"{name}@")
         assert new.state.observations == 1
