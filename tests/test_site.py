@@ -64,5 +64,5 @@ def test_search_works_from_a_disk(site: Path) -> None:
         page.keyboard.press("s")
         page.keyboard.type("norm bound")
         page.locator(".md-search-result__item").first.wait_for(timeout=20_000)
-        assert page.evaluate("document.documentElement.scrollWidth") <= 400
+        page.wait_for_function("document.documentElement.scrollWidth <= 400")  # the search slides in
         assert all(url.startswith(("file:", "data:")) for url in asked)
