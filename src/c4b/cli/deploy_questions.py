@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -79,4 +80,4 @@ def _moment(argument: str, text: str | None) -> datetime | None:
 
 
 def _known(value: float) -> float | None:
-    return value if value == value else None  # noqa: PLR0124 (NaN)
+    return None if math.isnan(value) else value

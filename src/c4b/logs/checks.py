@@ -130,9 +130,9 @@ def check_ids(log: pl.LazyFrame, column: str, rows: int, name: str) -> None:
     for part in range(parts):
         some = ids if parts == 1 else ids.filter(pl.col(column).hash(0) % parts == part)
         again = some.filter(~pl.col(column).is_first_distinct()).head(1)
-        found = again.join(some, on=column, suffix="_first").select(ROW, f"{ROW}_first").collect()
+        found = again.join(some, on=column, suffix="_first").sort(f"{ROW}_first").collect()
         if len(found) and found[ROW][0] < second:
-            second, first = int(found[ROW][0]), int(found[f"{ROW}_first"].min())  # type: ignore[arg-type]
+            second, first = int(found[ROW][0]), int(found[f"{ROW}_first"][0])
     if second < rows:
         shown = log.select(column).slice(second, 1).collect().item()
         at = f"{name}, column {column!r}, row {second + 1}"

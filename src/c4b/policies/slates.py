@@ -12,7 +12,7 @@ sums as plain rows and declare their noise.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Sized
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,7 +40,8 @@ class Slates(NamedTuple):
 def has_items(candidates: object, baseline: object) -> bool:
     """Whether a round offers slates, or, if it offers nothing, has a slate as its baseline."""
     depth = _depth(candidates)
-    return depth >= 3 or (depth == 1 and not len(candidates) and _depth(baseline) == 2)  # type: ignore[arg-type]
+    nothing = isinstance(candidates, Sized) and len(candidates) == 0
+    return depth >= 3 or (depth == 1 and nothing and _depth(baseline) == 2)
 
 
 def _depth(value: Any) -> int:

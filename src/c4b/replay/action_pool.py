@@ -84,7 +84,7 @@ class ActionPool:
         texts = log.frame.with_columns(
             pl.col(column).cast(pl.List(pl.String)), pl.col(action).cast(pl.String)
         )
-        most = int(texts[column].list.len().max() or 1)  # type: ignore[arg-type]
+        most = texts.select(pl.col(column).list.len().max()).item() or 1
         for rows in texts.iter_slices(max(1, AT_ONCE // most)):
             every = rows.select(column, *log.columns.context).explode(column)
             yield Listed(

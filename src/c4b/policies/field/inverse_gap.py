@@ -46,7 +46,10 @@ class InverseGap(FieldGate):
     # -- the regression ------------------------------------------------------------------------
 
     @property
-    def estimate(self) -> Array:
+    def estimate(self) -> Array | None:
+        return self._centre()
+
+    def _centre(self) -> Array:
         centre: Array = self.facts["inverse"] @ self.facts["moment"]
         return centre
 
@@ -59,7 +62,7 @@ class InverseGap(FieldGate):
     def absorb_outcome(self, played: Played, reward: float) -> None:
         if not played.is_baseline:
             x, sums = played.features, self.facts["plays"]
-            prediction = float(x @ self.estimate)  # from earlier outcomes only
+            prediction = float(x @ self._centre())  # from earlier outcomes only
             self.facts["gram"] += np.outer(x, x)
             self.facts["play_moment"] += x * reward
             self.facts["predicted_rows"] += x * prediction
@@ -93,10 +96,10 @@ class InverseGap(FieldGate):
 
     def predict(self, rows: Array) -> Array:
         """Predicted means (n,) of rows (n, d)."""
-        predictions: Array = rows @ self.estimate
+        predictions: Array = rows @ self._centre()
         return predictions
 
-    def covers(self, theta: Array) -> bool:
+    def covers(self, theta: Array) -> bool | None:
         """Whether the predictions are as near to the truth as the proof says."""
         sums, gram = self.facts["plays"], self.facts["gram"]
         apart = sums[self._SQUARES] - 2.0 * theta @ self.facts["predicted_rows"] + theta @ gram @ theta

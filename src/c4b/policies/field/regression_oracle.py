@@ -81,7 +81,7 @@ class DeclaredRegret(SquareCB):
         return self.regressor.predict(rows)
 
     @property
-    def estimate(self) -> None:  # type: ignore[override]
+    def estimate(self) -> None:
         """There is no theta."""
         return
 
@@ -101,7 +101,7 @@ class DeclaredRegret(SquareCB):
     def worst(self, rows: Array) -> float:
         return -self.lowest_mean
 
-    def covers(self, theta: Array) -> None:  # type: ignore[override]
+    def covers(self, theta: Array) -> None:
         """Whether the declared regret is true, only the regression's author can know."""
         return
 
