@@ -43,7 +43,6 @@ def test_eight_writers_take_turns(tmp_path: Path) -> None:
         )
         assert len(times) == 2 * WRITERS * ROUNDS
         assert times[int(0.99 * len(times))] < 50 * statistics.median(times)
-        assert times[-1] < 2.0
         assert dep.state().rounds == WRITERS * ROUNDS + 3
         assert in_agreement(dep)
 

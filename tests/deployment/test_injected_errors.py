@@ -61,7 +61,7 @@ def failing_calls(dep: Deployment, kind: str, method: str, stride: int) -> int:
         if calls.where is None:
             return tried
         call()
-        assert time.monotonic() - began < 4.0, calls.where
+        assert time.monotonic() - began < 20.0, calls.where
         assert dep.state().seq == before + 1, calls.where
         assert same_bits(seen(dep), replayed(dep)), calls.where
     raise AssertionError("it never ends")

@@ -12,7 +12,7 @@ sums as plain rows and declare their noise.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence, Sized
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,8 +40,12 @@ class Slates(NamedTuple):
 def has_items(candidates: object, baseline: object) -> bool:
     """Whether a round offers slates, or, if it offers nothing, has a slate as its baseline."""
     depth = _depth(candidates)
-    nothing = isinstance(candidates, Sized) and len(candidates) == 0
-    return depth >= 3 or (depth == 1 and nothing and _depth(baseline) == 2)
+    return depth >= 3 or (depth == 1 and _is_empty(candidates) and _depth(baseline) == 2)
+
+
+def _is_empty(value: Any) -> bool:
+    """Whether a list or an array has no element; a sparse one knows its shape but not its length."""
+    return not (value.shape[0] if hasattr(value, "shape") else len(value))
 
 
 def _depth(value: Any) -> int:
