@@ -128,7 +128,7 @@ def play(
                 else:
                     pool[k] = _unit(dim) * (0.2 + np.random.random())
             action, _c, margin, _u, _b, _d = decide(
-                *((flat, books) + rule + (np.empty(0), pool, baseline, np.nan))
+                flat, books, *rule, np.empty(0), pool, baseline, np.nan
             )
             executed = baseline if action < 0 else pool[action]
             played += action >= 0
