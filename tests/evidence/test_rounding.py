@@ -8,8 +8,19 @@ import pytest
 
 import c4b
 from c4b.evidence.ellipsoids import ALARM
+from support.ball_arithmetic import BallSet
 from support.evidence_internals import inside
-from support.hostile_data import CONFIDENCES, Verdict, absorbed, draw, draw_bounded, issue_world, judge
+from support.hostile_data import (
+    ALPHA,
+    CONFIDENCES,
+    Verdict,
+    absorbed,
+    draw,
+    draw_bounded,
+    false_bounds,
+    issue_world,
+    judge,
+)
 from support.oracle_sets import Array
 
 pytestmark = pytest.mark.slow
@@ -27,6 +38,27 @@ def test_no_certified_bound_lies_beyond_the_exact_set(first: int) -> None:
         world = draw(seed, largest=12, most_rows=500)
         for count in sorted({len(world.rewards) // 3, len(world.rewards)}):
             assert sound(judge(world, count, seed)), (seed, count)
+
+
+def test_what_is_promised_is_the_event_and_not_a_list_of_its_bounds() -> None:
+    """Noise of 1e-5 beside a norm bound of 34: the listed ellipsoids are far wider than the event, and
+    rounding moves them by 1e-12. Exact multipliers between those of the list prove every bound."""
+    world = draw(100_125)
+    for count in (637, 1275):
+        assert sound(judge(world, count, 100_125))
+
+
+def test_the_judge_sees_bounds_that_are_too_tight() -> None:
+    world = draw(100_125)
+    evidence, vectors = absorbed(world, 637), world.features[:3]
+    exact = BallSet(world.model, world.features[:637], world.rewards[:637]).by_more_multipliers()
+    limits = exact.bounds(vectors)
+    low = [np.nextafter(float(value.upper()), np.inf) for value in limits.low]
+    high = [np.nextafter(float(value.lower()), -np.inf) for value in limits.high]
+    joint = c4b.joint_certificate(evidence, vectors[1:], vectors[0], ALPHA).tolist()
+    assert false_bounds(exact, vectors, (low, high, joint)) == 6
+    sound_ones = ([evidence.lower(v) for v in vectors], [evidence.upper(v) for v in vectors], joint)
+    assert false_bounds(exact, vectors, sound_ones) == 0
 
 
 @pytest.mark.parametrize("first", range(0, 60, 20))

@@ -7,6 +7,7 @@ radius far below a float64's last bit. Nothing here is shared with the library o
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -200,6 +201,25 @@ class BallSet:
                 low[n] = _larger(low[n], middle - radius * width)
                 high[n] = -_larger(-high[n], -(middle + radius * width))
         return Bounds(low, high, empty)
+
+    def by_more_multipliers(self) -> BallSet:
+        """The same event and ball by other multipliers of the norm constraint.
+
+        Each pair of the library's list is one of infinitely many that hold on the event. Which of them
+        are listed decides tightness; theta is promised to lie in the intersection of all.
+        """
+        other, S = copy(self), self.bound
+        unit = float((self.spread / S**2).mid())
+        more = [arb(unit) * arb(10) ** (arb(k) / 4) for k in range(-40, 121)]
+        if self.choice is not None:
+            mixes = np.unique(self.choice.mixes, axis=0)
+            pairs = [(mix, float(a.mid())) for mix in mixes for a in more]
+            other.choice = self.choice._replace(
+                mixes=np.array([mix for mix, _ in pairs]), multipliers=np.array([a for _, a in pairs])
+            )
+        elif len(self.ridges) > 1:
+            other.ridges = [self.ridges[0], *more]
+        return other
 
     def residuals(self) -> Any:
         """sum Y^2 - m V^-1 m - lambda S^2: at most the residual sum of squares of the truth."""

@@ -30,6 +30,7 @@ from c4b.service.access.rate_limits import RateLimit
 from c4b.service.access.token_verifier import TokenVerifier
 from c4b.service.access.tokens import Scope
 from c4b.service.audit_process import AuditProcess
+from c4b.service.hot_routes import HotRoutes
 from c4b.service.middleware import RequestMiddleware
 from c4b.service.monitoring import metrics
 from c4b.service.open_deployments import OpenDeployments, load_kernels
@@ -146,6 +147,7 @@ def create(settings: Settings) -> FastAPI:
     parameters = {"tryItOutEnabled": True, "persistAuthorization": False}
     patch_fastapi(app, redirect_from_root_to_docs=False, swagger_ui_parameters=parameters)
     app.mount("/static", StaticFiles(directory=DASHBOARD), name="static")
+    app.add_middleware(HotRoutes, service=app)
     app.add_middleware(
         RequestMiddleware,
         body_bytes=settings.body_bytes,

@@ -67,6 +67,19 @@ def refusal_response(error: Refused) -> JSONResponse:
     return problem_response(error.status_code, error.kind, error.detail)
 
 
+def library_error(error: errors.C4BError) -> JSONResponse:
+    more = {}
+    if isinstance(error, errors.InvalidInput):
+        more = {"argument": error.argument, "value": error.shown, "remedy": error.remedy}
+    return problem_response(status_of(error), errors.kind(type(error)), str(error), **more)
+
+
+def validation_error(error: RequestValidationError) -> JSONResponse:
+    described = [_described(each) for each in error.errors()[:20]]
+    detail = "; ".join(map(_sentence, described))
+    return problem_response(422, "invalid-input", detail[:2000], errors=described)
+
+
 def without_details(error: errors.C4BError) -> Refused:
     """The refusal for somebody without a token. The message may name hosts and paths: the log has it."""
     request_log.logger.error("%s", error)
@@ -79,21 +92,16 @@ def install(app: FastAPI) -> None:
     """Register handlers that turn every error into problem+json."""
 
     @app.exception_handler(errors.C4BError)
-    async def library_error(_: Request, error: errors.C4BError) -> JSONResponse:
-        more = {}
-        if isinstance(error, errors.InvalidInput):
-            more = {"argument": error.argument, "value": error.shown, "remedy": error.remedy}
-        return problem_response(status_of(error), errors.kind(type(error)), str(error), **more)
+    async def from_library(_: Request, error: errors.C4BError) -> JSONResponse:
+        return library_error(error)
 
     @app.exception_handler(Refused)
     async def refusal(_: Request, error: Refused) -> JSONResponse:
         return refusal_response(error)
 
     @app.exception_handler(RequestValidationError)
-    async def validation_error(_: Request, error: RequestValidationError) -> JSONResponse:
-        described = [_described(each) for each in error.errors()[:20]]
-        detail = "; ".join(map(_sentence, described))
-        return problem_response(422, "invalid-input", detail[:2000], errors=described)
+    async def not_valid(_: Request, error: RequestValidationError) -> JSONResponse:
+        return validation_error(error)
 
     @app.exception_handler(RoutingError)
     async def routing_error(request: Request, error: RoutingError) -> JSONResponse:

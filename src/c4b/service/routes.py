@@ -58,7 +58,7 @@ Id = Annotated[
 ]
 
 
-def _utf_8(key: str | None) -> str | None:
+def utf_8(key: str | None) -> str | None:
     """HTTP gives a header's bytes as Latin-1. Where they are UTF-8, that is what the client meant."""
     with suppress(UnicodeError):
         key = None if key is None else key.encode("latin-1").decode()
@@ -69,7 +69,7 @@ def _utf_8(key: str | None) -> str | None:
 
 IdempotencyKey = Annotated[
     str | None,
-    AfterValidator(_utf_8),
+    AfterValidator(utf_8),
     Header(
         alias="Idempotency-Key",
         max_length=4 * REQUEST_ID,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from fastapi import Request, Response
+from fastapi._compat import ModelField
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
@@ -34,17 +35,26 @@ def requires(scope: Scope) -> type[APIRoute]:
             handle, field = super().get_route_handler(), self.body_field
 
             async def handle_authorized(request: Request) -> Response:
-                request.state.grant = await _authorize(request, scope)
-                _require_json(request)
-                if field is not None and (body := await _body(request)):
-                    parser: BodyParser = request.app.state.body_parser
-                    request.state.large_body = len(body) >= LARGE
-                    request = _ParsedRequest(request, await parser.parse(body, field))
-                return await handle(request)
+                value = await authorized_body(request, scope, field)
+                return await handle(request if value is None else _ParsedRequest(request, value))
 
             return handle_authorized
 
     return AuthorizedRoute
+
+
+async def authorized_body(request: Request, scope: Scope, field: ModelField | None) -> Any:
+    """The body of a request that has ``scope``, validated as ``field``; None if there is none.
+
+    Leaves the grant and whether the body is large in the request's state.
+    """
+    request.state.grant = await _authorize(request, scope)
+    _require_json(request)
+    if field is None or not (body := await _body(request)):
+        return None
+    parser: BodyParser = request.app.state.body_parser
+    request.state.large_body = len(body) >= LARGE
+    return await parser.parse(body, field)
 
 
 async def _body(request: Request) -> bytes:

@@ -1,0 +1,95 @@
+"""The two requests of every round, decide and report an outcome, without the framework's detours.
+
+A framework finds the route, resolves its parameters and validates its response for every request, which
+costs more than the decision. This middleware knows two routes. It calls what the framework would call, in
+the same order: the authorization, the body's parser, the route's own function, the serializer of its
+response, the descriptions of errors. Whatever is not plain it leaves to the framework, before it has
+looked at the token: a body of unknown size, a name or a key that is too long.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from c4b.deployment.limits import REQUEST_ID
+from c4b.errors import C4BError
+from c4b.service import problems, routes
+from c4b.service.access.authorization import authorized_body
+from c4b.service.access.tokens import Scope as Access
+
+_PATH = re.compile(r"/v1/deployments/([^/]{1,100})/decisions(?:/([^/]{1,150})/outcome)?")
+_KEY = b"idempotency-key"
+
+
+class _Hot(NamedTuple):
+    """A route that is answered here."""
+
+    route: APIRoute
+    answer: Callable[[Request, Any], Awaitable[BaseModel]]
+
+
+async def _decide(request: Request, body: Any) -> BaseModel:
+    key = routes.utf_8(request.headers.get("idempotency-key"))
+    return await routes.decide(request, request.path_params["name"], body, key)
+
+
+async def _observe(request: Request, body: Any) -> BaseModel:
+    return await routes.observe(request, request.path_params["name"], request.path_params["id"], body)
+
+
+class HotRoutes:
+    """Answers decisions and outcomes itself and passes everything else on."""
+
+    def __init__(self, app: ASGIApp, service: FastAPI) -> None:
+        """service: the application whose routes these are."""
+        self.app = app
+        answers = {routes.decide: ("POST", _decide), routes.observe: ("PUT", _observe)}
+        self._hot = {
+            answers[route.endpoint][0]: _Hot(route, answers[route.endpoint][1])
+            for route in service.routes
+            if isinstance(route, APIRoute) and route.endpoint in answers
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        hot = self._recognised(scope)
+        if hot is None:
+            await self.app(scope, receive, send)
+            return
+        try:
+            response = await _answered(hot, Request(scope, receive))
+        except C4BError as error:
+            response = problems.library_error(error)
+        except RequestValidationError as error:
+            response = problems.validation_error(error)
+        await response(scope, receive, send)
+
+    def _recognised(self, scope: Scope) -> _Hot | None:
+        if scope["type"] != "http" or (hot := self._hot.get(scope["method"])) is None:
+            return None
+        found = _PATH.fullmatch(scope["path"])
+        if found is None or (found[2] is None) is (hot.answer is _observe):
+            return None
+        headers = dict(scope["headers"])
+        plain = headers.get(b"content-length", b"0").strip(b"0").isdigit()
+        if not plain or b"transfer-encoding" in headers or len(headers.get(_KEY, b"")) > REQUEST_ID:
+            return None
+        scope["route"] = hot.route  # by which the request is counted
+        scope["path_params"] = (
+            {"name": found[1]} if found[2] is None else {"name": found[1], "id": found[2]}
+        )
+        return hot
+
+
+async def _answered(hot: _Hot, request: Request) -> Response:
+    body = await authorized_body(request, Access.decide, hot.route.body_field)
+    answer = await hot.answer(request, body)
+    return Response(answer.__pydantic_serializer__.to_json(answer), media_type="application/json")
