@@ -10,7 +10,9 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
+from fastapi import FastAPI
 
+from c4b.service.hot_routes import HotRoutes
 from support.service_process import Service
 from support.token_service import BODY, ROUND, TokenService
 
@@ -132,3 +134,25 @@ def test_both_are_counted_and_logged_as_one_route(shop: tuple[httpx.Client, str]
     before = counted()
     both_ways(http, "POST", at, json.dumps(ROUND).encode(), JSON)
     assert counted() == before + 2
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "short"),
+    [
+        ("POST", "/v1/deployments/shop/decisions", {b"content-length": b"100"}, True),
+        ("PUT", "/v1/deployments/shop/decisions/shop-1/outcome", {b"content-length": b"9"}, True),
+        ("PUT", "/v1/deployments/shop/decisions", {b"content-length": b"9"}, False),
+        ("POST", "/v1/deployments/shop/decisions/shop-1/outcome", {b"content-length": b"9"}, False),
+        ("GET", "/v1/deployments/shop/decisions", {}, False),
+        ("POST", "/v1/deployments/shop/decisions", {}, False),
+        ("POST", "/v1/deployments/shop/decisions", {b"content-length": b"0"}, False),
+        ("POST", "/v1/deployments/shop/decisions/batch", {b"content-length": b"9"}, False),
+    ],
+)
+def test_what_goes_the_short_way(
+    method: str, path: str, headers: dict[bytes, bytes], short: bool
+) -> None:
+    scope = {"type": "http", "method": method, "path": path, "headers": list(headers.items())}
+    hot = HotRoutes(FastAPI())._recognised(scope)
+    assert (hot is not None) is short
+    assert hot is None or hot.route.body_field is not None

@@ -147,7 +147,7 @@ def create(settings: Settings) -> FastAPI:
     parameters = {"tryItOutEnabled": True, "persistAuthorization": False}
     patch_fastapi(app, redirect_from_root_to_docs=False, swagger_ui_parameters=parameters)
     app.mount("/static", StaticFiles(directory=DASHBOARD), name="static")
-    app.add_middleware(HotRoutes, service=app)
+    app.add_middleware(HotRoutes)
     app.add_middleware(
         RequestMiddleware,
         body_bytes=settings.body_bytes,

@@ -13,7 +13,7 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
-from fastapi import FastAPI, Request
+from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
@@ -46,17 +46,19 @@ async def _observe(request: Request, body: Any) -> BaseModel:
     return await routes.observe(request, request.path_params["name"], request.path_params["id"], body)
 
 
+def _route_of(endpoint: Callable[..., Any]) -> APIRoute:
+    every = (route for router in routes.routers for route in router.routes)
+    return next(each for each in every if isinstance(each, APIRoute) and each.endpoint is endpoint)
+
+
 class HotRoutes:
     """Answers decisions and outcomes itself and passes everything else on."""
 
-    def __init__(self, app: ASGIApp, service: FastAPI) -> None:
-        """service: the application whose routes these are."""
+    def __init__(self, app: ASGIApp) -> None:
         self.app = app
-        answers = {routes.decide: ("POST", _decide), routes.observe: ("PUT", _observe)}
         self._hot = {
-            answers[route.endpoint][0]: _Hot(route, answers[route.endpoint][1])
-            for route in service.routes
-            if isinstance(route, APIRoute) and route.endpoint in answers
+            "POST": _Hot(_route_of(routes.decide), _decide),
+            "PUT": _Hot(_route_of(routes.observe), _observe),
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
