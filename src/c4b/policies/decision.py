@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -46,6 +46,14 @@ def same_content(one: object, other: object) -> bool:
     return one == other or (one != one and other != other)  # noqa: PLR0124 (NaN)
 
 
+class LeftOut(Protocol):
+    """What a decision's numbers can be completed from: the state of that moment."""
+
+    def details(self, known: Array) -> Array:
+        """(5, K) with every number; ``known`` is what the decision has of it."""
+        ...
+
+
 class Decision(NamedTuple):
     """One decision. ``bank`` is what is certified after it; no reward has been seen yet."""
 
@@ -68,7 +76,8 @@ class Decision(NamedTuple):
     alarm: str | None
     """What speaks against the model at this moment; earlier certificates are void then."""
     details: Array
-    """(5, K): one row for each ``CandidateField``."""
+    """(5, K): one row for each ``CandidateField``. Margins and certificates that the choice did not
+    depend on may be left out; they are NaN then, and ``completed`` and ``explain`` compute them."""
     propensity: float | None = None
     """Probability of this action given the past, of a gate that randomises; None: it was certain."""
     receipt: Receipt | None = None
@@ -80,6 +89,8 @@ class Decision(NamedTuple):
     ``"ramp"``; None: it does what the gate chose."""
     proposed: int | None = None
     """The candidate that the gate chose in a round that was held; None: the baseline."""
+    left_out: LeftOut | None = None
+    """Computes what ``details`` leaves out; None: they leave out nothing."""
 
     @property
     def numbers(self) -> DecisionNumbers:
@@ -98,7 +109,16 @@ class Decision(NamedTuple):
 
     def explain(self) -> Explanation:
         """Why: every candidate's score, margin, admissibility and the penalty that was avoided."""
-        return Explanation(self)
+        return Explanation(self.completed())
+
+    def completed(self) -> Decision:
+        """The same decision with the numbers of every candidate, from the state in which it was made.
+
+        The candidates must not have been overwritten since ``decide``; else ``InvalidInput`` says so.
+        """
+        if self.left_out is None:
+            return self
+        return self._replace(details=self.left_out.details(self.details), left_out=None)
 
     def __repr__(self) -> str:
         what = "baseline" if self.action is None else candidate_name(self.labels, self.action)
@@ -113,7 +133,7 @@ class Decision(NamedTuple):
 
     def __eq__(self, other: object) -> bool:
         """Whether both say the same; a number that is none equals another one."""
-        return isinstance(other, Decision) and all(map(same_content, self, other))
+        return isinstance(other, Decision) and all(map(same_content, self[:-1], other[:-1]))
 
     def __ne__(self, other: object) -> bool:
         return not self == other

@@ -106,6 +106,8 @@ class Policy:
         )
         self._absorb = _validate.name("absorb", absorb, ABSORB)
         self._gate = registry.build(self._spec, terms)
+        if isinstance(self._gate, CompiledGate):
+            self._gate.leaves_out_margins = self._gate.ellipsoids > 1
         self._run = GateRun(self._gate, in_order=self._absorb == "in-order")
         self._dim = model.dim
         self._token = secrets.token_hex(6)
