@@ -54,7 +54,7 @@ def against_refresh(
         "ours_us": round(found["ours"] * per_round, 1),
         "reference_us": round(found["reference"] * per_round, 1),
         "margins_computed": statistics.mean(
-            float(np.sum(~np.isnan(decision.details[1]))) for decision in previews
+            float(np.sum(~np.isnan(decision.computed[1]))) for decision in previews
         ),
         "ratio": round(found["ratio"], 2),
     }

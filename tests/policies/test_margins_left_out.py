@@ -1,5 +1,6 @@
 """A policy leaves out margins that its choice cannot depend on: the same decisions, bit for bit."""
 
+import pickle
 from typing import NamedTuple
 
 import numpy as np
@@ -42,11 +43,11 @@ def assert_same(lazy: c4b.Decision, full: c4b.Decision) -> int:
     """Compare two decisions; returns how many margins were left out."""
     assert (lazy.action, lazy.numbers, lazy.alarm) == (full.action, full.numbers, full.alarm)
     assert full.left_out is None
-    assert lazy.completed().details.tobytes() == full.details.tobytes()
-    known = ~np.isnan(lazy.details[MARGIN])
-    assert np.array_equal(lazy.details[UCB], full.details[UCB], equal_nan=True)
+    known = ~np.isnan(lazy.computed[MARGIN])
+    assert np.array_equal(lazy.computed[UCB], full.details[UCB], equal_nan=True)
     for row in (MARGIN, JOINT):
-        assert np.array_equal(lazy.details[row][known], full.details[row][known])
+        assert np.array_equal(lazy.computed[row][known], full.details[row][known])
+    assert lazy.details.tobytes() == full.details.tobytes()
     assert lazy.explain().to_dict()["candidates"] == full.explain().to_dict()["candidates"]
     return int((~known).sum())
 
@@ -133,7 +134,7 @@ def test_the_recommended_policies_too(name: str) -> None:
     left_out = 0
     for seed in range(4):
         rng = np.random.default_rng([7, seed])
-        model = c4b.LinearModel.bounded(DIM, 0.0, 1.0, norm_bound=2.0)
+        model = c4b.LinearModel.bounded(DIM, 2.0, (0.0, 1.0))
         if name == "reserve-c4b+":
             model = c4b.LinearModel(DIM, 0.1, 2.0)
         pair = twins(name, model, alpha=0.2, reserve=rng.choice([0.0, 2.0]))
@@ -146,7 +147,7 @@ def test_equal_candidates_tie_as_ever_whatever_is_left_out() -> None:
     pair.learn(np.array([[1.0, 0.0], [1.0, 0.5]] * 30), np.array([0.5, 0.9] * 30))
     lazy, full = pair.decide(np.array([[1.0, 0.1], [1.0, 0.4], [1.0, 0.4]]), np.array([1.0, 0.0]))
     assert lazy.action == full.action == 1
-    assert np.isnan(lazy.details[MARGIN]).tolist() == [True, False, True]
+    assert np.isnan(lazy.computed[MARGIN]).tolist() == [True, False, True]
     assert lazy.details[SCORE, 1] == lazy.details[SCORE, 2]
 
 
@@ -164,9 +165,12 @@ def test_candidates_overwritten_since_are_noticed() -> None:
     pair.learn(np.array([[1.0, 0.0], [1.0, 0.5]] * 30), np.array([0.5, 0.9] * 30))
     candidates = np.array([[1.0, 0.1], [1.0, 0.4], [1.0, 0.2]])
     decision = pair.lazy.decide(candidates, np.array([1.0, 0.0]))
+    later = pickle.loads(pickle.dumps(decision))  # an independent copy
     before = decision.explain().to_dict()
     pair.lazy.observe(decision.id, 0.7)
-    assert decision.explain().to_dict() == before  # from the state of that moment
+    assert later.explain().to_dict() == before  # from the state of that moment
+    assert later == decision
+    decision = pair.lazy.decide(candidates, np.array([1.0, 0.0]))
     candidates[2] = 0.0
     with pytest.raises(InvalidInput, match=r"candidates\[2\].*overwritten"):
         decision.explain()

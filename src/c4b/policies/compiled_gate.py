@@ -277,6 +277,18 @@ class CompiledGate(Gate):
             arrays[UPPER] = -out[0]
         return arrays
 
+    def explanation_of(self, round_: Round, some: list[int], details: Array) -> dict[str, Array]:
+        """``explanation`` with bounds of ``some`` candidates only, NaN for the others; their separate
+        certificates are written into ``details`` (5, K) if they were left out. Decisions do not change
+        what it says."""
+        candidates, out = round_.candidates[some], np.empty((2, len(some)))
+        both(self._flat, np.ascontiguousarray(candidates.T), round_.baseline, self.terms.alpha, out)
+        known = details[CandidateField.SEPARATE, some]
+        details[CandidateField.SEPARATE, some] = np.where(np.isnan(known), out[1], known)
+        above = np.full(len(round_.candidates), np.nan)
+        above[some] = self.explanation(round_._replace(candidates=candidates))[UPPER]
+        return {ESTIMATE: self.evidence.estimate, UPPER: above}
+
     def __repr__(self) -> str:
         bank = "no gate" if math.isnan(self.bank) else f"bank={self.bank:.4g}"
         return f"CompiledGate({self._name!r}, rounds={self.rounds}, {bank})"

@@ -54,8 +54,8 @@ class LeftOut(Protocol):
         ...
 
 
-class Decision(NamedTuple):
-    """One decision. ``bank`` is what is certified after it; no reward has been seen yet."""
+class DecisionFields(NamedTuple):
+    """What a decision consists of."""
 
     id: str
     """Names the decision: give it to ``observe``, ``forget``, ``executed`` and ``explain``."""
@@ -76,8 +76,9 @@ class Decision(NamedTuple):
     alarm: str | None
     """What speaks against the model at this moment; earlier certificates are void then."""
     details: Array
-    """(5, K): one row for each ``CandidateField``. Margins and certificates that the choice did not
-    depend on may be left out; they are NaN then, and ``completed`` and ``explain`` compute them."""
+    """(5, K): one row for each ``CandidateField``. Numbers that the choice did not depend on may have
+    been left out; they are computed when somebody asks for them, from the state of that moment. The
+    candidates must not have been overwritten until then; else ``InvalidInput`` says so."""
     propensity: float | None = None
     """Probability of this action given the past, of a gate that randomises; None: it was certain."""
     receipt: Receipt | None = None
@@ -90,7 +91,26 @@ class Decision(NamedTuple):
     proposed: int | None = None
     """The candidate that the gate chose in a round that was held; None: the baseline."""
     left_out: LeftOut | None = None
-    """Computes what ``details`` leaves out; None: they leave out nothing."""
+    """Computes what was left out of ``details``; None: nothing was."""
+
+
+class Decision(DecisionFields):
+    """One decision. ``bank`` is what is certified after it; no reward has been seen yet."""
+
+    __slots__ = ()
+
+    @property
+    def computed(self) -> Array:
+        """``details`` as far as the choice depended on them, NaN elsewhere."""
+        return super().details
+
+    @property
+    def details(self) -> Array:
+        """(5, K): see ``DecisionFields.details``."""
+        details = self.computed
+        if self.left_out is not None and np.isnan(details[CandidateField.SEPARATE]).any():
+            details[:] = self.left_out.details(details)
+        return details
 
     @property
     def numbers(self) -> DecisionNumbers:
@@ -109,16 +129,7 @@ class Decision(NamedTuple):
 
     def explain(self) -> Explanation:
         """Why: every candidate's score, margin, admissibility and the penalty that was avoided."""
-        return Explanation(self.completed())
-
-    def completed(self) -> Decision:
-        """The same decision with the numbers of every candidate, from the state in which it was made.
-
-        The candidates must not have been overwritten since ``decide``; else ``InvalidInput`` says so.
-        """
-        if self.left_out is None:
-            return self
-        return self._replace(details=self.left_out.details(self.details), left_out=None)
+        return Explanation(self)
 
     def __repr__(self) -> str:
         what = "baseline" if self.action is None else candidate_name(self.labels, self.action)
@@ -133,7 +144,10 @@ class Decision(NamedTuple):
 
     def __eq__(self, other: object) -> bool:
         """Whether both say the same; a number that is none equals another one."""
-        return isinstance(other, Decision) and all(map(same_content, self[:-1], other[:-1]))
+        if not isinstance(other, Decision):
+            return False
+        same_details = same_content(self.details, other.details)  # which completes them
+        return same_details and all(map(same_content, self[:-1], other[:-1]))
 
     def __ne__(self, other: object) -> bool:
         return not self == other

@@ -21,7 +21,7 @@ def decide_for_baseline(gate: Gate, round_: Round, decision_id: str, reason: str
         gate.undo(mark)
         made = gate.decide(_without_candidates(round_), decision_id)
     return made._replace(
-        details=chosen.details, left_out=chosen.left_out, held=reason, proposed=chosen.action
+        details=chosen.computed, left_out=chosen.left_out, held=reason, proposed=chosen.action
     )
 
 
