@@ -18,6 +18,7 @@ from typing import Any
 
 HIGHER_IS_BETTER = {
     "online": {"ratio": False},
+    "pools": {"ratio": False},
     "study": {"times_faster": True},
     "deployment": {
         "share of the bare rate": True,

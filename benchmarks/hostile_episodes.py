@@ -127,8 +127,8 @@ def play(
                     pool[k] = baseline * (0.9 + 0.2 * np.random.random()) + 0.05 * _unit(dim)
                 else:
                     pool[k] = _unit(dim) * (0.2 + np.random.random())
-            action, _c, margin, _u, _b, _d = decide(
-                flat, books, *rule, np.empty(0), pool, baseline, np.nan
+            action, _c, margin, _u, _b, _d, _all = decide(
+                flat, books, *rule, np.empty(0), pool, baseline, np.nan, True
             )
             executed = baseline if action < 0 else pool[action]
             played += action >= 0

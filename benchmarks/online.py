@@ -23,18 +23,21 @@ import c4b
 Array = NDArray[np.float64]
 
 
-def seconds(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
+def seconds(work: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
+    start = clock()
     work()
-    return time.perf_counter() - start
+    return clock() - start
 
 
 def side_by_side(
-    ours: Callable[[], object], theirs: Callable[[], object], repetitions: int
+    ours: Callable[[], object],
+    theirs: Callable[[], object],
+    repetitions: int,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, float]:
     """Median seconds of both, and the median of the paired ratios."""
     ours(), theirs()
-    pairs = [(seconds(ours), seconds(theirs)) for _ in range(repetitions)]
+    pairs = [(seconds(ours, clock), seconds(theirs, clock)) for _ in range(repetitions)]
     return {
         "ours": statistics.median(a for a, _ in pairs),
         "reference": statistics.median(b for _, b in pairs),

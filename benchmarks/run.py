@@ -1,6 +1,6 @@
 """Runs benchmarks and stores what they print, with a description of the machine, as JSON.
 
-    python benchmarks/run.py [online study deployment service] [--quick] [--out benchmarks/results]
+    python benchmarks/run.py [online pools study deployment service] [--quick] [--out benchmarks/results]
 
 A result is a file ``<name>-<date>-<commit>.json``, with ``-changed`` after the commit if the tree differs
 from it. ``compare.py`` shows two results side by side.
@@ -21,6 +21,7 @@ import machine
 RESULTS = machine.ROOT / "benchmarks" / "results"
 QUICK = {
     "online": ["--quick"],
+    "pools": ["--quick"],
     "study": ["--quick"],
     "deployment": ["--quick"],
     "service": ["--seconds", "0.5", "--blocks", "2", "--decisions", "2000"],

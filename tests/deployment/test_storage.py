@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from c4b import Decision, Deployment
+from c4b.deployment import recording
 from c4b.deployment.audit.entry_format import entry_contents
 from c4b.deployment.witness import Witness
 from c4b.errors import EntryArchived, InvalidInput, JournalCorrupt
@@ -93,6 +94,30 @@ def test_only_what_was_executed_is_kept(memory_url: str) -> None:
         assert frozen.proposed is not None
         assert dep.record(frozen.id).kept == (frozen.proposed,)
         assert dep.audit().clean
+
+
+@pytest.mark.parametrize("policy", ["reserve-c4b+", "checkpoints", "clucb"])
+def test_a_reduced_journal_holds_the_same_numbers_of_what_it_keeps(memory_url: str, policy: str) -> None:
+    """It computes no margins that it would not keep."""
+    told = {"baseline_mean": 0.5} if policy == "clucb" else {}
+    with (
+        create(memory_url, "all", policy=policy, reserve=2.0) as everything,
+        create(memory_url, "some", policy=policy, reserve=2.0, records="executed") as executed,
+    ):
+        for dep in (everything, executed):
+            rng = np.random.default_rng(5)
+            for n in range(16):
+                if n == 12:
+                    dep.freeze("stop", by="ann")
+                made = dep.decide(rivals(rng, 30), BASELINE, **told)
+                dep.observe(made.id, float(rng.normal(0.5, 0.1)))
+            assert dep.audit().clean
+        for full, less in zip(entries_of(everything), entries_of(executed), strict=True):
+            if full.kind == DECIDED:
+                wanted, kept = recording.reduced(*full.unpack()), less.unpack()
+                assert wanted[0] == kept[0]
+                assert wanted[1].keys() == kept[1].keys()
+                assert all(wanted[1][name].tobytes() == kept[1][name].tobytes() for name in wanted[1])
 
 
 @pytest.mark.parametrize("what", ["certificate", "margin", "index"])

@@ -14,10 +14,12 @@ from support.oracle import random_stream
 from support.oracle_comparison import history
 
 
-def pick(scores: list[float], margins: list[float], least: float, propose: bool = False) -> int:
+def pick(
+    scores: list[float], margins: list[float], least: float, propose: bool = False, lazy: bool = False
+) -> int:
     details = np.zeros((ROWS, len(scores)))
     details[SCORE], details[MARGIN] = scores, margins
-    return int(choose(details, propose, least, np.empty(len(scores))))
+    return int(choose(details, propose, least, np.empty(len(scores)), lazy))
 
 
 def test_the_best_scored_of_those_that_leave_enough() -> None:

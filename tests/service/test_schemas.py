@@ -26,8 +26,8 @@ from c4b.policies.decision import CandidateReport, Decision
 from c4b.service import responses, schemas
 
 MODEL = {"dim": 2, "noise": 0.1, "norm_bound": 1.0}
-NOT_IN_A_RESPONSE = {"details", "labels"}
-"""Of all candidates; ``schemas.Candidate`` has them by name."""
+NOT_IN_A_RESPONSE = {"details", "labels", "left_out"}
+"""Of all candidates; ``schemas.Candidate`` has them by name. Deployments leave out nothing."""
 LEFT_OUT_IF_NONE = {"held", "proposed", "propensity", "label", "labels", "baseline_mean"}
 
 

@@ -45,6 +45,7 @@ from c4b.journal.backend import StoredSnapshot
 from c4b.journal.entries import Entry, pack
 from c4b.journal.journal import Journal
 from c4b.journal.seal import Sealer
+from c4b.policies.compiled_gate import CompiledGate
 from c4b.policies.decision import Decision, Receipt
 from c4b.policies.round import Round
 from c4b.policies.slates import Outcome, plain
@@ -216,10 +217,14 @@ class Commands:
         state, seq = self.state, self.state.seq + 1
         if round_.items is not None:
             self._check_timeout(round_)
-        explanation = state.gate.explanation(round_)
-        held = state.rollout.hold()
+        gate, held = state.gate, state.rollout.hold()
+        lazy = gate if isinstance(gate, CompiledGate) and gate.leaves_out_margins else None
+        explanation = gate.explanation(round_) if lazy is None else {}
         id_ = f"{state.configuration.name}-{seq}"
         made = state.run.decide(round_, id_, held, charged=held != SHADOW_HOLDS)
+        if lazy is not None:
+            kept = recording.kept_candidates(made.action, made.proposed)
+            explanation = lazy.explanation_of(round_, kept, made.computed)
         numbers = made.numbers
         state.enter(seq, self.at, made.action is None, numbers, made.proposed is not None)
         fields, arrays = contents(round_, made, numbers, knowledge, explanation)
@@ -436,7 +441,9 @@ class Commands:
 def _as_kept(made: Decision, fields: Mapping[str, Any], arrays: Mapping[str, Array]) -> Decision:
     """A decision with what its entry keeps of the candidates, as a repeated request will return it."""
     labels = fields.get("labels")
-    return made._replace(details=arrays["details"], labels=None if labels is None else tuple(labels))
+    return made._replace(
+        details=arrays["details"], left_out=None, labels=None if labels is None else tuple(labels)
+    )
 
 
 def decided_tag(entry: Entry | None, configuration: Configuration) -> str | None:

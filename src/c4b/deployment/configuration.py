@@ -15,6 +15,7 @@ from c4b.evidence import alarms
 from c4b.evidence.model import LinearModel
 from c4b.ledger.free_ledger import KEPT_BACK
 from c4b.policies import registry, state_file
+from c4b.policies.compiled_gate import CompiledGate
 from c4b.policies.compiled_round import CUSHION
 from c4b.policies.composition import Composition
 from c4b.policies.gate import GateTerms
@@ -114,7 +115,7 @@ class Configuration:
         )
 
     def run(self) -> GateRun:
-        """A fresh gate."""
+        """A fresh gate. Where only what is executed is kept of the candidates, it computes no more."""
         terms = GateTerms(
             self.model,
             self.alpha,
@@ -124,7 +125,10 @@ class Configuration:
             self.horizon,
             self.seed,
         )
-        return GateRun(registry.build(self.spec, terms), self.absorb == "in-order")
+        gate = registry.build(self.spec, terms)
+        if isinstance(gate, CompiledGate):
+            gate.leaves_out_margins = self.records == recording.EXECUTED and gate.ellipsoids > 1
+        return GateRun(gate, self.absorb == "in-order")
 
     def constants(self) -> dict[str, Array]:
         """What the journal's numbers depend on besides the configuration, to be recorded with it."""

@@ -89,7 +89,7 @@ def contents(
     arrays = {
         "candidates": round_.candidates,
         "baseline": round_.baseline,
-        "details": made.details,
+        "details": made.computed,
         "numbers": np.array(numbers),
     }
     if round_.items is not None:

@@ -30,10 +30,15 @@ Fields = dict[str, Any]
 Arrays = dict[str, Array]
 
 
+def kept_candidates(action: int | None, proposed: int | None) -> list[int]:
+    """Of which candidates a reduced entry holds everything."""
+    return sorted({k for k in (action, proposed) if k is not None})
+
+
 def reduced(fields: Fields, arrays: Arrays) -> tuple[Fields, Arrays]:
     """A decision's entry without the candidates that were not executed."""
     candidates = arrays["candidates"]
-    kept = sorted({k for k in (fields["action"], fields.get("proposed")) if k is not None})
+    kept = kept_candidates(fields["action"], fields.get("proposed"))
     items = arrays.get("items")
     less: Fields = {**fields, KEPT: kept, OFFERED: len(candidates), POOL: pool_hash(candidates, items)}
     if "labels" in fields:

@@ -11,9 +11,10 @@ import math
 
 import numpy as np
 
-from c4b._jit import allocating, fma, inlined
+from c4b._jit import allocating, called, fma, inlined
 from c4b._shaped_view import shaped_view
 from c4b._validate import Array
+from c4b.evidence.chains import four_products, pool_chains
 from c4b.evidence.eigenbasis import misturn
 from c4b.evidence.ellipsoids import Data, Region
 from c4b.evidence.rounding import UNIT
@@ -25,19 +26,26 @@ CANCELLATION = 1e-4
 CROSS, SQUARES, CENTRES = 0, 1, 2
 """Rows of ``forms`` (R, K), what is computed once a round for a pool: one of scratch, then for ellipsoid
 g at SQUARES + 2g the squares x V_g^-1 x, at CENTRES + 2g the centres x theta_hat_g; for a spectral set
-after them d rows with the coordinates of x in the eigenbasis, and d + 1 of scratch."""
+after them d rows with the coordinates of x in the eigenbasis, and scratch: d rows, ABREAST rows, and as
+many as hold d numbers."""
+ABREAST = 4
+"""Ellipsoids of a spectral set whose squares are computed together."""
+NEARLY = 1.0 - 32.0 * UNIT
+"""A square times this is below what rounding can have made of it."""
 
 
 @inlined
-def form_rows(stack: int, dim: int, spectral: bool) -> int:
-    """R for G ellipsoids and d features."""
-    return 1 + 2 * stack + (2 * dim + 1 if spectral else 0)
+def form_rows(stack: int, dim: int, spectral: bool, size: int) -> int:
+    """R for G ellipsoids, d features and K candidates."""
+    if not spectral:
+        return 1 + 2 * stack
+    return 1 + 2 * stack + 2 * dim + ABREAST + (dim + size - 1) // max(size, 1)
 
 
 @allocating
 def new_forms(region: Region, size: int) -> Array:
     stack, dim = region.estimate.shape
-    return np.empty((form_rows(stack, dim, region.spectral), size))
+    return np.empty((form_rows(stack, dim, region.spectral, size), size))
 
 
 @inlined
@@ -102,7 +110,7 @@ def upper(region: Region, v: Array) -> float:
 def interval(region: Region, v: Array) -> tuple[float, float]:
     """(L(v), U(v)): both bounds from one quadratic form an ellipsoid."""
     if region.spectral:
-        low, high = _spectral_interval(region, v)
+        low, high = _spectral_interval(region.basis, region.factors, region.estimate, region.reach, v)
     else:
         low, high = -np.inf, np.inf
         for g in range(len(region.radius)):
@@ -123,27 +131,53 @@ def interval(region: Region, v: Array) -> tuple[float, float]:
     return low, high
 
 
-@inlined
-def _spectral_interval(region: Region, v: Array) -> tuple[float, float]:
-    """``interval`` before the norm ball and the slack; two ellipsoids at a time share the turned v."""
-    stack, dim = region.estimate.shape
+@called
+def _spectral_interval(
+    basis: Array, factors: Array, estimate: Array, reach: Array, v: Array
+) -> tuple[float, float]:
+    """``interval`` before the norm ball and the slack, from the arrays of the same names in ``Region``.
+
+    Four ellipsoids at a time share the turned v. A function of its own: a dozen places need it.
+    """
+    stack, dim = estimate.shape
     low, high = -np.inf, np.inf
-    for first in range(0, stack, 2):
-        second = min(first + 1, stack - 1)
-        a, b, square_a, square_b = 0.0, 0.0, 0.0, 0.0
-        for i in range(dim):
-            z = 0.0
-            for j in range(dim):
-                z += region.basis[i, j] * v[j]
-            a += z * region.estimate[first, i]
-            b += z * region.estimate[second, i]
-            square_a += z * z * region.factors[first, i]
-            square_b += z * z * region.factors[second, i]
-        for centre, square, g in ((a, square_a, first), (b, square_b, second)):
-            width = region.reach[g] * math.sqrt(square)
+    for first in range(0, stack, 4):
+        second, third = min(first + 1, stack - 1), min(first + 2, stack - 1)
+        fourth = min(first + 3, stack - 1)
+        a, b, c, d = 0.0, 0.0, 0.0, 0.0
+        square_a, square_b, square_c, square_d = 0.0, 0.0, 0.0, 0.0
+        for i in range(0, dim, 4):
+            z = four_products(basis, i, v)
+            a, square_a = _with_four(factors, estimate, first, i, z, a, square_a)
+            b, square_b = _with_four(factors, estimate, second, i, z, b, square_b)
+            c, square_c = _with_four(factors, estimate, third, i, z, c, square_c)
+            d, square_d = _with_four(factors, estimate, fourth, i, z, d, square_d)
+        sums = ((a, square_a, first), (b, square_b, second), (c, square_c, third), (d, square_d, fourth))
+        for centre, square, g in sums:
+            width = reach[g] * math.sqrt(square)
             low = centre - width if low < centre - width < np.inf else low
             high = centre + width if -np.inf < centre + width < high else high
     return low, high
+
+
+@inlined
+def _with_four(
+    factors: Array,
+    estimate: Array,
+    g: int,
+    i: int,
+    z: tuple[float, float, float, float],
+    centre: float,
+    square: float,
+) -> tuple[float, float]:
+    """Centre and square of ellipsoid g with coordinates i to i + 3 of v added; z is 0 beyond the last."""
+    last = estimate.shape[1] - 1
+    j, m, n = min(i + 1, last), min(i + 2, last), min(i + 3, last)
+    centre = fma(z[1], estimate[g, j], fma(z[0], estimate[g, i], centre))
+    centre = fma(z[3], estimate[g, n], fma(z[2], estimate[g, m], centre))
+    square = fma(z[1] * z[1], factors[g, j], fma(z[0] * z[0], factors[g, i], square))
+    square = fma(z[3] * z[3], factors[g, n], fma(z[2] * z[2], factors[g, m], square))
+    return centre, square
 
 
 @inlined
@@ -300,15 +334,22 @@ def pool_forms(region: Region, pool: Array, forms: Array) -> None:
 def _spectral_forms(region: Region, pool: Array, forms: Array) -> None:
     """``pool_forms`` in the eigenbasis."""
     stack, (dim, size) = len(region.radius), pool.shape
+    spectral_centres(region, pool, forms)
     turned = shaped_view(forms, (1 + 2 * stack) * size, (dim, size))
     squared = shaped_view(forms, (1 + 2 * stack + dim) * size, (dim, size))
     for i in range(dim):
-        pool_products(pool, region.basis, i, i, turned)
         for k in range(size):
             squared[i, k] = turned[i, k] * turned[i, k]
-    for g in range(stack):
-        pool_products(squared, region.factors, g, SQUARES + 2 * g, forms)
-        pool_products(turned, region.estimate, g, CENTRES + 2 * g, forms)
+    pool_chains(squared, region.factors, 0, stack, SQUARES, 2, forms)
+
+
+@inlined
+def spectral_centres(region: Region, pool: Array, forms: Array) -> None:
+    """The centres of ``forms``, and the coordinates in the eigenbasis."""
+    stack, (dim, size) = len(region.radius), pool.shape
+    turned = shaped_view(forms, (1 + 2 * stack) * size, (dim, size))
+    pool_chains(pool, region.basis, 0, dim, 0, 1, turned)
+    pool_chains(turned, region.estimate, 0, stack, CENTRES, 2, forms)
 
 
 @inlined
@@ -327,15 +368,49 @@ def pool_upper(region: Region, forms: Array, pool: Array, row: int, out: Array) 
         forms[CROSS, k] = slack * forms[CROSS, k] if several else 0.0
     for g in range(len(region.radius)):
         reach, squares, centres = region.reach[g], SQUARES + 2 * g, CENTRES + 2 * g
-        lowered, square = 0, reach * reach
+        lowered, square = 0, reach * reach * NEARLY
         for k in range(size):
             gap = out[row, k] - (forms[centres, k] + forms[CROSS, k])
-            lowered += (gap > 0.0) & (square * forms[squares, k] < gap * gap)
+            lowered += (gap > 0.0) & (square * forms[squares, k] <= gap * gap)
         if lowered > 0:  # a root is computed only where it counts
             for k in range(size):
                 value = forms[centres, k] + forms[CROSS, k] + reach * math.sqrt(forms[squares, k])
                 held = out[row, k]
                 out[row, k] = value if value < held else held
+
+
+@inlined
+def pool_interval(
+    region: Region, forms: Array, pool: Array, low_row: int, high_row: int, out: Array
+) -> None:
+    """out[low_row, k] = L(x_k) and out[high_row, k] = U(x_k): ``pool_lower`` and ``pool_upper`` with one
+    root for both; pool (d, K)."""
+    size, several = out.shape[1], len(region.radius) > 1
+    if several:
+        _pool_norms(pool, forms)
+    reach, slack = ball_reach(region, len(pool)), slack_over_norm(region)
+    for k in range(size):
+        width = reach * forms[CROSS, k] if several else np.inf
+        out[low_row, k], out[high_row, k] = -width, width
+        forms[CROSS, k] = slack * forms[CROSS, k] if several else 0.0
+    for g in range(len(region.radius)):
+        reach, squares, centres = region.reach[g], SQUARES + 2 * g, CENTRES + 2 * g
+        narrowed, square = 0, reach * reach * NEARLY
+        for k in range(size):
+            above = out[high_row, k] - (forms[centres, k] + forms[CROSS, k])
+            below = (forms[centres, k] - forms[CROSS, k]) - out[low_row, k]
+            width = square * forms[squares, k]
+            narrowed += (above > 0.0) & (width <= above * above)
+            narrowed += (below > 0.0) & (width <= below * below)
+        if narrowed > 0:
+            for k in range(size):
+                width = reach * math.sqrt(forms[squares, k])
+                high = forms[centres, k] + forms[CROSS, k] + width
+                low = forms[centres, k] - forms[CROSS, k] - width
+                held = out[high_row, k]
+                out[high_row, k] = high if high < held else held
+                held = out[low_row, k]
+                out[low_row, k] = low if (held < low) & (low < np.inf) else held
 
 
 @inlined
@@ -361,13 +436,14 @@ def _raise_by_ellipsoid(
 
     The scratch row of ``forms`` holds what is added to each bound, row ``squares`` the squares of widths,
     ``shift`` is added to the centre. Roots are computed only if one of them counts: a root takes longer
-    than all else together.
+    than all else together. A bound that counts is never taken for one that does not, so that the result
+    is the largest bound, in whatever company and order candidates come.
     """
     size, reach, centres = out.shape[1], region.reach[g], CENTRES + 2 * g
-    raised, square = 0, reach * reach
+    raised, square = 0, reach * reach * NEARLY
     for k in range(size):
         gap = forms[CROSS, k] + (shift + forms[centres, k]) - out[row, k]
-        raised += (gap > 0.0) & (square * forms[squares, k] < gap * gap)
+        raised += (gap > 0.0) & (square * forms[squares, k] <= gap * gap)
     if raised > 0:
         for k in range(size):
             value = forms[CROSS, k] + (shift + forms[centres, k]) - reach * math.sqrt(forms[squares, k])
@@ -401,6 +477,12 @@ def _shifted_pool_norms(pool: Array, offset: Array, forms: Array) -> None:
 
 
 @inlined
+def base_below(region: Region, base: float, length: float) -> float:
+    """``base`` less what rounding of itself and of an offset amounts to; length = sum |offset_i|."""
+    return base - 4.0 * UNIT * (abs(base) + region.norm_bound * length)
+
+
+@inlined
 def raise_to_lower(
     region: Region,
     forms: Array,
@@ -421,9 +503,10 @@ def raise_to_lower(
     length = 0.0
     for i in range(dim):
         length += abs(offset[i])
-    base -= 4.0 * UNIT * (abs(base) + region.norm_bound * length)
+    base = base_below(region, base, length)
     if region.spectral:
-        _spectral_raise(region, forms, pool, base, offset, row, out, anew)
+        no_bases = shaped_view(region.radius, 0, (0,))
+        spectral_raise(region, forms, pool, base, no_bases, offset, row, out, anew)
         return
     size = pool.shape[1]
     inverse, fours = region.inverse, dim - dim % 4
@@ -483,48 +566,52 @@ def raise_to_lower(
             out[row, k] = value if out[row, k] < value else out[row, k]
 
 
-@inlined
-def _spectral_raise(
+@called
+def spectral_raise(
     region: Region,
     forms: Array,
     pool: Array,
     base: float,
+    bases: Array,
     offset: Array,
     row: int,
     out: Array,
     anew: bool,
 ) -> None:
-    """``raise_to_lower`` in the eigenbasis: sums of squares, which never cancel."""
-    stack, (dim, size) = len(region.radius), pool.shape
+    """``raise_to_lower`` in the eigenbasis: sums of squares, which never cancel.
+
+    Every x_k may have a base of its own, ``bases`` (K,), instead of ``base``. What rounding of offsets
+    amounts to is in the bases already. Of ``forms`` only what ``spectral_centres`` writes is read. Pool
+    and offset have the same part in it: a pool of offsets and one x give the same bits.
+    """
+    stack, (dim, size), own_bases = len(region.radius), pool.shape, len(bases) > 0
+    if size == 0:
+        return
     first_row = 1 + 2 * stack
     turned = shaped_view(forms, first_row * size, (dim, size))
     squared = shaped_view(forms, (first_row + dim) * size, (dim, size))
     sums = first_row + 2 * dim
-    for i in range(dim):
-        shift = 0.0
-        for j in range(dim):
-            shift += region.basis[i, j] * offset[j]
-        for k in range(size):
-            part = turned[i, k] + shift
-            squared[i, k] = part * part
+    along = shaped_view(forms, (sums + ABREAST) * size, (dim,))
+    for i in range(0, dim, 4):
+        z = four_products(region.basis, i, offset)
+        for n in range(min(4, dim - i)):
+            shift = z[0] if n == 0 else z[1] if n == 1 else z[2] if n == 2 else z[3]
+            along[i + n] = shift
+            for k in range(size):
+                part = turned[i + n, k] + shift
+                squared[i + n, k] = part * part
     _shifted_pool_norms(pool, offset, forms)
     reach, slack = ball_reach(region, dim), slack_over_norm(region)
     for k in range(size):
-        value = base - reach * forms[CROSS, k]
+        own = bases[k] if own_bases else base
+        value = own - reach * forms[CROSS, k]
         held = -np.inf if anew else out[row, k]
         out[row, k] = value if held < value else held
-        forms[CROSS, k] = base - slack * forms[CROSS, k]
-    for first in range(0, stack, 4):
-        a, b, c, d = 0.0, 0.0, 0.0, 0.0  # the offset's part of four centres
-        for i in range(dim):
-            along = 0.0
-            for j in range(dim):
-                along += region.basis[i, j] * offset[j]
-            a += along * region.estimate[first, i]
-            b += along * region.estimate[min(first + 1, stack - 1), i]
-            c += along * region.estimate[min(first + 2, stack - 1), i]
-            d += along * region.estimate[min(first + 3, stack - 1), i]
-        for g in range(first, min(first + 4, stack)):
+        forms[CROSS, k] = own - slack * forms[CROSS, k]
+    for first in range(0, stack, ABREAST):
+        last = min(first + ABREAST, stack)
+        pool_chains(squared, region.factors, first, last, sums, 1, forms)
+        a, b, c, d = four_products(region.estimate, first, along)  # the offset's part of centres
+        for g in range(first, last):
             shift = a if g == first else b if g == first + 1 else c if g == first + 2 else d
-            pool_products(squared, region.factors, g, sums, forms)
-            _raise_by_ellipsoid(region, forms, sums, shift, g, row, out)
+            _raise_by_ellipsoid(region, forms, sums + g - first, shift, g, row, out)

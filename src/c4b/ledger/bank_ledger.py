@@ -6,12 +6,21 @@ last round, s = t-1, is carry; one checkpoint at s = 0 with B_0 = R0, Z_0 = 0 ma
 checkpoints only raise the maximum.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
-from c4b._jit import inlined
+from c4b._jit import allocating, inlined
 from c4b._validate import Array
 from c4b.certificates.contrast_kernels import Assessment, joint_claim
-from c4b.evidence.bounds import lower, raise_to_lower
+from c4b.evidence.bounds import (
+    base_below,
+    lower,
+    new_forms,
+    raise_to_lower,
+    spectral_centres,
+    spectral_raise,
+)
 from c4b.evidence.ellipsoids import Region
 from c4b.ledger.books import Account, Ledger, LedgerKind, Tally, round_slack
 from c4b.ledger.exact_sums import plus
@@ -41,6 +50,63 @@ def bank_margins(
         for i in range(dim):
             offset[i] += _since(ledger, m, i)
         raise_to_lower(region, assessed.forms, assessed.pool, base, offset, row, details, False)
+
+
+class BankClaims(NamedTuple):
+    """All claims about the coming round, one a column, as the margin of a single candidate needs them.
+
+    For spectral sets. The first is the joint certificate, which the bank is added to; then comes one for
+    each checkpoint.
+    """
+
+    offsets: Array  # (d, C)
+    bases: Array  # (C,)
+    forms: Array  # (R, C) of the offsets, as if they were candidates
+    values: Array  # (1, C) scratch
+    bank: float
+    free: float  # see ``c4b.ledger.free_ledger``; -inf: nothing is free
+
+
+@allocating
+def bank_claims(
+    ledger: Ledger, account: Account, region: Region, baseline: Array, wanted: bool
+) -> BankClaims:
+    """What ``bank_margin`` needs, computed once a round; empty unless it is ``wanted``."""
+    dim, count = len(baseline), 1 + int(ledger.tally[Tally.KEPT])
+    if not wanted:
+        nothing = np.empty((0, 0))
+        return BankClaims(nothing, np.empty(0), nothing, nothing, 0.0, 0.0)
+    offsets, bases, offset = np.empty((dim, count)), np.empty(count), np.empty(dim)
+    for c in range(count):
+        base, length = joint_claim(baseline, account.alpha, offset), 0.0
+        if c > 0:
+            base = ledger.kept_bank[c - 1] + base
+        for i in range(dim):
+            if c > 0:
+                offset[i] += _since(ledger, c - 1, i)
+            length += abs(offset[i])
+            offsets[i, c] = offset[i]
+        bases[c] = base_below(region, base, length)
+    forms = new_forms(region, count)
+    spectral_centres(region, offsets, forms)
+    bank, free = ledger.bank[0], -np.inf
+    if account.kind == LedgerKind.FREE:
+        now, _, free = free_claims(ledger, account, region, baseline, offset)
+        bank = max(bank, now)
+    return BankClaims(offsets, bases, forms, np.empty((1, count)), bank, free)
+
+
+@inlined
+def bank_margin(claims: BankClaims, account: Account, region: Region, x: Array) -> tuple[float, float]:
+    """Margin and joint certificate of one candidate x (d,), the same bits as ``bank_margins`` gives."""
+    values = claims.values
+    spectral_raise(region, claims.forms, claims.offsets, 0.0, claims.bases, x, 0, values, True)
+    margin = max(claims.bank + values[0, 0], claims.free)
+    for c in range(1, values.shape[1]):
+        margin = max(margin, values[0, c])
+    if account.tolerance > 0.0:
+        margin -= round_slack(account, False)
+    return margin, values[0, 0]
 
 
 @inlined

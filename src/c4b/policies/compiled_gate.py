@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,7 +15,8 @@ from c4b.evidence import absorption, earned, ellipsoids
 from c4b.evidence.evidence import Evidence
 from c4b.ledger import books, ledger_kernels
 from c4b.ledger.books import LedgerKind, Tally, Term
-from c4b.policies.compiled_round import BASELINE, NO_SAFE_ACTION, NOT_FINITE, decide
+from c4b.policies.candidate_fields import CandidateField
+from c4b.policies.compiled_round import BASELINE, NO_SAFE_ACTION, NOT_FINITE, Rule, decide
 from c4b.policies.composition import Composition
 from c4b.policies.decision import Decision
 from c4b.policies.gate import Arrays, Gate, GateTerms, Played
@@ -27,11 +29,36 @@ WRONG_MEAN = "a baseline mean that was told lies outside of the interval that th
 """An alarm; false with probability at most delta."""
 
 
+class StateOfDecision(NamedTuple):
+    """Copies of what a decision was made from; candidates (K, d) and baseline (d,) are the caller's."""
+
+    evidence: Array
+    ledger: Array
+    rule: Rule
+    earned: Array
+    candidates: Array
+    baseline: Array
+    mean: float
+
+    def details(self, known: Array) -> Array:
+        """Decide again with every margin; the decision's own scores show whether all is as it was."""
+        ledger = self.ledger.copy()
+        found: Array = decide(self.evidence, ledger, *self.rule, *self[3:], False)[5]
+        was, now = known[CandidateField.UCB], found[CandidateField.UCB]
+        if not np.array_equal(was, now, equal_nan=True):
+            k = int(np.argmax(was != now))
+            remedy = "was overwritten after decide; explain a decision before, or hand over a copy"
+            raise InvalidInput(f"candidates[{k}]", self.candidates[k], remedy)
+        return found
+
+
 class CompiledGate(Gate):
     """A composition under terms. Its evidence and its ledger are one flat vector each."""
 
     array_prefix = ""
     takes_slates = True
+    leaves_out_margins = False
+    """Whether decisions leave out the numbers of candidates that could not have been chosen."""
 
     def __init__(self, composition: Composition, terms: GateTerms) -> None:
         self.composition = composition
@@ -74,19 +101,17 @@ class CompiledGate(Gate):
         self._radius_at = ellipsoids.radius_index(self._flat)
 
     def decide(self, round_: Round, decision_id: str) -> Decision:
-        ledger, flat = self.ledger, self._flat
-        before = ledger.item(books.BANK)
-        action, row, bank, ucb, certificate, details = decide(
-            flat,
-            ledger,
-            *self._rule,
-            self.earned,
-            round_.candidates,
-            round_.baseline,
-            _number(round_.baseline_mean),
+        ledger, flat, lazy = self.ledger, self._flat, self.leaves_out_margins
+        before, books_before = ledger.item(books.BANK), ledger.copy() if lazy else ledger
+        given = (round_.candidates, round_.baseline, _number(round_.baseline_mean))
+        action, row, bank, ucb, certificate, details, complete = decide(
+            flat, ledger, *self._rule, self.earned, *given, lazy
         )
         if action < BASELINE:
             self._refuse(action, row, bank, round_)
+        left_out = None
+        if not complete:
+            left_out = StateOfDecision(flat.copy(), books_before, self._rule, self.earned.copy(), *given)
         return Decision(
             decision_id,
             None if action == BASELINE else action,
@@ -98,6 +123,7 @@ class CompiledGate(Gate):
             self._name,
             self.alarm,
             details,
+            left_out=left_out,
         )
 
     def _refuse(self, code: int, row: int, margin: float, round_: Round) -> None:
@@ -250,6 +276,18 @@ class CompiledGate(Gate):
             both(self._flat, negated, -baseline, self.terms.alpha, out)  # U(v) = -L(-v)
             arrays[UPPER] = -out[0]
         return arrays
+
+    def explanation_of(self, round_: Round, some: list[int], details: Array) -> dict[str, Array]:
+        """``explanation`` with bounds of ``some`` candidates only, NaN for the others; their separate
+        certificates are written into ``details`` (5, K) if they were left out. Decisions do not change
+        what it says."""
+        candidates, out = round_.candidates[some], np.empty((2, len(some)))
+        both(self._flat, np.ascontiguousarray(candidates.T), round_.baseline, self.terms.alpha, out)
+        known = details[CandidateField.SEPARATE, some]
+        details[CandidateField.SEPARATE, some] = np.where(np.isnan(known), out[1], known)
+        above = np.full(len(round_.candidates), np.nan)
+        above[some] = self.explanation(round_._replace(candidates=candidates))[UPPER]
+        return {ESTIMATE: self.evidence.estimate, UPPER: above}
 
     def __repr__(self) -> str:
         bank = "no gate" if math.isnan(self.bank) else f"bank={self.bank:.4g}"

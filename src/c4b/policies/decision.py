@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -46,8 +46,16 @@ def same_content(one: object, other: object) -> bool:
     return one == other or (one != one and other != other)  # noqa: PLR0124 (NaN)
 
 
-class Decision(NamedTuple):
-    """One decision. ``bank`` is what is certified after it; no reward has been seen yet."""
+class LeftOut(Protocol):
+    """What a decision's numbers can be completed from: the state of that moment."""
+
+    def details(self, known: Array) -> Array:
+        """(5, K) with every number; ``known`` is what the decision has of it."""
+        ...
+
+
+class DecisionFields(NamedTuple):
+    """What a decision consists of."""
 
     id: str
     """Names the decision: give it to ``observe``, ``forget``, ``executed`` and ``explain``."""
@@ -68,7 +76,9 @@ class Decision(NamedTuple):
     alarm: str | None
     """What speaks against the model at this moment; earlier certificates are void then."""
     details: Array
-    """(5, K): one row for each ``CandidateField``."""
+    """(5, K): one row for each ``CandidateField``. Numbers that the choice did not depend on may have
+    been left out; they are computed when somebody asks for them, from the state of that moment. The
+    candidates must not have been overwritten until then; else ``InvalidInput`` says so."""
     propensity: float | None = None
     """Probability of this action given the past, of a gate that randomises; None: it was certain."""
     receipt: Receipt | None = None
@@ -80,6 +90,27 @@ class Decision(NamedTuple):
     ``"ramp"``; None: it does what the gate chose."""
     proposed: int | None = None
     """The candidate that the gate chose in a round that was held; None: the baseline."""
+    left_out: LeftOut | None = None
+    """Computes what was left out of ``details``; None: nothing was."""
+
+
+class Decision(DecisionFields):
+    """One decision. ``bank`` is what is certified after it; no reward has been seen yet."""
+
+    __slots__ = ()
+
+    @property
+    def computed(self) -> Array:
+        """``details`` as far as the choice depended on them, NaN elsewhere."""
+        return super().details
+
+    @property
+    def details(self) -> Array:
+        """(5, K): see ``DecisionFields.details``."""
+        details = self.computed
+        if self.left_out is not None and np.isnan(details[CandidateField.SEPARATE]).any():
+            details[:] = self.left_out.details(details)
+        return details
 
     @property
     def numbers(self) -> DecisionNumbers:
@@ -113,7 +144,10 @@ class Decision(NamedTuple):
 
     def __eq__(self, other: object) -> bool:
         """Whether both say the same; a number that is none equals another one."""
-        return isinstance(other, Decision) and all(map(same_content, self, other))
+        if not isinstance(other, Decision):
+            return False
+        same_details = same_content(self.details, other.details)  # which completes them
+        return same_details and all(map(same_content, self[:-1], other[:-1]))
 
     def __ne__(self, other: object) -> bool:
         return not self == other

@@ -20,7 +20,9 @@ def decide_for_baseline(gate: Gate, round_: Round, decision_id: str, reason: str
     if chosen.action is not None:
         gate.undo(mark)
         made = gate.decide(_without_candidates(round_), decision_id)
-    return made._replace(details=chosen.details, held=reason, proposed=chosen.action)
+    return made._replace(
+        details=chosen.computed, left_out=chosen.left_out, held=reason, proposed=chosen.action
+    )
 
 
 def decide_uncharged(gate: Gate, round_: Round, decision_id: str, reason: str) -> Decision:

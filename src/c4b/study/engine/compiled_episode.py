@@ -104,7 +104,7 @@ def workspace(lineup: Lineup, stack: int, dim: int, size: int) -> Workspace:
     return Workspace(
         np.empty(longest[RuleColumn.EVIDENCE_SIZE]),
         np.empty(longest[RuleColumn.LEDGER_SIZE]),
-        np.empty((form_rows(stack, dim, True), size)),
+        np.empty((form_rows(stack, dim, True, size), size)),
         np.empty((ROWS, size)),
         np.empty(dim),
         np.empty(dim),
@@ -168,7 +168,7 @@ def _play(
     means, best, noise = scene.means, scene.best, scene.noise
     baselines, baseline_means = shaped_view(scene.baselines, 0, (rounds, dim)), scene.baseline_means
     theta = shaped_view(scene.theta, 0, (dim,))
-    forms = shaped_view(work.forms, 0, (form_rows(stack, dim, region.spectral), size))
+    forms = shaped_view(work.forms, 0, (form_rows(stack, dim, region.spectral, size), size))
     details = shaped_view(work.details, 0, (ROWS, size))
     executed, scratch = shaped_view(work.executed, 0, (dim,)), shaped_view(work.scratch, 0, (dim,))
     gated = account.kind != LedgerKind.NONE

@@ -1,0 +1,194 @@
+"""A policy leaves out margins that its choice cannot depend on: the same decisions, bit for bit."""
+
+import pickle
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import c4b
+from c4b._validate import Array
+from c4b.errors import C4BError, InvalidInput
+from c4b.evidence.chains import four_products, pool_chains
+from c4b.policies.compiled_gate import CompiledGate
+from c4b.policies.compiled_round import JOINT, MARGIN, SCORE, UCB
+
+DIM = 6
+
+
+class Twins(NamedTuple):
+    """Two policies of the same kind and past; the second one computes every margin."""
+
+    lazy: c4b.Policy
+    full: c4b.Policy
+
+    def learn(self, features: Array, rewards: Array) -> None:
+        for each in self:
+            each.learn(features, rewards)
+
+    def decide(self, pool: Array, baseline: Array) -> tuple[c4b.Decision, c4b.Decision]:
+        return self.lazy.decide(pool, baseline), self.full.decide(pool, baseline)
+
+
+def twins(spec: str | c4b.Composition, model: c4b.LinearModel, **terms: object) -> Twins:
+    pair = Twins(*(c4b.Policy(spec, model, **terms) for _ in range(2)))  # type: ignore[arg-type]
+    assert isinstance(pair.lazy.gate, CompiledGate)
+    assert isinstance(pair.full.gate, CompiledGate)
+    assert pair.lazy.gate.leaves_out_margins
+    pair.full.gate.leaves_out_margins = False
+    return pair
+
+
+def assert_same(lazy: c4b.Decision, full: c4b.Decision) -> int:
+    """Compare two decisions; returns how many margins were left out."""
+    assert (lazy.action, lazy.numbers, lazy.alarm) == (full.action, full.numbers, full.alarm)
+    assert full.left_out is None
+    known = ~np.isnan(lazy.computed[MARGIN])
+    assert np.array_equal(lazy.computed[UCB], full.details[UCB], equal_nan=True)
+    for row in (MARGIN, JOINT):
+        assert np.array_equal(lazy.computed[row][known], full.details[row][known])
+    assert lazy.details.tobytes() == full.details.tobytes()
+    assert lazy.explain().to_dict()["candidates"] == full.explain().to_dict()["candidates"]
+    return int((~known).sum())
+
+
+def pool(rng: np.random.Generator, size: int, spread: float, baseline: Array) -> Array:
+    """Candidates with ties, the baseline itself, one beyond all bounds, hopeless and excellent ones."""
+    drawn = np.c_[rng.choice([0.9, 1.0, 1.1], size), spread * rng.normal(size=(size, DIM - 1))]
+    if size > 4:
+        drawn[rng.integers(size)] = drawn[rng.integers(size)]
+        drawn[rng.integers(size)] = baseline
+        if rng.random() < 0.3:
+            drawn[rng.integers(size)] = 1e160 * drawn[0]
+        if rng.random() < 0.5:
+            drawn[rng.integers(size)] *= 2.0
+    return drawn
+
+
+def play(pair: Twins, rng: np.random.Generator, rounds: int, binary: bool = False) -> int:
+    """Rounds of both; returns how many margins were left out."""
+    theta, left_out = 0.3 * rng.normal(size=DIM), 0
+    theta[0] = 0.6
+    baseline = np.eye(DIM)[0]
+    for _ in range(rounds):
+        if rng.random() < 0.1:
+            baseline = np.r_[1.0, 0.1 * rng.normal(size=DIM - 1)]
+        candidates = pool(
+            rng, int(rng.choice([0, 1, 5, 40, 300])), rng.choice([0.05, 0.3, 1.5]), baseline
+        )
+        try:
+            lazy = pair.lazy.decide(candidates, baseline)
+        except C4BError as error:
+            with pytest.raises(type(error), match=str(error)[:20]):
+                pair.full.decide(candidates, baseline)
+            return left_out
+        full = pair.full.decide(candidates, baseline)
+        left_out += assert_same(lazy, full)
+        played = baseline if lazy.action is None else candidates[lazy.action]
+        mean = float(played @ theta)
+        reward = float(rng.random() < min(max(mean, 0.0), 1.0)) if binary else mean + 0.1 * rng.normal()
+        for each, decision in zip(pair, (lazy, full), strict=True):
+            each.observe(decision.id, reward)
+        assert (
+            pair.lazy.gate.snapshot()["ledger"].tobytes() == pair.full.gate.snapshot()["ledger"].tobytes()
+        )
+    return left_out
+
+
+@pytest.mark.parametrize("selection", ["filter", "thrifty", "propose", "competitive"])
+@pytest.mark.parametrize(
+    ("ledger", "confidence", "score"),
+    [
+        ("carry", "unbiased", "ucb"),
+        ("refresh", "constrained", "mean"),
+        ("checkpoints", "several-ridges", "patient"),
+    ],
+)
+def test_decisions_are_those_of_all_margins(
+    selection: str, ledger: str, confidence: str, score: str
+) -> None:
+    spec = c4b.Composition("made up", "joint", ledger, selection, "for a test", score, latches=True)
+    left_out = 0
+    for seed in range(6):
+        rng = np.random.default_rng([seed, *map(ord, selection + ledger)])
+        model = c4b.LinearModel(
+            DIM,
+            0.1,
+            rng.choice([1.5, 6.0]),
+            confidence=confidence,
+            misspecification=0.01 * (seed == 5 and confidence != "constrained"),
+        )
+        pair = twins(
+            spec, model, alpha=rng.choice([0.05, 0.3]), reserve=rng.choice([0.0, 0.5, 20.0]),
+            baseline_nonnegative=seed % 3 != 2,
+        )  # fmt: skip
+        if seed % 2:
+            rows = np.c_[np.ones(40), rng.normal(size=(40, DIM - 1))]
+            pair.learn(rows, 0.6 * rows[:, 0] + 0.1 * rng.normal(size=40))
+        left_out += play(pair, rng, 25)
+    assert left_out > 500
+
+
+@pytest.mark.parametrize("name", ["reserve-c4b+", "clicks"])
+def test_the_recommended_policies_too(name: str) -> None:
+    left_out = 0
+    for seed in range(4):
+        rng = np.random.default_rng([7, seed])
+        model = c4b.LinearModel.bounded(DIM, 2.0, (0.0, 1.0))
+        if name == "reserve-c4b+":
+            model = c4b.LinearModel(DIM, 0.1, 2.0)
+        pair = twins(name, model, alpha=0.2, reserve=rng.choice([0.0, 2.0]))
+        left_out += play(pair, rng, 40, binary=name == "clicks")
+    assert left_out > 500
+
+
+def test_equal_candidates_tie_as_ever_whatever_is_left_out() -> None:
+    pair = twins("reserve-c4b+", c4b.LinearModel(2, 0.1, 1.0), alpha=0.1, reserve=5.0)
+    pair.learn(np.array([[1.0, 0.0], [1.0, 0.5]] * 30), np.array([0.5, 0.9] * 30))
+    lazy, full = pair.decide(np.array([[1.0, 0.1], [1.0, 0.4], [1.0, 0.4]]), np.array([1.0, 0.0]))
+    assert lazy.action == full.action == 1
+    assert np.isnan(lazy.computed[MARGIN]).tolist() == [True, False, True]
+    assert lazy.details[SCORE, 1] == lazy.details[SCORE, 2]
+
+
+def test_where_every_margin_counts_none_is_left_out() -> None:
+    pair = twins("reserve-c4b+", c4b.LinearModel(2, 0.1, 1.0), alpha=0.1)
+    pool = np.c_[np.ones(50), np.linspace(0.1, 1.0, 50)]
+    lazy, full = pair.decide(pool, np.array([1.0, 0.0]))
+    assert lazy.action is None
+    assert lazy.left_out is None
+    assert lazy == full._replace(id=lazy.id)
+
+
+def test_candidates_overwritten_since_are_noticed() -> None:
+    pair = twins("reserve-c4b+", c4b.LinearModel(2, 0.1, 1.0), alpha=0.1, reserve=5.0)
+    pair.learn(np.array([[1.0, 0.0], [1.0, 0.5]] * 30), np.array([0.5, 0.9] * 30))
+    candidates = np.array([[1.0, 0.1], [1.0, 0.4], [1.0, 0.2]])
+    decision = pair.lazy.decide(candidates, np.array([1.0, 0.0]))
+    later = pickle.loads(pickle.dumps(decision))  # an independent copy
+    before = decision.explain().to_dict()
+    pair.lazy.observe(decision.id, 0.7)
+    assert later.explain().to_dict() == before  # from the state of that moment
+    assert later == decision
+    decision = pair.lazy.decide(candidates, np.array([1.0, 0.0]))
+    candidates[2] = 0.0
+    with pytest.raises(InvalidInput, match=r"candidates\[2\].*overwritten"):
+        decision.explain()
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 2), (5, 5), (8, 24), (7, 13)])
+def test_chains_have_the_same_bits_in_any_company(shape: tuple[int, int]) -> None:
+    dim, rows = shape
+    rng = np.random.default_rng(dim)
+    vectors, pool = rng.normal(size=(rows, dim)), rng.normal(size=(dim, 9))
+    out, alone = np.empty((rows, 9)), np.empty((rows, 1))
+    pool_chains(pool, vectors, 0, rows, 0, 1, out)
+    assert out == pytest.approx(vectors @ pool, rel=1e-12, abs=1e-14)
+    for k in range(9):
+        x = np.ascontiguousarray(pool[:, k])
+        pool_chains(x[:, None].copy(), vectors, 0, rows, 0, 1, alone)
+        assert np.array_equal(alone[:, 0], out[:, k])
+        for g in range(rows):
+            wanted = np.zeros(4)
+            wanted[: min(4, rows - g)] = out[g : g + 4, k]
+            assert np.array_equal(four_products(vectors, g, x), wanted)
