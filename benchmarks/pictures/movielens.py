@@ -14,9 +14,7 @@ import numpy as np
 from drawing import CERTIFIED, KNOWN, UNSAFE, new, save, thousands
 from realdata import movielens as ml
 
-from c4b import LinearModel, Policy
 from c4b._validate import Array
-from c4b.replay import FullRound, replay_full
 
 FIRST = 100
 """Shares of fewer rounds are noise."""
@@ -29,21 +27,10 @@ LINES = {
 
 def gains(seed: int, rounds: int) -> dict[str, Array]:
     """Films liked beyond the incumbent's in the same rounds, in percent, from round FIRST on."""
-    films, drawn = ml.world(seed, rounds)
-    popular = films.popularity[drawn.films].argmax(axis=1)
-    past, live = np.arange(ml.HISTORY), np.arange(ml.HISTORY, len(drawn.films))
-    model = LinearModel(films.features.shape[1], noise=ml.NOISE, norm_bound=ml.NORM_BOUND)
-    earned = {}
-    for name in ("reserve-c4b+", "linucb"):
-        policy = Policy(name, model, alpha=ml.ALPHA)
-        policy.learn(films.features[drawn.films[past, popular[past]]], drawn.rewards[past, popular[past]])
-        given = (
-            FullRound(films.features[drawn.films[n]], int(popular[n]), drawn.rewards[n]) for n in live
-        )
-        earned[name] = replay_full(policy, given).rewards
-    best = films.average[drawn.films].argmax(axis=1)
-    earned["best past average"] = drawn.rewards[live, best[live]]
-    incumbent = np.cumsum(drawn.rewards[live, popular[live]])[FIRST - 1 :]
+    world = ml.world(seed, rounds)
+    earned = {name: world.replay(name).rewards for name in ("reserve-c4b+", "linucb")}
+    earned["best past average"] = world.earned(world.best_average)
+    incumbent = np.cumsum(world.earned(world.popular))[FIRST - 1 :]
     return {
         name: 100.0 * (np.cumsum(rewards)[FIRST - 1 :] / incumbent - 1.0)
         for name, rewards in earned.items()

@@ -53,14 +53,16 @@ def of_past(
 
 
 def of_movielens(seed: int) -> Forecast:
-    films, drawn = movielens.world(seed, rounds=1)
-    rows = drawn.films[: movielens.HISTORY]
-    popular = films.popularity[rows].argmax(axis=1)
-    model = LinearModel(
-        dim=films.features.shape[1], noise=movielens.NOISE, norm_bound=movielens.NORM_BOUND
+    given = movielens.world(seed, rounds=1)
+    past = slice(0, movielens.HISTORY)
+    return of_past(
+        given.features[past],
+        given.popular[past],
+        given.rewards[past],
+        given.model,
+        seed,
+        movielens.ROUNDS,
     )
-    rewards = drawn.rewards[: movielens.HISTORY]
-    return of_past(films.features[rows], popular, rewards, model, seed, movielens.ROUNDS)
 
 
 def of_classification(world: str, seed: int) -> Forecast:

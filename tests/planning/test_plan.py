@@ -51,7 +51,7 @@ def test_the_proposal_says_where_numbers_come_from() -> None:
     assert proposal.at_risk_a_week == pytest.approx(0.05 * proposal.baseline_reward * 7000)
     assert proposal.history == 300
     shown = json.loads(json.dumps(plan.as_dict()))
-    assert set(shown["forecast"]["uplift"]) == {"1 weeks", "4 weeks", "12 weeks"}
+    assert set(shown["forecast"]["uplift"]) == {"1 week", "4 weeks", "12 weeks"}
     declared = plan_log(
         trial(600, 4), Terms("0", norm_bound=3.0), rounds_a_day=1, simulations=2, rounds=20
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -12,9 +12,16 @@ from numpy.typing import NDArray
 
 from c4b._validate import Array
 from c4b.evidence import LinearModel
+from c4b.planning.kept_steps import KeptSteps
 from c4b.policies import Policy
 
 LEVELS = (5.0, 50.0, 95.0)
+Progress = Callable[[str, int, int], None]
+"""Called with ("rows" or "simulations", how many are done, how many there are)."""
+
+
+def unseen(unit: str, done: int, total: int) -> None:
+    """Progress that nobody watches."""
 
 
 class Traffic(NamedTuple):
@@ -87,12 +94,15 @@ class Simulator:
 
     def run(
         self, simulations: int, rounds: int, horizons: list[int], seed: int = 0,
-        executor: Executor | None = None,
+        executor: Executor | None = None, kept: KeptSteps | None = None, progress: Progress = unseen,
     ) -> Forecast:  # fmt: skip
-        """Simulate, here or on an executor: the result is the same."""
+        """Simulate, here or on an executor: the result is the same. What was kept is not run again."""
         opened, fallback, pays, alarms = [], [], [], 0
         uplift: dict[int, tuple[list[float], list[float]]] = {each: ([], []) for each in horizons}
-        for episode in self._episodes(simulations, rounds, seed, executor):
+        steps = kept if kept is not None else KeptSteps(None, {})
+        episodes = self._episodes(simulations, rounds, seed, executor, steps)
+        for n, episode in enumerate(episodes):
+            progress("simulations", n + 1, simulations)
             alarms += episode.alarm
             fell_back, gains = episode.fell_back, episode.earned - episode.incumbent
             opened.append(float("inf") if fell_back.all() else float(np.argmin(fell_back)) + 1.0)
@@ -100,8 +110,8 @@ class Simulator:
             pays.append(_pays_from(gains))
             base = float(episode.incumbent.mean())
             rates = _late(gains), float((episode.best - episode.incumbent).mean())
-            for horizon, kept in uplift.items():
-                for values, rate in zip(kept, rates, strict=True):
+            for horizon, both in uplift.items():
+                for values, rate in zip(both, rates, strict=True):
                     mean = _mean_up_to(gains, horizon, rate)
                     values.append(mean / base if base > 0.0 else np.nan)
         return Forecast(
@@ -115,15 +125,22 @@ class Simulator:
         )
 
     def _episodes(
-        self, simulations: int, rounds: int, seed: int, executor: Executor | None
+        self, simulations: int, rounds: int, seed: int, executor: Executor | None, kept: KeptSteps
     ) -> Iterator[Episode]:
-        if executor is None:
-            for n in range(simulations):
-                yield self.episode(rounds, [seed, n])
-            return
-        started = [executor.submit(self.episode, rounds, [seed, n]) for n in range(simulations)]
-        for future in started:
-            yield future.result()
+        known = {n: kept.find(f"simulation-{n}", Episode) for n in range(simulations)}
+        started = {}
+        if executor is not None:
+            started = {
+                n: executor.submit(self.episode, rounds, [seed, n])
+                for n in range(simulations)
+                if known[n] is None
+            }
+        for n in range(simulations):
+            episode = known.pop(n)
+            if episode is None:
+                episode = started[n].result() if n in started else self.episode(rounds, [seed, n])
+                kept.keep(f"simulation-{n}", episode)
+            yield episode
 
     def episode(self, rounds: int, seed: list[int]) -> Episode:
         """One simulated deployment."""
