@@ -1,6 +1,6 @@
 """Run every world on real data; write results.json and index.html.
 
-    python benchmarks/realdata/run.py [--seeds 10] [--first-seed 100] [--plans 3] [--quick]
+    python benchmarks/realdata/run.py [--seeds 10] [--first-seed 100] [--plans 10] [--quick]
 
 Features and constants were chosen on seeds below 10; the page reports seeds from 100 on.
 """
@@ -18,7 +18,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from realdata import classification, movielens, open_bandit, page, plans, trials
+from realdata import classification, movielens, open_bandit, page, plan_commands, plans, trials
 from realdata.datasets import RegistryUnreachable
 
 
@@ -27,7 +27,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--first-seed", type=int, default=100)
     parser.add_argument("--out", type=Path, default=Path("results/realdata"))
-    parser.add_argument("--plans", type=int, default=3, help="seeds whose plan is compared as well")
+    parser.add_argument("--plans", type=int, default=10, help="seeds whose plan is compared as well")
     parser.add_argument("--quick", action="store_true", help="two seeds and few rounds")
     given = parser.parse_args()
     seeds = range(given.first_seed, given.first_seed + (2 if given.quick else given.seeds))
@@ -55,7 +55,10 @@ def main() -> None:
         results["skipped"].append(f"Open Bandit Data: {reason}")
         print(f"skipped Open Bandit Data: {reason}", file=sys.stderr)
     planned = set(list(seeds)[: 0 if given.quick else given.plans])
+    began = time.monotonic()
     results["plans"] = plans.compare([row for row in results["outcomes"] if row["seed"] in planned])
+    print(f"plans: {len(results['plans'])}, {time.monotonic() - began:.0f} s", file=sys.stderr)
+    results["commands"] = [] if given.quick else plan_commands.every(seeds[0], results["skipped"])
     given.out.mkdir(parents=True, exist_ok=True)
     command = shlex.join(["python", "benchmarks/realdata/run.py", *sys.argv[1:]])
     (given.out / "results.json").write_text(json.dumps({"command": command, **results}))
