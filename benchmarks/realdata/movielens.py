@@ -32,6 +32,8 @@ SIZE = 4.0
 class World(NamedTuple):
     """The first HISTORY rounds are the policy's history, the others are played."""
 
+    users: NDArray[np.int64]
+    """Who came, by round."""
     features: Array
     """Shape (HISTORY + rounds, POOL, d)."""
     rewards: Array
@@ -81,6 +83,7 @@ def world(seed: int, rounds: int) -> World:
     similar = SimilarUsers(past, users, len(films))
     said = similar.say(People.of(users, drawn.users), drawn.films)
     return World(
+        users=drawn.users,
         features=_features(said, similar.effect, popularity, films, drawn.films),
         rewards=drawn.rewards,
         popular=popularity[drawn.films].argmax(axis=1),

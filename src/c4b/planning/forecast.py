@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from c4b.planning.kept_steps import KeptSteps
 from c4b.policies import Policy
 
 LEVELS = (5.0, 50.0, 95.0)
+MEASURED = 1
+"""Marks the stream of random numbers for errors of measuring; a simulation itself uses none of it."""
 Progress = Callable[[str, int, int], None]
 """Called with ("rows" or "simulations", how many are done, how many there are)."""
 
@@ -63,7 +66,8 @@ class Forecast:
     fallback: Range3
     """Share of rounds with the incumbent's action."""
     uplift: dict[int, Range3]
-    """By number of rounds: mean reward above the incumbent's, as a share of it."""
+    """By number of rounds: mean reward above the incumbent's, as a share of it, as it would be measured:
+    with the noise of the rewards of both in rounds in which they differ."""
     pays_from: Range3
     """From this round on more was earned than by the incumbent alone; infinite if never."""
     alarms: float
@@ -78,6 +82,8 @@ class Episode(NamedTuple):
     best: Array
     fell_back: NDArray[np.bool_]
     alarm: bool
+    noise: float
+    """Standard deviation, in a round, of the measured gain around its mean."""
 
 
 class Simulator:
@@ -109,10 +115,11 @@ class Simulator:
             fallback.append(float(fell_back.mean()))
             pays.append(_pays_from(gains))
             base = float(episode.incumbent.mean())
+            error = episode.noise * float(np.random.default_rng([seed, n, MEASURED]).normal())
             rates = _late(gains), float((episode.best - episode.incumbent).mean())
             for horizon, both in uplift.items():
                 for values, rate in zip(both, rates, strict=True):
-                    mean = _mean_up_to(gains, horizon, rate)
+                    mean = _mean_up_to(gains, horizon, rate) + error / math.sqrt(horizon)
                     values.append(mean / base if base > 0.0 else np.nan)
         return Forecast(
             simulations=simulations,
@@ -164,12 +171,21 @@ class Simulator:
             earned[n], incumbent[n], best[n] = means[played], means[base], means.max()
             fell_back[n] = played == base
             policy.observe(decision.id, float(self._rewards(means[played : played + 1], draw)[0]))
-        return Episode(earned, incumbent, best, fell_back, policy.alarm is not None)
+        noise = self._variances(earned) + self._variances(incumbent)
+        spread = math.sqrt(float(np.where(fell_back, 0.0, noise).mean()))
+        return Episode(earned, incumbent, best, fell_back, policy.alarm is not None, spread)
 
     def _means(self, means: Array) -> Array:
         low, high = self.range
         clipped: Array = np.clip(means, low, high)
         return clipped
+
+    def _variances(self, means: Array) -> Array:
+        """Of rewards with these means."""
+        low, high = self.range
+        if not len(self.traffic.residuals):
+            return (means - low) * (high - means)
+        return np.full(len(means), float(self.traffic.residuals.var()))
 
     def _rewards(self, means: Array, draw: np.random.Generator) -> Array:
         low, high = self.range
