@@ -33,6 +33,8 @@ MOST_ROWS = 2000
 MOST_RESIDUALS = 100_000
 FEWEST_ROUNDS, MOST_ROUNDS = 2_000, 10_000
 """Of a simulation whose length nobody chose."""
+MOST_WORK = 26_000_000
+"""Rounds of such a simulation, beyond the fewest, times d (d + K): a plan takes less than a minute."""
 LOW_VARIANCE = 0.5
 """Share of the largest possible variance below which the set ``bounded`` is proposed."""
 CLICKS = "clicks"
@@ -79,7 +81,8 @@ def plan_log(
 
     terms: as for a replay; ``past`` is not used. rounds_a_day: the traffic to expect.
     history: give the policy so many rows of the incumbent alone; without it, MOST_ROWS of all actions.
-    rounds: of each simulation; without it twelve weeks, but at least 2,000 and at most 10,000.
+    rounds: of each simulation; without it twelve weeks, but at least 2,000 and at most 10,000, fewer
+    where features and actions are many.
     executor: where simulations run, for example the processes of a cluster; without it, here.
     resume: a folder that keeps finished passes over the rows and finished simulations. The same call with
     it goes on from there; a call with more simulations, too.
@@ -96,7 +99,7 @@ def plan_log(
             f"{len(first)} rows are too few to choose {builder.dim} coefficients; give fewer features"
         )
     if rounds is None:
-        rounds = min(max(_horizons(rounds_a_day)[-1], FEWEST_ROUNDS), MOST_ROUNDS)
+        rounds = _length(rounds_a_day, builder.dim, len(pool.labels))
     identity = _identity(log, terms, builder, history=history, rounds=rounds, seed=seed)
     kept = KeptSteps(None if resume is None else Path(resume), identity)
     reading = _Reading(progress, passes=4 if terms.norm_bound is not None else 5, rows=len(second))
@@ -128,6 +131,12 @@ def plan_log(
 def _horizons(rounds_a_day: float) -> list[int]:
     """Rounds in each number of WEEKS."""
     return [max(1, round(7 * weeks * rounds_a_day)) for weeks in WEEKS]
+
+
+def _length(rounds_a_day: float, dim: int, actions: int) -> int:
+    """Rounds of a simulation: twelve weeks, but not too few and not too many."""
+    most = min(MOST_ROUNDS, MOST_WORK // (dim * (dim + actions)))
+    return max(min(_horizons(rounds_a_day)[-1], most), FEWEST_ROUNDS)
 
 
 def _identity(
@@ -314,7 +323,7 @@ def _plan(
     simulations = _validate.count("simulations", simulations, 2, "must be at least 2")
     horizons = _horizons(rounds_a_day)
     if rounds is None:
-        rounds = min(max(horizons[-1], FEWEST_ROUNDS), MOST_ROUNDS)
+        rounds = _length(rounds_a_day, declared.model.dim, traffic.pools.shape[1])
     rounds = _validate.count("rounds", rounds, 10, "must be at least 10")
     model, policy = declared.model, declared.policy
     proposal = Proposal(
