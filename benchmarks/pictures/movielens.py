@@ -37,6 +37,11 @@ def gains(seed: int, rounds: int) -> dict[str, Array]:
     }
 
 
+def _last_below(gain: Array, level: float) -> int | None:
+    below = np.flatnonzero(gain < level)
+    return int(below[-1]) + FIRST if len(below) else None
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--seeds", type=int, default=10)
@@ -52,6 +57,10 @@ def main() -> None:
         axes.fill_between(x, all_runs.min(axis=0), all_runs.max(axis=0), color=colour, alpha=0.13, lw=0)
         axes.plot(x, all_runs.mean(axis=0), style, color=colour, label=label, lw=2)
         print(f"{name}: worst {all_runs.min():.1f} %, at the end {all_runs[:, -1].mean():.1f} %")
+        for level in (-100.0 * ml.ALPHA, 0.0):
+            print(f"  mean below {level:g} % up to round {_last_below(all_runs.mean(axis=0), level)}")
+        last = _last_below(all_runs.min(axis=0), -100.0 * ml.ALPHA)
+        print(f"  some seed below the promise up to round {last}")
     axes.axhline(-100.0 * ml.ALPHA, color="black", lw=1)
     axes.text(
         asked.rounds, -100.0 * ml.ALPHA - 0.5, "promised: never below this line", ha="right", va="top"

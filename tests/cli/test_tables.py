@@ -154,4 +154,4 @@ def test_an_order_is_answered_in_a_sentence(
     said = c4b("deploy", "ramp", store, "shop", "0.5", "slowly", "--by", "ann").out
     assert "ramp by ann: slowly)" in said
     assert "It was so before" not in said
-    assert json.loads(c4b("deploy", "thaw", store, "shop", "up again", "--json").out)["mode"] == "live"
+    assert json.loads(c4b("deploy", "thaw", store, "shop", "up again", "--json").out)["mode"] == "ramp"
