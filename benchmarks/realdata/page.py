@@ -16,7 +16,7 @@ import matplotlib.pyplot as plt
 STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0
 1rem;color:#222} table{border-collapse:collapse;margin:1rem 0}td,th{padding:.25rem
 .7rem;border-bottom:1px solid #ddd;text-align:right}
-td:first-child,th:first-child,td:nth-child(6):last-child{text-align:left}img{max-width:100%}small{color:#555}"""
+td:first-child,th:first-child,td:nth-child(7):last-child,th:nth-child(7):last-child{text-align:left}img{max-width:100%}small{color:#555}"""
 HEADING = (
     "policy", "reward a round", "second half", "fallback %", "opened at", "smallest credit",
     "noise allows", "alarms",
@@ -131,16 +131,19 @@ def plan_summary(plans: list[dict[str, Any]]) -> list[tuple[str, float, float, b
     return made
 
 
+COMMAND_KEYS = ("rows", "features", "seconds", "processor_seconds", "peak_mb", "verdict")
+
+
 def commands_section(measured: list[dict[str, Any]]) -> str:
     """The command on each data set."""
     rows = [
         [
             each["world"],
-            *(f"{each[key]}" for key in ("rows", "features", "seconds", "peak_mb", "verdict")),
+            *(f"{each[key]}" for key in COMMAND_KEYS),
         ]
         for each in measured
     ]
-    heading = ("log", "rows", "features", "seconds", "MB at most", "verdict")
+    heading = ("log", "rows", "features", "seconds", "of a processor", "MB at most", "verdict")
     said = (
         "<p>With no other options than columns and incumbent: 20 simulations of up to 10,000 rounds.</p>"
     )
@@ -162,7 +165,7 @@ def write(results: dict[str, Any], command: str) -> str:
     for world in worlds:
         rows = [row for row in results["outcomes"] if row["world"] == world]
         seeds = len({row["seed"] for row in rows})
-        parts.append(f"<h2>{html.escape(world)}</h2><p>{seeds} seeds</p>")
+        parts.append(f"<h2>{html.escape(world)}</h2><p>{seeds} seed{'s' * (seeds > 1)}</p>")
         parts.append(table(HEADING, lines(rows)))
         alt = html.escape(f"{world}: mean reward so far, by round")
         parts.append(f'<img alt="{alt}" src="data:image/png;base64,{figure(world, rows)}">')
