@@ -20,7 +20,9 @@ PAGES = ["tutorial/first-gate.md", "tutorial/first-study.md", *(
     str(path.relative_to(DOCS)) for path in sorted((DOCS / "howto").glob("*.md"))
 )]  # fmt: skip
 """Other pages are tested beside the tests of deployments, of the service, of logs and of the field."""
-REAL_DATA = {"howto/choose-the-numbers.md", "howto/features.md", "howto/replay.md"}
+REAL_DATA = {
+    f"howto/{name}.md" for name in ("choose-the-numbers", "features", "replay", "shadow-then-live")
+}
 
 
 def check(code: str, names: dict[str, Any], page: str) -> None:

@@ -36,6 +36,15 @@ def test_every_page_is_there(site: Path) -> None:
     assert (site / "search" / "search_index.js").is_file()
 
 
+def test_a_page_is_called_as_in_the_navigation() -> None:
+    navigation = load_config(str(ROOT / "mkdocs.yml")).nav
+    sections = [pages for each in navigation for pages in each.values() if isinstance(pages, list)]
+    entries = [entry for pages in sections for page in pages for entry in page.items()]
+    assert len(entries) >= 20
+    for title, path in entries:
+        assert (ROOT / "docs" / path).read_text().splitlines()[0] == f"# {title}"
+
+
 def test_nothing_is_fetched_from_elsewhere(site: Path) -> None:
     for page in site.rglob("*.html"):
         assert not re.findall(r'(?:src|href)="?(?:https?:)?//[^" >]+', page.read_text()), page
@@ -44,8 +53,13 @@ def test_nothing_is_fetched_from_elsewhere(site: Path) -> None:
 
 
 def test_the_reference_is_filled_in(site: Path) -> None:
-    assert "c4b deploy audit" in (site / "reference/command-line.html").read_text()
-    assert "/v1/deployments/{name}/decisions" in (site / "reference/http.html").read_text()
+    commands = (site / "reference/command-line.html").read_text()
+    assert "c4b deploy audit" in commands
+    assert "[bold]" not in commands
+    assert "<code>c4b plan log.parquet --action page" in commands
+    routes = (site / "reference/http.html").read_text()
+    assert "/v1/deployments/{name}/decisions" in routes
+    assert "go live" in routes
     python = (site / "reference/python.html").read_text()
     assert 'id="c4b.Policy.decide"' in python
     for name in set(c4b.__all__) - {"errors", "policies"}:  # modules, whose parts are there

@@ -14,9 +14,7 @@ import numpy as np
 from drawing import CERTIFIED, KNOWN, UNSAFE, new, save, thousands
 from realdata import movielens as ml
 
-from c4b import LinearModel, Policy
 from c4b._validate import Array
-from c4b.replay import FullRound, replay_full
 
 FIRST = 100
 """Shares of fewer rounds are noise."""
@@ -29,25 +27,19 @@ LINES = {
 
 def gains(seed: int, rounds: int) -> dict[str, Array]:
     """Films liked beyond the incumbent's in the same rounds, in percent, from round FIRST on."""
-    films, drawn = ml.world(seed, rounds)
-    popular = films.popularity[drawn.films].argmax(axis=1)
-    past, live = np.arange(ml.HISTORY), np.arange(ml.HISTORY, len(drawn.films))
-    model = LinearModel(films.features.shape[1], noise=ml.NOISE, norm_bound=ml.NORM_BOUND)
-    earned = {}
-    for name in ("reserve-c4b+", "linucb"):
-        policy = Policy(name, model, alpha=ml.ALPHA)
-        policy.learn(films.features[drawn.films[past, popular[past]]], drawn.rewards[past, popular[past]])
-        given = (
-            FullRound(films.features[drawn.films[n]], int(popular[n]), drawn.rewards[n]) for n in live
-        )
-        earned[name] = replay_full(policy, given).rewards
-    best = films.average[drawn.films].argmax(axis=1)
-    earned["best past average"] = drawn.rewards[live, best[live]]
-    incumbent = np.cumsum(drawn.rewards[live, popular[live]])[FIRST - 1 :]
+    world = ml.world(seed, rounds)
+    earned = {name: world.replay(name).rewards for name in ("reserve-c4b+", "linucb")}
+    earned["best past average"] = world.earned(world.best_average)
+    incumbent = np.cumsum(world.earned(world.popular))[FIRST - 1 :]
     return {
         name: 100.0 * (np.cumsum(rewards)[FIRST - 1 :] / incumbent - 1.0)
         for name, rewards in earned.items()
     }
+
+
+def _last_below(gain: Array, level: float) -> int | None:
+    below = np.flatnonzero(gain < level)
+    return int(below[-1]) + FIRST if len(below) else None
 
 
 def main() -> None:
@@ -65,6 +57,10 @@ def main() -> None:
         axes.fill_between(x, all_runs.min(axis=0), all_runs.max(axis=0), color=colour, alpha=0.13, lw=0)
         axes.plot(x, all_runs.mean(axis=0), style, color=colour, label=label, lw=2)
         print(f"{name}: worst {all_runs.min():.1f} %, at the end {all_runs[:, -1].mean():.1f} %")
+        for level in (-100.0 * ml.ALPHA, 0.0):
+            print(f"  mean below {level:g} % up to round {_last_below(all_runs.mean(axis=0), level)}")
+        last = _last_below(all_runs.min(axis=0), -100.0 * ml.ALPHA)
+        print(f"  some seed below the promise up to round {last}")
     axes.axhline(-100.0 * ml.ALPHA, color="black", lw=1)
     axes.text(
         asked.rounds, -100.0 * ml.ALPHA - 0.5, "promised: never below this line", ha="right", va="top"

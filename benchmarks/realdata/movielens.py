@@ -1,9 +1,9 @@
 """MovieLens-100k: recommend one of ten films that a user has rated. Full feedback, so nothing is
 estimated.
 
-A world, by seed: the ratings of 300 users are the past. They give each film's average, its popularity
-and nothing else. Rounds draw one of the other users and ten of his films; the reward is 1 for a rating
-of 4 or 5. The incumbent recommends the film that was rated most often in the past.
+A world, by seed: the ratings of 300 users are the past, and all that features are made of. Rounds draw
+one of the other users and ten of his films; the reward is 1 for a rating of 4 or 5. The incumbent
+recommends the film that was rated most often in the past.
 """
 
 from __future__ import annotations
@@ -14,98 +14,117 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from realdata.datasets import table
+from realdata.film_log import GENRES
 from realdata.outcome import Outcome, of_replay, of_rewards
+from realdata.similar_users import People, SimilarUsers
 
 from c4b import LinearModel, Policy
 from c4b._validate import Array
-from c4b.features import FeatureBuilder, Intercept, Number
-from c4b.replay import FullRound, replay_full
+from c4b.replay import FullRound, ReplayResult, replay_full
 
 WORLD = "MovieLens"
 PAST_USERS, POOL, HISTORY, ROUNDS = 300, 10, 2000, 20_000
 ALPHA, NOISE, NORM_BOUND = 0.05, 0.5, 1.5
+SIZE = 4.0
+"""Features but the intercept are divided by it, so that a pool's differences are below 1."""
 
 
-class Films(NamedTuple):
-    """What the past says about each film: rows are films."""
+class World(NamedTuple):
+    """The first HISTORY rounds are the policy's history, the others are played."""
 
+    users: NDArray[np.int64]
+    """Who came, by round."""
     features: Array
-    average: Array
-    popularity: Array
+    """Shape (HISTORY + rounds, POOL, d)."""
+    rewards: Array
+    """Shape (HISTORY + rounds, POOL)."""
+    popular: NDArray[np.int64]
+    """The incumbent's choice in each round."""
+    best_average: NDArray[np.int64]
+    """The film with the best average of the past."""
+
+    @property
+    def model(self) -> LinearModel:
+        return LinearModel(dim=self.features.shape[2], noise=NOISE, norm_bound=NORM_BOUND)
+
+    def replay(self, name: str) -> ReplayResult:
+        """A policy that learns the incumbent's history and then plays."""
+        policy = Policy(name, self.model, alpha=ALPHA)
+        past = np.arange(HISTORY), self.popular[:HISTORY]
+        policy.learn(self.features[past], self.rewards[past])
+        live = range(HISTORY, len(self.rewards))
+        return replay_full(
+            policy, (FullRound(self.features[n], int(self.popular[n]), self.rewards[n]) for n in live)
+        )
+
+    def earned(self, chosen: NDArray[np.int64]) -> Array:
+        """What a rule that never learns earns in the rounds that are played."""
+        return self.rewards[np.arange(len(chosen)), chosen][HISTORY:]
 
 
-class Rounds(NamedTuple):
+class Drawn(NamedTuple):
+    users: NDArray[np.int64]
     films: NDArray[np.int64]
     """Shape (rounds, POOL)."""
     rewards: Array
 
 
-def past_films(ratings: pl.DataFrame, films: pl.DataFrame, users: Array) -> Films:
-    """Averages are shrunk by five ratings towards the mean of all."""
-    past = ratings.filter(pl.col("user_id").is_in(users.tolist()))
-    liked = pl.col("liked")
-    mean = float(past.select(liked.mean()).item())
-    by_film = past.group_by("movie_id").agg(
-        average=(liked.sum() + 5.0 * mean) / (liked.count() + 5.0), popularity=liked.count()
+def world(seed: int, rounds: int) -> World:
+    films, users = table("movielens-films"), table("movielens-users")
+    places = films.select("movie_id").with_row_index("place")
+    ratings = table("movielens-ratings").with_columns(liked=(pl.col("rating") >= 4).cast(pl.Float64))
+    ratings = ratings.join(places, on="movie_id")
+    ids = np.random.default_rng([seed, 1]).permutation(ratings["user_id"].unique().sort().to_numpy())
+    past = ratings.filter(pl.col("user_id").is_in(ids[:PAST_USERS].tolist()))
+    drawn = draw_rounds(ratings, ids[PAST_USERS:], HISTORY + rounds, seed)
+    popularity = np.bincount(past["place"].to_numpy(), minlength=len(films)).astype(float)
+    liked = np.bincount(past["place"].to_numpy(), past["liked"].to_numpy(), len(films))
+    average = (liked + 5.0 * past["liked"].mean()) / (popularity + 5.0)
+    similar = SimilarUsers(past, users, len(films))
+    said = similar.say(People.of(users, drawn.users), drawn.films)
+    return World(
+        users=drawn.users,
+        features=_features(said, similar.effect, popularity, films, drawn.films),
+        rewards=drawn.rewards,
+        popular=popularity[drawn.films].argmax(axis=1),
+        best_average=average[drawn.films].argmax(axis=1),
     )
-    known = films.join(by_film, on="movie_id", how="left", maintain_order="left").with_columns(
-        pl.col("average").fill_null(mean), pl.col("popularity").fill_null(0)
-    )
-    known = known.with_columns(log_popularity=(pl.col("popularity") + 1).log())
-    genres = films.columns[5:]
-    parts = [Number("average"), Number("log_popularity"), *(Number(g, scale="none") for g in genres)]
-    builder = FeatureBuilder([Intercept(), *parts]).fit(known)
-    features = builder.transform(known)
-    features[:, 1:3] /= 4.0  # of the size of a genre
-    features[:, 3:] /= 4.0
-    return Films(features, known["average"].to_numpy(), known["popularity"].to_numpy().astype(float))
 
 
-def draw_rounds(ratings: pl.DataFrame, users: Array, count: int, seed: int) -> Rounds:
+def _features(
+    said: Array, effect: Array, popularity: Array, films: pl.DataFrame, shown: NDArray[np.int64]
+) -> Array:
+    """Intercept, what similar users say, popularity, genres."""
+    logs = np.log1p(popularity)
+    numbers = [(said - effect.mean()) / effect.std(), ((logs - logs.mean()) / logs.std())[shown]]
+    genres = films.select(GENRES).to_numpy().astype(float)[shown]
+    return np.concatenate(
+        [np.ones((*shown.shape, 1)), np.stack(numbers, axis=-1) / SIZE, genres / SIZE], axis=-1
+    )
+
+
+def draw_rounds(ratings: pl.DataFrame, users: Array, count: int, seed: int) -> Drawn:
     draw = np.random.default_rng([seed, 2])
     own: dict[int, tuple[Array, Array]] = {}
     for (user,), rows in ratings.filter(pl.col("user_id").is_in(users.tolist())).group_by("user_id"):
         if len(rows) >= POOL:
             ordered = rows.sort("movie_id")
             own[int(user)] = ordered["place"].to_numpy(), ordered["liked"].to_numpy().astype(float)
-    names = np.array(sorted(own))
+    visitors = draw.choice(np.array(sorted(own)), size=count)
     films, rewards = np.empty((count, POOL), dtype=np.int64), np.empty((count, POOL))
-    for n, user in enumerate(draw.choice(names, size=count)):
+    for n, user in enumerate(visitors):
         places, liked = own[int(user)]
         chosen = draw.choice(len(places), size=POOL, replace=False)
         films[n], rewards[n] = places[chosen], liked[chosen]
-    return Rounds(films, rewards)
-
-
-def world(seed: int, rounds: int) -> tuple[Films, Rounds]:
-    films = table("movielens-films")
-    places = films.select("movie_id").with_row_index("place")
-    ratings = table("movielens-ratings").with_columns(liked=(pl.col("rating") >= 4).cast(pl.Float64))
-    ratings = ratings.join(places, on="movie_id")
-    users = np.random.default_rng([seed, 1]).permutation(ratings["user_id"].unique().sort().to_numpy())
-    past, live = users[:PAST_USERS], users[PAST_USERS:]
-    return past_films(ratings, films, past), draw_rounds(ratings, live, HISTORY + rounds, seed)
+    return Drawn(visitors, films, rewards)
 
 
 def run(seed: int, rounds: int = ROUNDS) -> list[Outcome]:
-    films, drawn = world(seed, rounds)
-    every = np.arange(len(drawn.films))
-    popular = films.popularity[drawn.films].argmax(axis=1)
-    model = LinearModel(dim=films.features.shape[1], noise=NOISE, norm_bound=NORM_BOUND)
-    past, live = every[:HISTORY], every[HISTORY:]
-    outcomes = []
-    for name in ("reserve-c4b+", "linucb"):
-        policy = Policy(name, model, alpha=ALPHA)
-        rows = drawn.films[past, popular[past]]
-        policy.learn(films.features[rows], drawn.rewards[past, popular[past]])
-        given = (
-            FullRound(films.features[drawn.films[n]], int(popular[n]), drawn.rewards[n]) for n in live
-        )
-        outcomes.append(of_replay(WORLD, seed, replay_full(policy, given)))
-    best = films.average[drawn.films].argmax(axis=1)
-    outcomes.append(
-        of_rewards(WORLD, seed, "most popular (incumbent)", drawn.rewards[live, popular[live]])
-    )
-    outcomes.append(of_rewards(WORLD, seed, "best past average", drawn.rewards[live, best[live]]))
-    outcomes.append(of_rewards(WORLD, seed, "random", drawn.rewards[live].mean(axis=1)))
-    return outcomes
+    given = world(seed, rounds)
+    random = given.rewards[HISTORY:].mean(axis=1)
+    return [
+        *(of_replay(WORLD, seed, given.replay(name)) for name in ("reserve-c4b+", "linucb")),
+        of_rewards(WORLD, seed, "most popular (incumbent)", given.earned(given.popular)),
+        of_rewards(WORLD, seed, "best past average", given.earned(given.best_average)),
+        of_rewards(WORLD, seed, "random", random),
+    ]

@@ -16,7 +16,7 @@ import matplotlib.pyplot as plt
 STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0
 1rem;color:#222} table{border-collapse:collapse;margin:1rem 0}td,th{padding:.25rem
 .7rem;border-bottom:1px solid #ddd;text-align:right}
-td:first-child,th:first-child{text-align:left}img{max-width:100%}small{color:#555}"""
+td:first-child,th:first-child,td:nth-child(7):last-child,th:nth-child(7):last-child{text-align:left}img{max-width:100%}small{color:#555}"""
 HEADING = (
     "policy", "reward a round", "second half", "fallback %", "opened at", "smallest credit",
     "noise allows", "alarms",
@@ -109,7 +109,45 @@ def plans_section(plans: list[dict[str, Any]]) -> str:
         for each in plans
     ]
     heading = ("world", "opens at: 5 / 50 / 95 %", "opened at", "uplift foretold, %", "uplift, %")
-    return "<h2>Plans</h2>" + table(heading, rows)
+    summary = [
+        [world, f"{foretold:.0f}", f"{opened:.0f}", "yes" if near else "no", f"{inside} of {count}"]
+        for world, foretold, opened, near, inside, count in plan_summary(plans)
+    ]
+    over = ("world", "opens at, foretold", "opened at", "within a factor of 2", "uplift in its interval")
+    return "<h2>Plans</h2>" + table(over, summary) + "<h3>Each of them</h3>" + table(heading, rows)
+
+
+def plan_summary(plans: list[dict[str, Any]]) -> list[tuple[str, float, float, bool, int, int]]:
+    """For each world (name, median opening round foretold, median found, whether they agree within a
+    factor of two, uplifts within their interval, plans)."""
+    made = []
+    for world in dict.fromkeys(each["world"] for each in plans):
+        runs = [each for each in plans if each["world"] == world]
+        foretold = float(np.median([each["opens_at"][1] for each in runs]))
+        opened = float(np.median([each["opened_at"] or np.inf for each in runs]))
+        near = foretold == opened or 0.5 <= opened / foretold <= 2.0
+        inside = sum(each["uplift"][0] <= each["uplift_found"] <= each["uplift"][2] for each in runs)
+        made.append((world, foretold, opened, near, inside, len(runs)))
+    return made
+
+
+COMMAND_KEYS = ("rows", "features", "seconds", "processor_seconds", "peak_mb", "verdict")
+
+
+def commands_section(measured: list[dict[str, Any]]) -> str:
+    """The command on each data set."""
+    rows = [
+        [
+            each["world"],
+            *(f"{each[key]}" for key in COMMAND_KEYS),
+        ]
+        for each in measured
+    ]
+    heading = ("log", "rows", "features", "seconds", "of a processor", "MB at most", "verdict")
+    said = (
+        "<p>With no other options than columns and incumbent: 20 simulations of up to 10,000 rounds.</p>"
+    )
+    return "<h2>The command c4b plan</h2>" + said + table(heading, rows)
 
 
 def write(results: dict[str, Any], command: str) -> str:
@@ -127,7 +165,7 @@ def write(results: dict[str, Any], command: str) -> str:
     for world in worlds:
         rows = [row for row in results["outcomes"] if row["world"] == world]
         seeds = len({row["seed"] for row in rows})
-        parts.append(f"<h2>{html.escape(world)}</h2><p>{seeds} seeds</p>")
+        parts.append(f"<h2>{html.escape(world)}</h2><p>{seeds} seed{'s' * (seeds > 1)}</p>")
         parts.append(table(HEADING, lines(rows)))
         alt = html.escape(f"{world}: mean reward so far, by round")
         parts.append(f'<img alt="{alt}" src="data:image/png;base64,{figure(world, rows)}">')
@@ -135,5 +173,7 @@ def write(results: dict[str, Any], command: str) -> str:
         parts.append(open_bandit_section(results["open_bandit"]))
     if results.get("plans"):
         parts.append(plans_section(results["plans"]))
+    if results.get("commands"):
+        parts.append(commands_section(results["commands"]))
     parts.extend(f"<p>Skipped: {html.escape(reason)}</p>" for reason in results["skipped"])
     return "\n".join(parts) + "</html>\n"

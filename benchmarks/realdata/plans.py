@@ -36,14 +36,22 @@ def of_past(
     pools: Array,
     baselines: NDArray[np.int64],
     rewards: Array,
+    users: NDArray[np.int64],
     model: LinearModel,
     seed: int,
     horizon: int,
 ) -> Forecast:
-    """Plan on past rounds whose rewards are all known; the policy learns the incumbent's part of them."""
+    """Plan on past rounds whose rewards are all known; the policy learns the incumbent's part of them.
+
+    All rewards of a user count as one piece of evidence: what the linear model leaves of them may be
+    alike, because they come from one taste.
+    """
     n, k, d = pools.shape
     found = fit(pools.reshape(n * k, d), rewards.reshape(n * k))
-    covariance = found.inverse @ found.meat @ found.inverse
+    scores = np.einsum("rk,rkd->rd", rewards - pools @ found.estimate, pools)
+    places = np.unique(users, return_inverse=True)[1]
+    by_user = np.stack([np.bincount(places, column) for column in scores.T], axis=1)
+    covariance = found.inverse @ (by_user.T @ by_user) @ found.inverse
     history = pools[np.arange(n), baselines]
     traffic = Traffic(
         pools, baselines, history, found.estimate, (covariance + covariance.T) / 2, np.empty(0)
@@ -53,14 +61,12 @@ def of_past(
 
 
 def of_movielens(seed: int) -> Forecast:
-    films, drawn = movielens.world(seed, rounds=1)
-    rows = drawn.films[: movielens.HISTORY]
-    popular = films.popularity[rows].argmax(axis=1)
-    model = LinearModel(
-        dim=films.features.shape[1], noise=movielens.NOISE, norm_bound=movielens.NORM_BOUND
-    )
-    rewards = drawn.rewards[: movielens.HISTORY]
-    return of_past(films.features[rows], popular, rewards, model, seed, movielens.ROUNDS)
+    given = movielens.world(seed, rounds=1)
+    past = slice(0, movielens.HISTORY)
+    return of_past(
+        given.features[past], given.popular[past], given.rewards[past], given.users[past], given.model,
+        seed, movielens.ROUNDS,
+    )  # fmt: skip
 
 
 def of_classification(world: str, seed: int) -> Forecast:
@@ -68,7 +74,8 @@ def of_classification(world: str, seed: int) -> Forecast:
     past = slice(0, classification.PAST)
     usual = np.full(classification.PAST, given.usual)
     rounds = len(given.pools) - classification.PAST
-    return of_past(given.pools[past], usual, given.right[past], given.model, seed, rounds)
+    every = np.arange(classification.PAST)
+    return of_past(given.pools[past], usual, given.right[past], every, given.model, seed, rounds)
 
 
 def compare(outcomes: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -49,13 +50,20 @@ def _command(command: Any, path: str) -> Iterator[str]:
         return
     positional = [p for p in command.params if p.param_type_name == "argument"]
     usage = " ".join([path, *(p.name.upper() for p in positional)])
-    yield f"## {path}\n\n```text\n{usage} [OPTIONS]\n```\n\n{command.help or ''}\n"
+    yield f"## {path}\n\n```text\n{usage} [OPTIONS]\n```\n\n{_help(command.help or '')}\n"
     if command.params:
         yield "| parameter | meaning |\n|---|---|"
         for parameter in command.params:
             names = parameter.name.upper() if parameter in positional else ", ".join(parameter.opts)
             yield f"| `{names}` | {cell(getattr(parameter, 'help', ''))} |"
     yield ""
+
+
+def _help(text: str) -> str:
+    """The terminal's bold examples as code."""
+    return re.sub(
+        r"\[bold\](.*?)\[/bold\]", lambda found: f"`{' '.join(found[1].split())}`", text, flags=re.S
+    )
 
 
 def routes() -> Iterator[str]:

@@ -146,6 +146,12 @@ def test_an_order_is_answered_in_a_sentence(
     piped = c4b("deploy", "freeze", store, "shop", "checkout is down", "--by", "ben")
     assert json.loads(piped.out)["mode"] == "frozen"
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    said = c4b("deploy", "freeze", store, "shop", "checkout is down", "--by", "ben").out
-    assert said.strip() == "shop is frozen (freeze by ben: checkout is down)"
-    assert json.loads(c4b("deploy", "thaw", store, "shop", "up again", "--json").out)["mode"] == "live"
+    again = c4b("deploy", "freeze", store, "shop", "still down", "--by", "ann").out
+    assert " ".join(again.split()) == (
+        "shop is frozen (freeze by ben: checkout is down). It was so before: the order changed nothing, "
+        "and its reason was not recorded"
+    )
+    said = c4b("deploy", "ramp", store, "shop", "0.5", "slowly", "--by", "ann").out
+    assert "ramp by ann: slowly)" in said
+    assert "It was so before" not in said
+    assert json.loads(c4b("deploy", "thaw", store, "shop", "up again", "--json").out)["mode"] == "ramp"

@@ -11,7 +11,7 @@ import c4b
 from c4b import LinearModel, Policy
 from c4b.errors import InvalidInput, LogCannotAnswer
 from c4b.logs import Columns, Log, read_log
-from c4b.planning import plan_log, plan_rates
+from c4b.planning import Simulator, Traffic, plan_log, plan_rates
 from c4b.planning.forecast import _mean_up_to, _pays_from
 from c4b.replay import Terms, replay_queues
 
@@ -51,7 +51,7 @@ def test_the_proposal_says_where_numbers_come_from() -> None:
     assert proposal.at_risk_a_week == pytest.approx(0.05 * proposal.baseline_reward * 7000)
     assert proposal.history == 300
     shown = json.loads(json.dumps(plan.as_dict()))
-    assert set(shown["forecast"]["uplift"]) == {"1 weeks", "4 weeks", "12 weeks"}
+    assert set(shown["forecast"]["uplift"]) == {"1 week", "4 weeks", "12 weeks"}
     declared = plan_log(
         trial(600, 4), Terms("0", norm_bound=3.0), rounds_a_day=1, simulations=2, rounds=20
     )
@@ -115,3 +115,21 @@ def test_a_plan_needs_a_log_or_rates() -> None:
         c4b.plan(rounds_a_day=10)
     with pytest.raises(InvalidInput, match="the label of its incumbent"):
         c4b.plan(pl.DataFrame({"reward": [1.0]}), Columns(reward="reward"), rounds_a_day=10)
+
+
+def test_an_uplift_is_foretold_as_it_would_be_measured() -> None:
+    """Two actions of the same mean: nothing is gained, and what is measured is noise."""
+    features = np.array([[1.0, 0.0], [1.0, 1.0]])
+    traffic = Traffic(
+        pools=features[None], baselines=np.zeros(1, dtype=np.int64), history=np.repeat(features, 200, 0),
+        estimate=np.array([0.5, 0.0]), covariance=np.zeros((2, 2)), residuals=np.empty(0),
+    )  # fmt: skip
+    model = LinearModel(dim=2, noise=0.5, norm_bound=1.0)
+    simulator = Simulator(traffic, model, "linucb", 0.05, 0.0, (0.0, 1.0))
+    found = simulator.run(20, 50, [100, 10_000])
+    near, far = found.uplift[100], found.uplift[10_000]
+    assert near.low < 0.0 < near.high
+    assert near.high - near.low == pytest.approx(10.0 * (far.high - far.low))
+    play = simulator.episode(50, [0, 0])
+    share = 1.0 - play.fell_back.mean()
+    assert 0.0 < play.noise == pytest.approx(math.sqrt(2 * 0.25 * share))

@@ -73,11 +73,18 @@ def test_the_page() -> None:
     outcomes = [of_rewards("shop", seed, "incumbent", draw.random(300)).as_dict() for seed in (0, 1)]
     plan = {"world": "shop", "seed": 0, "opens_at": [1.0, 2.0, float("inf")], "opened_at": 3,
             "uplift": [0.01, 0.02, 0.03], "uplift_found": 0.025}  # fmt: skip
-    results = {"outcomes": outcomes, "skipped": ["digits: <no> connection"], "plans": [plan]}
+    command = {"world": "shop", "rows": 9, "features": 2, "seconds": 7.5, "processor_seconds": 6.5,
+               "peak_mb": 300, "verdict": "Worth it"}  # fmt: skip
+    results = {
+        "outcomes": outcomes, "skipped": ["digits: <no> connection"], "plans": [plan],
+        "commands": [command],
+    }  # fmt: skip
     written = page.write(json.loads(json.dumps(results)), "python run.py")
     assert "<h2>shop</h2><p>2 seeds</p>" in written
     assert "data:image/png;base64," in written
     assert "<td>1 / 2 / inf</td><td>3</td><td>+1.0 to +3.0</td>" in written
+    assert "<td>shop</td><td>2</td><td>3</td><td>yes</td><td>1 of 1</td>" in written
+    assert "<td>7.5</td><td>6.5</td><td>300</td><td>Worth it</td>" in written
     assert "Skipped: digits: &lt;no&gt; connection" in written
 
 

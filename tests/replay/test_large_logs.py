@@ -10,6 +10,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -17,7 +18,8 @@ import pytest
 
 from c4b.errors import InvalidInput, InvalidLog, LogCannotAnswer
 from c4b.logs import Columns, open_log, read_log
-from c4b.planning import plan_log
+from c4b.planning import Simulator, plan_log
+from c4b.planning.forecast import Episode
 from c4b.replay import LogReplay, Terms, interruptible_run, replay_log
 from c4b.replay import log_replay as replay_module
 
@@ -79,6 +81,48 @@ def test_the_same_plan_from_a_file(tmp_path: Path) -> None:
 
 class Interrupted(Exception):
     pass
+
+
+def test_an_interrupted_plan_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = read_log(randomised(), columns(True))
+    options: dict[str, Any] = {"rounds_a_day": 100.0, "rounds": 30}
+    played: list[list[int]] = []
+    play = Simulator.episode
+
+    def counted(self: Simulator, rounds: int, seed: list[int]) -> Episode:
+        played.append(seed)
+        return play(self, rounds, seed)
+
+    def interrupt(unit: str, done: int, _total: int) -> None:
+        if (unit, done) == ("simulations", 2):
+            raise Interrupted
+
+    monkeypatch.setattr(Simulator, "episode", counted)
+    with pytest.raises(Interrupted):
+        plan_log(log, TERMS, **options, simulations=4, resume=tmp_path, progress=interrupt)
+    seen: list[tuple[str, int, int]] = []
+    found = plan_log(
+        log, TERMS, **options, simulations=4, resume=tmp_path, progress=lambda *told: seen.append(told)
+    )
+    assert played == [[0, n] for n in range(4)]  # none of them twice
+    assert seen == [("simulations", n, 4) for n in (1, 2, 3, 4)]  # and no pass over the rows
+    assert found == plan_log(log, TERMS, **options, simulations=4)
+    (tmp_path / "simulation-1.npz").write_bytes(b"torn by a crash")
+    more = plan_log(log, TERMS, **options, simulations=5, resume=tmp_path)
+    assert played[8:] == [[0, 1], [0, 4]]
+    assert more == plan_log(log, TERMS, **options, simulations=5)
+    with pytest.raises(InvalidInput, match="choose another folder"):
+        plan_log(log, TERMS, **options, simulations=4, seed=1, resume=tmp_path)
+
+
+def test_a_plan_reports_every_row_once_a_pass() -> None:
+    seen: list[tuple[str, int, int]] = []
+    log = read_log(randomised(), columns(True))
+    free = Terms("0", policy="refresh")
+    options: dict[str, Any] = {"rounds_a_day": 100.0, "rounds": 30, "simulations": 2}
+    plan_log(log, free, **options, progress=lambda *told: seen.append(told))
+    rows = [told for told in seen if told[0] == "rows"]
+    assert rows == [("rows", 150 * n, 750) for n in (1, 2, 3, 4, 5)]
 
 
 @pytest.mark.parametrize("context", [True, False])

@@ -128,10 +128,18 @@ def test_an_alarm_is_dated_and_marked_everywhere(browser: Browser, service: Serv
             newest = page.locator("table.decisions tbody tr").first
             expect(newest).to_contain_text("latched by the alarm")
             expect(newest).to_contain_text("void: alarm")
+            items = page.get_by_role(
+                "table", name=re.compile("which the intervals assume: they are void")
+            )
+            expect(items.get_by_role("row").nth(1)).to_contain_text("void: alarm")
+            expect(page.get_by_role("table", name=re.compile("every bank is void"))).to_be_visible()
+            expect(page.locator("svg.plot").first).to_contain_text("decision")
             assert overlapping_labels(page) == []
             page = seen.open(f"#/d/refuted/decisions/{before.id}")
             expect(page.get_by_text("This decision was made before the alarm of")).to_be_visible()
             expect(page.get_by_text("void: an alarm came later")).to_be_visible()
+            expect(page.get_by_role("heading", name="An alarm came later")).to_be_visible()
+            expect(page.get_by_text("would be certain without the alarm")).to_be_visible()
             seen.check()
 
 

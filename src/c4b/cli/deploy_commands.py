@@ -15,7 +15,7 @@ from c4b.cli.answers import AsJson, answer
 from c4b.cli.output import console, shown_progress
 from c4b.deployment import Deployment, export
 from c4b.errors import InvalidInput
-from c4b.evidence import CONFIDENCES, LinearModel
+from c4b.evidence import LinearModel, set_names
 from c4b.journal import sql_migration
 from c4b.policies import DEFAULT_POLICY, Round
 
@@ -77,7 +77,7 @@ def create(
     ridge: Annotated[float, typer.Option(help="Regularisation of the estimate, > 0.")] = 0.1,
     delta: Annotated[float, typer.Option(help="Allowed probability that the promise fails.")] = 0.05,
     confidence: Annotated[
-        str | None, typer.Option(help=f"{', '.join(CONFIDENCES)}; if not given, the policy's own.")
+        str | None, typer.Option(help=f"{', '.join(set_names())}; if not given, the policy's own.")
     ] = None,
     misspecification: Annotated[
         float, typer.Option(help="Largest deviation of a mean reward from linearity.")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -23,11 +25,12 @@ from c4b.cli.log_commands import (
     wants_json,
     workers,
 )
-from c4b.cli.output import print_line, print_paragraph, print_table
+from c4b.cli.output import print_line, print_paragraph, print_table, shown_progress
 from c4b.errors import InvalidInput
 from c4b.features import FeatureBuilder
 from c4b.logs import Columns, open_log
 from c4b.planning import Plan, plan_log, plan_rates
+from c4b.planning.forecast import Progress
 from c4b.planning.page import write_page
 from c4b.planning.plans import WEEKS
 from c4b.replay import Terms
@@ -66,6 +69,12 @@ def plan(
         int | None, typer.Option(help="Rounds of each (default: twelve weeks, 2,000 to 10,000).")
     ] = None,
     page: Annotated[Path | None, typer.Option(help="Write a page with pictures, e.g. plan.html.")] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder that keeps what is done: the same command goes on where it was interrupted."
+        ),
+    ] = None,
     cluster: Cluster = None,
     as_json: AsJson = False,
 ) -> None:
@@ -81,12 +90,14 @@ def plan(
     """
     if (log is None) == (rate is None):
         raise InvalidInput("log", str(log), "give either a log or --rate, at least twice")
-    with workers(cluster) as executor:
+    if resume is not None and rate is not None:
+        raise InvalidInput("resume", str(resume), "needs a log; a plan of rates is soon made again")
+    with workers(cluster) as executor, _shown() as progress:
         if rate is not None:
             made = plan_rates(
                 rate[0], rate[1:], rounds_a_day=rounds_a_day, alpha=alpha, reserve=reserve,
                 history=history or 0, policy=policy, delta=delta, simulations=simulations, rounds=rounds,
-                executor=executor,
+                executor=executor, progress=progress,
             )  # fmt: skip
         else:
             terms = Terms(
@@ -105,6 +116,8 @@ def plan(
                 rounds=rounds,
                 history=history,
                 executor=executor,
+                resume=resume,
+                progress=progress,
             )
     if page is not None:
         write_page(made, page)
@@ -112,6 +125,21 @@ def plan(
         print_json(made.as_dict())
     else:
         _show(made)
+
+
+@contextmanager
+def _shown() -> Iterator[Progress]:
+    """One bar for the rows, and then one for the simulations."""
+    with ExitStack() as open_bar:
+        bars = {}
+
+        def report(unit: str, done: int, total: int) -> None:
+            if unit not in bars:
+                open_bar.close()
+                bars[unit] = open_bar.enter_context(shown_progress("plan", unit=unit))
+            bars[unit](done, total)
+
+        yield report
 
 
 def _show(made: Plan) -> None:
@@ -132,7 +160,7 @@ def _show(made: Plan) -> None:
         ["pays from round", *(_count(v) for v in forecast.pays_from)],
     ]
     for weeks, (horizon, found) in zip(WEEKS, forecast.uplift.items(), strict=True):
-        label = f"uplift after {weeks} weeks ({horizon:,} rounds), %"
+        label = f"uplift after {weeks} week{'s' * (weeks > 1)} ({horizon:,} rounds), %"
         rows.append([label, *(f"{100 * v:+.1f}" for v in found)])
     print_table(
         f"What to expect ({forecast.simulations} simulations)", ["", "5 %", "median", "95 %"], rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -14,26 +15,28 @@ Reason = Annotated[str, typer.Argument(help="Why; the journal keeps it.")]
 By = Annotated[str | None, typer.Option(help="Who orders it; if not given, the user of this machine.")]
 
 
-def _say(state: Status, as_json: bool) -> None:
-    """Where the deployment stands now, in one sentence for people."""
+def _order(url: str, name: str, as_json: bool, give: Callable[[Deployment], Status]) -> None:
+    """Give an order, and say in a sentence for people where the deployment stands now."""
+    with Deployment.open(url, name) as dep:
+        before = dep.state().seq
+        state = give(dep)
     in_force = "; ".join(f"{each.action} by {each.by}: {each.why}" for each in state.orders)
-    answer(
-        state.to_dict(), as_json, f"{state.name} is {state.mode}" + (f" ({in_force})" if in_force else "")
-    )
+    said = f"{state.name} is {state.mode}" + (f" ({in_force})" if in_force else "")
+    if state.seq == before:
+        said += ". It was so before: the order changed nothing, and its reason was not recorded"
+    answer(state.to_dict(), as_json, said)
 
 
 @app.command()
 def freeze(url: Url, name: Name, reason: Reason, by: By = None, as_json: AsJson = False) -> None:
     """Play the incumbent only, from the next decision on. Repeating it is harmless."""
-    with Deployment.open(url, name) as dep:
-        _say(dep.freeze(reason, by), as_json)
+    _order(url, name, as_json, lambda dep: dep.freeze(reason, by))
 
 
 @app.command()
 def thaw(url: Url, name: Name, reason: Reason, by: By = None, as_json: AsJson = False) -> None:
     """End a freeze."""
-    with Deployment.open(url, name) as dep:
-        _say(dep.thaw(reason, by), as_json)
+    _order(url, name, as_json, lambda dep: dep.thaw(reason, by))
 
 
 @app.command()
@@ -46,19 +49,16 @@ def ramp(
     as_json: AsJson = False,
 ) -> None:
     """Let at most a share of the rounds leave the incumbent, from the next decision on."""
-    with Deployment.open(url, name) as dep:
-        _say(dep.ramp(share, reason, by), as_json)
+    _order(url, name, as_json, lambda dep: dep.ramp(share, reason, by))
 
 
 @app.command()
 def go_live(url: Url, name: Name, reason: Reason, by: By = None, as_json: AsJson = False) -> None:
     """End shadow mode for good. What was learned is kept; the budget begins with the reserve."""
-    with Deployment.open(url, name) as dep:
-        _say(dep.go_live(reason, by), as_json)
+    _order(url, name, as_json, lambda dep: dep.go_live(reason, by))
 
 
 @app.command()
 def close(url: Url, name: Name, reason: Reason, by: By = None, as_json: AsJson = False) -> None:
     """Make no more decisions, for good. Outcomes are still taken, and everything can be read."""
-    with Deployment.open(url, name) as dep:
-        _say(dep.close_decisions(reason, by), as_json)
+    _order(url, name, as_json, lambda dep: dep.close_decisions(reason, by))

@@ -47,7 +47,8 @@ class Earnings:
     certified: float
     """The uplift is at least this."""
     certified_share: float
-    """And this is a lower bound of its share."""
+    """And this is a lower bound of its share; NaN while a loss is possible and the incumbent may have
+    earned nothing."""
     void: str | None
     """Why nothing is certified: the alarm against the model; None without one."""
 

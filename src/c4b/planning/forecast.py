@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -12,9 +13,18 @@ from numpy.typing import NDArray
 
 from c4b._validate import Array
 from c4b.evidence import LinearModel
+from c4b.planning.kept_steps import KeptSteps
 from c4b.policies import Policy
 
 LEVELS = (5.0, 50.0, 95.0)
+MEASURED = 1
+"""Marks the stream of random numbers for errors of measuring; a simulation itself uses none of it."""
+Progress = Callable[[str, int, int], None]
+"""Called with ("rows" or "simulations", how many are done, how many there are)."""
+
+
+def unseen(unit: str, done: int, total: int) -> None:
+    """Progress that nobody watches."""
 
 
 class Traffic(NamedTuple):
@@ -56,7 +66,8 @@ class Forecast:
     fallback: Range3
     """Share of rounds with the incumbent's action."""
     uplift: dict[int, Range3]
-    """By number of rounds: mean reward above the incumbent's, as a share of it."""
+    """By number of rounds: mean reward above the incumbent's, as a share of it, as it would be measured:
+    with the noise of the rewards of both in rounds in which they differ."""
     pays_from: Range3
     """From this round on more was earned than by the incumbent alone; infinite if never."""
     alarms: float
@@ -71,6 +82,8 @@ class Episode(NamedTuple):
     best: Array
     fell_back: NDArray[np.bool_]
     alarm: bool
+    noise: float
+    """Standard deviation, in a round, of the measured gain around its mean."""
 
 
 class Simulator:
@@ -87,22 +100,26 @@ class Simulator:
 
     def run(
         self, simulations: int, rounds: int, horizons: list[int], seed: int = 0,
-        executor: Executor | None = None,
+        executor: Executor | None = None, kept: KeptSteps | None = None, progress: Progress = unseen,
     ) -> Forecast:  # fmt: skip
-        """Simulate, here or on an executor: the result is the same."""
+        """Simulate, here or on an executor: the result is the same. What was kept is not run again."""
         opened, fallback, pays, alarms = [], [], [], 0
         uplift: dict[int, tuple[list[float], list[float]]] = {each: ([], []) for each in horizons}
-        for episode in self._episodes(simulations, rounds, seed, executor):
+        steps = kept if kept is not None else KeptSteps(None, {})
+        episodes = self._episodes(simulations, rounds, seed, executor, steps)
+        for n, episode in enumerate(episodes):
+            progress("simulations", n + 1, simulations)
             alarms += episode.alarm
             fell_back, gains = episode.fell_back, episode.earned - episode.incumbent
             opened.append(float("inf") if fell_back.all() else float(np.argmin(fell_back)) + 1.0)
             fallback.append(float(fell_back.mean()))
             pays.append(_pays_from(gains))
             base = float(episode.incumbent.mean())
+            error = episode.noise * float(np.random.default_rng([seed, n, MEASURED]).normal())
             rates = _late(gains), float((episode.best - episode.incumbent).mean())
-            for horizon, kept in uplift.items():
-                for values, rate in zip(kept, rates, strict=True):
-                    mean = _mean_up_to(gains, horizon, rate)
+            for horizon, both in uplift.items():
+                for values, rate in zip(both, rates, strict=True):
+                    mean = _mean_up_to(gains, horizon, rate) + error / math.sqrt(horizon)
                     values.append(mean / base if base > 0.0 else np.nan)
         return Forecast(
             simulations=simulations,
@@ -115,15 +132,22 @@ class Simulator:
         )
 
     def _episodes(
-        self, simulations: int, rounds: int, seed: int, executor: Executor | None
+        self, simulations: int, rounds: int, seed: int, executor: Executor | None, kept: KeptSteps
     ) -> Iterator[Episode]:
-        if executor is None:
-            for n in range(simulations):
-                yield self.episode(rounds, [seed, n])
-            return
-        started = [executor.submit(self.episode, rounds, [seed, n]) for n in range(simulations)]
-        for future in started:
-            yield future.result()
+        known = {n: kept.find(f"simulation-{n}", Episode) for n in range(simulations)}
+        started = {}
+        if executor is not None:
+            started = {
+                n: executor.submit(self.episode, rounds, [seed, n])
+                for n in range(simulations)
+                if known[n] is None
+            }
+        for n in range(simulations):
+            episode = known.pop(n)
+            if episode is None:
+                episode = started[n].result() if n in started else self.episode(rounds, [seed, n])
+                kept.keep(f"simulation-{n}", episode)
+            yield episode
 
     def episode(self, rounds: int, seed: list[int]) -> Episode:
         """One simulated deployment."""
@@ -147,12 +171,21 @@ class Simulator:
             earned[n], incumbent[n], best[n] = means[played], means[base], means.max()
             fell_back[n] = played == base
             policy.observe(decision.id, float(self._rewards(means[played : played + 1], draw)[0]))
-        return Episode(earned, incumbent, best, fell_back, policy.alarm is not None)
+        noise = self._variances(earned) + self._variances(incumbent)
+        spread = math.sqrt(float(np.where(fell_back, 0.0, noise).mean()))
+        return Episode(earned, incumbent, best, fell_back, policy.alarm is not None, spread)
 
     def _means(self, means: Array) -> Array:
         low, high = self.range
         clipped: Array = np.clip(means, low, high)
         return clipped
+
+    def _variances(self, means: Array) -> Array:
+        """Of rewards with these means."""
+        low, high = self.range
+        if not len(self.traffic.residuals):
+            return (means - low) * (high - means)
+        return np.full(len(means), float(self.traffic.residuals.var()))
 
     def _rewards(self, means: Array, draw: np.random.Generator) -> Array:
         low, high = self.range

@@ -6,18 +6,21 @@ import math
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass
+from itertools import count
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from c4b import _validate
 from c4b._validate import Array
-from c4b.diagnostics.ridge_fit import estimated, fit_batches
+from c4b.diagnostics.ridge_fit import Fit, estimated, fit_batches
 from c4b.errors import InvalidInput, LogCannotAnswer
 from c4b.evidence import LinearModel
 from c4b.features import FeatureBuilder
 from c4b.logs import Log, StreamedLog
-from c4b.planning.forecast import Forecast, Simulator, Traffic
+from c4b.planning.forecast import Forecast, Progress, Simulator, Traffic, unseen
+from c4b.planning.kept_steps import KeptSteps
 from c4b.planning.proposal import ORIGINS, Proposal
 from c4b.policies import DEFAULT_POLICY
 from c4b.replay import Terms
@@ -30,6 +33,8 @@ MOST_ROWS = 2000
 MOST_RESIDUALS = 100_000
 FEWEST_ROUNDS, MOST_ROUNDS = 2_000, 10_000
 """Of a simulation whose length nobody chose."""
+MOST_WORK = 26_000_000
+"""Rounds of such a simulation, beyond the fewest, times d (d + K): rounds of many features take long."""
 LOW_VARIANCE = 0.5
 """Share of the largest possible variance below which the set ``bounded`` is proposed."""
 CLICKS = "clicks"
@@ -49,7 +54,7 @@ class Plan:
         shown = asdict(self)
         shown["proposal"]["risk"] = self.proposal.risk
         shown["forecast"]["uplift"] = {
-            f"{weeks} weeks": value
+            f"{weeks} week{'s' * (weeks > 1)}": value
             for weeks, value in zip(WEEKS, self.forecast.uplift.values(), strict=True)
         }
         return shown
@@ -66,6 +71,8 @@ def plan_log(
     rounds: int | None = None,
     seed: int = 0,
     executor: Executor | None = None,
+    resume: str | Path | None = None,
+    progress: Progress = unseen,
 ) -> Plan:
     """Plan a deployment from a log that took every action at random with positive probability.
 
@@ -74,8 +81,11 @@ def plan_log(
 
     terms: as for a replay; ``past`` is not used. rounds_a_day: the traffic to expect.
     history: give the policy so many rows of the incumbent alone; without it, MOST_ROWS of all actions.
-    rounds: of each simulation; without it twelve weeks, but at least 2,000 and at most 10,000.
+    rounds: of each simulation; without it twelve weeks, but at least 2,000 and at most 10,000, fewer
+    where features and actions are many.
     executor: where simulations run, for example the processes of a cluster; without it, here.
+    resume: a folder that keeps finished passes over the rows and finished simulations. The same call with
+    it goes on from there; a call with more simulations, too.
     """
     rounds_a_day = _validate.positive("rounds_a_day", rounds_a_day, "must be a positive number")
     if log.columns.candidates is not None:
@@ -88,28 +98,89 @@ def plan_log(
         raise LogCannotAnswer(
             f"{len(first)} rows are too few to choose {builder.dim} coefficients; give fewer features"
         )
-    seen = _Seen.of(pool, second, terms.reward_range)
-    past = _Seen.of(pool, first, terms.reward_range)
+    if rounds is None:
+        rounds = _length(rounds_a_day, builder.dim, len(pool.labels))
+    identity = _identity(log, terms, builder, history=history, rounds=rounds, seed=seed)
+    kept = KeptSteps(None if resume is None else Path(resume), identity)
+    reading = _Reading(progress, passes=4 if terms.norm_bound is not None else 5, rows=len(second))
+    past = kept.step("first-half", _Seen, lambda: _Seen.of(pool, reading(first, 0), terms.reward_range))
+    seen = kept.step("second-half", _Seen, lambda: _Seen.of(pool, reading(second, 1), terms.reward_range))
+    fit = kept.step("fit", Fit, lambda: _fit(second, builder, reading))
     norm, said = terms.norm_bound, "declared"
     if norm is None:
-        guess, _ = estimated(lambda: _executed(first, builder), builder.dim)
-        norm = NORM_MARGIN * float(np.linalg.norm(guess))
+        guess = kept.step("norm", _Guess, lambda: _Guess.of(reading(first, 4), builder))
+        norm = NORM_MARGIN * float(np.linalg.norm(guess.estimate))
         said = f"{NORM_MARGIN:g} times the norm of the first half's estimate; not to be changed later"
-    found = fit_batches(lambda: _executed(second, builder), builder.dim)
-    covariance = found.inverse @ found.meat @ found.inverse
+    covariance = fit.inverse @ fit.meat @ fit.inverse
     pools = np.concatenate(list(pool.blocks(second.head(MOST_ROWS), builder)))
     traffic = Traffic(
         pools=pools,
         baselines=np.full(len(pools), pool.baseline),
         history=_history(second, builder, pool, history),
-        estimate=found.estimate,
+        estimate=fit.estimate,
         covariance=(covariance + covariance.T) / 2.0,
-        residuals=np.empty(0) if seen.two_values else _residuals(second, builder, found.estimate),
+        residuals=np.empty(0) if seen.two_values else _residuals(second, builder, fit.estimate),
     )
     declared = _declared(terms, builder.dim, norm, said, past.mean)
     return _plan(
-        traffic, terms, declared, seen.baseline, rounds_a_day, simulations, rounds, seed, executor
-    )
+        traffic, terms, declared, seen.baseline, rounds_a_day, simulations, rounds, seed, executor, kept,
+        progress,
+    )  # fmt: skip
+
+
+def _horizons(rounds_a_day: float) -> list[int]:
+    """Rounds in each number of WEEKS."""
+    return [max(1, round(7 * weeks * rounds_a_day)) for weeks in WEEKS]
+
+
+def _length(rounds_a_day: float, dim: int, actions: int) -> int:
+    """Rounds of a simulation: twelve weeks, but not too few and not too many."""
+    most = min(MOST_ROUNDS, MOST_WORK // (dim * (dim + actions)))
+    return max(min(_horizons(rounds_a_day)[-1], most), FEWEST_ROUNDS)
+
+
+def _identity(
+    log: Log | StreamedLog, terms: Terms, builder: FeatureBuilder, **numbers: int | None
+) -> dict[str, Any]:
+    """Which plan this is, as plain data. More simulations, or other traffic of the same length, are no
+    other plan."""
+    return {
+        "log": log.name,
+        "rows": len(log),
+        "columns": repr(log.columns),
+        "terms": {key: repr(value) for key, value in asdict(terms).items()},
+        "features": builder.names,
+        "numbers": numbers,
+    }
+
+
+class _Reading:
+    """Passes over halves of the log that report their progress."""
+
+    def __init__(self, progress: Progress, passes: int, rows: int) -> None:
+        self.progress, self.rows, self.total = progress, rows, passes * rows
+
+    def __call__(self, log: Log | StreamedLog, passes_before: int) -> Iterator[Log]:
+        done = passes_before * self.rows
+        for batch in log.batches():
+            yield batch
+            done += len(batch)
+            self.progress("rows", done, self.total)
+
+
+def _fit(log: Log | StreamedLog, builder: FeatureBuilder, reading: _Reading) -> Fit:
+    passes = count(2)
+    return fit_batches(lambda: _executed(reading(log, next(passes)), builder), builder.dim)
+
+
+class _Guess(NamedTuple):
+    """Coefficients that the norm bound is chosen by."""
+
+    estimate: Array
+
+    @classmethod
+    def of(cls, batches: Iterator[Log], builder: FeatureBuilder) -> _Guess:
+        return cls(estimated(lambda: _executed(batches, builder), builder.dim)[0])
 
 
 class _Seen(NamedTuple):
@@ -123,10 +194,10 @@ class _Seen(NamedTuple):
     """Whether every reward was the smallest or the largest possible one."""
 
     @classmethod
-    def of(cls, pool: ActionPool, log: Log | StreamedLog, reward_range: tuple[float, float]) -> _Seen:
+    def of(cls, pool: ActionPool, batches: Iterator[Log], reward_range: tuple[float, float]) -> _Seen:
         low, high = reward_range
         counts, sums, two_values = np.zeros(len(pool.labels)), np.zeros(len(pool.labels)), True
-        for batch in log.batches():
+        for batch in batches:
             taken, rewards = pool.taken(batch), batch.numbers("reward")
             counts += np.bincount(taken, minlength=len(counts))
             sums += np.bincount(taken, rewards, minlength=len(counts))
@@ -138,16 +209,16 @@ class _Seen(NamedTuple):
         return cls(float(sums.sum() / counts.sum()), float(means[pool.baseline]), two_values)
 
 
-def _executed(log: Log | StreamedLog, builder: FeatureBuilder) -> Iterator[tuple[Array, Array]]:
+def _executed(batches: Iterator[Log], builder: FeatureBuilder) -> Iterator[tuple[Array, Array]]:
     """Features and rewards of what was executed, some rows at a time."""
-    for batch in log.batches():
+    for batch in batches:
         yield builder.transform(batch.frame), batch.numbers("reward")
 
 
 def _residuals(log: Log | StreamedLog, builder: FeatureBuilder, estimate: Array) -> Array:
     """Of every row, or of rows at equal distances in a log of more than MOST_RESIDUALS."""
     step, offset, kept = -(-len(log) // MOST_RESIDUALS), 0, []
-    for x, y in _executed(log, builder):
+    for x, y in _executed(log.batches(), builder):
         kept.append((y - x @ estimate)[offset::step])
         offset = (offset - len(y)) % step
     return np.concatenate(kept)
@@ -167,6 +238,7 @@ def plan_rates(
     rounds: int | None = None,
     seed: int = 0,
     executor: Executor | None = None,
+    progress: Progress = unseen,
 ) -> Plan:
     """Plan without a log, from guesses: the incumbent's success rate and those of other actions.
 
@@ -193,8 +265,9 @@ def plan_rates(
     said = f"{NORM_MARGIN:g} times the norm of the guessed rates, at least 1"
     declared = _declared(terms, len(rates), norm, said, float(rates.mean()))
     return _plan(
-        traffic, terms, declared, float(rates[0]), rounds_a_day, simulations, rounds, seed, executor
-    )
+        traffic, terms, declared, float(rates[0]), rounds_a_day, simulations, rounds, seed, executor,
+        progress=progress,
+    )  # fmt: skip
 
 
 def _history(
@@ -245,11 +318,12 @@ def _declared(terms: Terms, dim: int, norm: float, norm_origin: str, mean: float
 def _plan(
     traffic: Traffic, terms: Terms, declared: _Declared, baseline: float, rounds_a_day: float,
     simulations: int, rounds: int | None, seed: int, executor: Executor | None,
+    kept: KeptSteps | None = None, progress: Progress = unseen,
 ) -> Plan:  # fmt: skip
     simulations = _validate.count("simulations", simulations, 2, "must be at least 2")
-    horizons = [max(1, round(7 * weeks * rounds_a_day)) for weeks in WEEKS]
+    horizons = _horizons(rounds_a_day)
     if rounds is None:
-        rounds = min(max(horizons[-1], FEWEST_ROUNDS), MOST_ROUNDS)
+        rounds = _length(rounds_a_day, declared.model.dim, traffic.pools.shape[1])
     rounds = _validate.count("rounds", rounds, 10, "must be at least 10")
     model, policy = declared.model, declared.policy
     proposal = Proposal(
@@ -266,7 +340,7 @@ def _plan(
         origins=declared.origins,
     )
     simulator = Simulator(traffic, model, policy, terms.alpha, terms.reserve, terms.reward_range)
-    forecast = simulator.run(simulations, rounds, horizons, seed, executor)
+    forecast = simulator.run(simulations, rounds, horizons, seed, executor, kept, progress)
     return Plan(proposal, forecast, _verdict(forecast, horizons[-1]))
 
 

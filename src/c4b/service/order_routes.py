@@ -64,7 +64,9 @@ class Succession(schemas.RequestBody):
     policy: str | None = Field(None, description="If not given, the predecessor's.")
 
 
-@router.post("/deployments/{name}/orders", tags=["deployments"], summary="Freeze, thaw, ramp, close")
+@router.post(
+    "/deployments/{name}/orders", tags=["deployments"], summary="Freeze, thaw, ramp, go live, close"
+)
 async def order(request: Request, name: Name, body: Order) -> schemas.Deployment:
     """Recorded in the journal with who and why. `close` is for good."""
     if (body.action == "ramp") != (body.share is not None):

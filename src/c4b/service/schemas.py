@@ -423,7 +423,9 @@ class Earnings(ResponseBody):
     uplift: Number = Field(description="Estimate of what was earned beyond that.")
     uplift_share: Number = Field(description="As a share of the incumbent's.")
     certified: Number = Field(description="The uplift is at least this; null: nothing is certified.")
-    certified_share: Number = Field(description="A lower bound of its share.")
+    certified_share: Number = Field(
+        description="A lower bound of its share; null while the incumbent may have earned nothing."
+    )
     void: str | None = Field(description="The alarm that voids certificates, if there is one.")
 
 

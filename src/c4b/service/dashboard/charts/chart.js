@@ -115,7 +115,7 @@ export class Chart {
     const up = threeTicks(low, high, height / 48, whole);
     const decimals = tickDecimals(up);
     const labels = up.map((value) => fixed(value, decimals));
-    const left = Math.max(58, 14 + 6.8 * Math.max(...labels.map((label) => label.length)));
+    const left = Math.max(62, 14 + 6.8 * Math.max(...labels.map((label) => label.length)));
     const frame = { left, right: width - 14, top: 30, bottom: height - 45 };
     const first = round[0];
     const last = round.at(-1);
@@ -192,7 +192,7 @@ export class Chart {
     const wanted = Math.max(1, Math.floor((frame.right - frame.left) / 110));
     const values = threeTicks(round[0], round.at(-1), wanted, true);
     const parts = [
-      svg("text", { x: frame.left - 7, y: frame.bottom + 20, class: "tick end" }, "entry"),
+      svg("text", { x: frame.left - 7, y: frame.bottom + 20, class: "tick end" }, "decision"),
       svg("text", { x: frame.left - 7, y: frame.bottom + 35, class: "tick end faint" }, "time"),
     ];
     for (const value of values) {

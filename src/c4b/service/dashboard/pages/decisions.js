@@ -19,6 +19,8 @@ const COLUMNS = [
   ["Reward", "number"],
 ];
 
+const WORDS = "Newest first. Open a decision to see why. Candidates are counted from 0.";
+
 export class DecisionTable {
   #name;
   #rows;
@@ -30,8 +32,10 @@ export class DecisionTable {
   #paged = false;
   #waiting = null; // a page of newer ones that is not shown
   #decimals = 3;
+  #alarm = null;
   #query = ""; // what is searched for
   #found = h("p", { class: "aside", role: "status", hidden: true });
+  #caption = caption(WORDS);
 
   constructor(name) {
     this.#name = name;
@@ -39,7 +43,7 @@ export class DecisionTable {
     this.#older.addEventListener("click", () => this.#more());
     this.#fresh.addEventListener("click", () => {
       this.#paged = false;
-      this.show(this.#waiting, this.#decimals);
+      this.show(this.#waiting, this.#decimals, this.#alarm);
       this.#body.querySelector("a").focus();
     });
     this.element = h(
@@ -55,7 +59,7 @@ export class DecisionTable {
         h(
           "table",
           { class: "cards decisions", role: "table" },
-          caption("Newest first. Open a decision to see why. Candidates are counted from 0."),
+          this.#caption,
           tableHead(COLUMNS),
           this.#body,
         ),
@@ -69,8 +73,10 @@ export class DecisionTable {
     return get(`${path(this.#name, "decisions")}?limit=${PAGE}&order=newest`, signal);
   }
 
-  show(page, decimals) {
+  show(page, decimals, alarm) {
     this.#decimals = decimals;
+    this.#alarm = alarm;
+    setText(this.#caption, alarm ? `${WORDS} An alarm is on: every certificate and every bank is void, also of decisions before it.` : WORDS);
     if (this.#query) {
       for (const line of page.decisions) this.#rows.update(line);
       return;

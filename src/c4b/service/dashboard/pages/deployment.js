@@ -33,9 +33,9 @@ export function deploymentPage(name) {
     {},
     trail(["Deployments", "#/"], [name, null]),
     h("div", { class: "title" }, heading(name), badge.element),
-    orders.element,
     reasons,
     since,
+    orders.element,
     promise,
     start,
     busy,
@@ -63,9 +63,9 @@ export function deploymentPage(name) {
     const marks = alarms(state);
     steady(() => {
       earnings.show(earned, state, configuration, marks);
-      items.show(listed.items);
+      items.show(listed.items, state.alarm);
       charts.show(series, state, marks);
-      table.show(page, decimalsFor([configuration.model.noise], 3));
+      table.show(page, decimalsFor([configuration.model.noise], 3), state.alarm);
       pending.show(waiting.pending, state);
     });
     seen = state.seq; // only now, so that a failed request is repeated

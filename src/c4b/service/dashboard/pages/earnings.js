@@ -111,14 +111,16 @@ export class EarningsPanel {
     const estimated = earnings.void ? "by a model that the data refute" : shareOf(earnings.uplift_share);
     this.#facts.set("Uplift, estimated", plus(earnings.uplift), estimated);
     if (earnings.void) this.#facts.set("Uplift, certified", "void", "an alarm is on");
-    else if (earnings.certified === null) this.#facts.set("Uplift, certified", "nothing", shareOf(earnings.certified_share));
-    else this.#facts.set("Uplift, certified", `≥ ${plus(earnings.certified)}`, `at least ${shareOf(earnings.certified_share)}`);
+    else if (earnings.certified === null) this.#facts.set("Uplift, certified", "nothing", "by this policy");
+    else this.#facts.set("Uplift, certified", `≥ ${plus(earnings.certified)}`, leastShare(earnings.certified_share));
     this.#facts.set("Decisions", count(decisions));
     this.#facts.set("Baseline played", share(fallbacks, decisions), decisions ? `${count(fallbacks)} times` : "");
   }
 }
 
 const plus = (value) => (value > 0 ? `+${number(value)}` : number(value));
+// No share is certified where the data do not show yet that the incumbent earns anything.
+const leastShare = (value) => (value === null ? "no share yet: the incumbent may have earned nothing" : `at least ${shareOf(value)}`);
 const shareOf = (value) => (value === null ? "share not known" : `${value > 0 ? "+" : ""}${percent(value)} of the incumbent's`);
 
 function amount(share, units) {

@@ -15,22 +15,28 @@ const COLUMNS = [
   ["95 % interval", "number"],
 ];
 
+const WORDS =
+  "The most played first. The interval bounds an item's mean reward over its plays, after any number of rewards, with 95 % probability for each item by itself. It assumes the declared noise, and that rewards are not reported sooner or later because of their value.";
+const VOID =
+  "The most played first. An alarm speaks against the declared noise or the model, which the intervals assume: they are void.";
+
 export class ItemTable {
   #body = h("tbody", { role: "rowgroup" });
   #rows;
   #all = h("button", { type: "button", hidden: true });
   #items = [];
+  #void = false; // an alarm is on: the interval assumes what the data refute
+  #caption;
   #whole = false;
   #decimals = 3;
 
   constructor() {
-    this.#rows = new Keyed(this.#body, (each) => each.label, (each) => row(each, () => this.#decimals));
+    this.#rows = new Keyed(this.#body, (each) => each.label, (each) => row(each, () => this.#decimals, () => this.#void));
     this.#all.addEventListener("click", () => {
       this.#whole = true;
-      this.show(this.#items);
+      this.show(this.#items, this.#void);
     });
-    const words =
-      "The most played first. The interval bounds an item's mean reward over its plays, after any number of rewards, with 95 % probability for each item by itself. It assumes the declared noise, and that rewards are not reported sooner or later because of their value.";
+    this.#caption = caption(WORDS);
     this.element = h(
       "section",
       { class: "card", "aria-labelledby": "items", hidden: true },
@@ -38,14 +44,16 @@ export class ItemTable {
       h(
         "div",
         { class: "sideways" },
-        h("table", { class: "cards items", role: "table" }, caption(words), tableHead(COLUMNS), this.#body),
+        h("table", { class: "cards items", role: "table" }, this.#caption, tableHead(COLUMNS), this.#body),
       ),
       this.#all,
     );
   }
 
-  show(items) {
+  show(items, alarm) {
     this.#items = items;
+    this.#void = Boolean(alarm);
+    setText(this.#caption, this.#void ? VOID : WORDS);
     this.element.hidden = !items.length;
     this.#decimals = decimalsFor(items.flatMap((each) => [each.mean]), 3);
     this.#rows.show(this.#whole ? items : items.slice(0, SHOWN));
@@ -55,7 +63,7 @@ export class ItemTable {
   }
 }
 
-function row(first, decimals) {
+function row(first, decimals, isVoid) {
   const cells = COLUMNS.map(([title, kind], n) => cell(title, kind, n === 0 ? "th" : "td"));
   const [label, offered, fit, played, rewards, mean, interval] = cells;
   setText(label, first.label || "all other labels");
@@ -65,7 +73,8 @@ function row(first, decimals) {
     setText(played, count(each.played));
     setText(rewards, count(each.outcomes));
     setText(mean, fixed(each.mean, decimals()));
-    setText(interval, each.low === null ? "–" : `${fixed(each.low, decimals())} to ${fixed(each.high, decimals())}`);
+    const known = isVoid() ? "void: alarm" : "–";
+    setText(interval, isVoid() || each.low === null ? known : `${fixed(each.low, decimals())} to ${fixed(each.high, decimals())}`);
   };
   update(first);
   return { element: h("tr", { role: "row" }, ...cells), update };

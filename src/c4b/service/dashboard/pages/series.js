@@ -74,7 +74,7 @@ export class SeriesCharts {
 
   showFacts(state) {
     if (state.bank === null) this.#facts.set("Bank", "no gate", "nothing is certified");
-    else this.#facts.set("Bank", number(state.bank), `reserve ${constant(state.reserve)}`);
+    else this.#facts.set("Bank", number(state.bank), state.alarm ? "void: an alarm is on" : `reserve ${constant(state.reserve)}`);
     this.#facts.set(
       "Pending outcomes",
       count(state.pending),

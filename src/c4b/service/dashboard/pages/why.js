@@ -61,13 +61,13 @@ export function whyPage(name, id) {
     const decimals = decimalsFor(contrasts(why));
     if (why.bank === null) facts.set(BANK, "no gate", "nothing is certified");
     else {
-      const change = `${signed(why.bank - why.bank_before, decimals)} units of reward`;
+      const change = isVoid(why) ? "void: alarm" : `${signed(why.bank - why.bank_before, decimals)} units of reward`;
       facts.set(BANK, `${fixed(why.bank_before, decimals)} → ${fixed(why.bank, decimals)}`, change);
     }
     const instead = why.executed ? "another action was executed instead" : "";
     facts.set("Played", played(why.action, undefined, why.label), instead || (why.label ? `candidate ${why.action}` : ""));
     const alarm = why.alarm === null ? "void: an alarm came later" : "void: an alarm is on";
-    const sure = why.alarm === null && why.alarm_later === null ? "at least this, units of reward" : alarm;
+    const sure = !isVoid(why) ? "at least this, units of reward" : alarm;
     const bound = why.bank === null ? "lower bound, not used to decide" : sure;
     facts.set("Certified contrast", fixed(why.certificate, decimals), bound);
     const fit = why.candidates.filter((each) => each.admissible).length;
@@ -86,6 +86,11 @@ export function whyPage(name, id) {
   }
 
   return { element, refresh, title: `Why ${id}?` };
+}
+
+// Whether an alarm, then or later, speaks against the model that everything certified here assumes.
+function isVoid(why) {
+  return why.alarm !== null || why.alarm_later !== null;
 }
 
 // The numbers that decide how many decimals all numbers of the page have.
@@ -175,6 +180,7 @@ function title(why, sorted, limit) {
   const saved = sorted.filter((each) => each.admissible && short(each)).length;
   if (why.bank === null) return "No gate: nothing is certified, the highest UCB was played";
   if (why.alarm !== null) return "An alarm is on: these certificates are void";
+  if (isVoid(why)) return "An alarm came later: these certificates are void";
   if (saved) {
     return `${plural(saved, "candidate is", "candidates are")} admissible only because both rewards were bounded jointly`;
   }
@@ -246,7 +252,8 @@ function swatch(...parts) {
   return svg("svg", { viewBox: "0 0 44 18", class: "swatch", "aria-hidden": "true" }, ...parts);
 }
 
-function legend(limit, near, gated, { alarm, bank_before: bank }, decimals) {
+function legend(limit, near, gated, why, decimals) {
+  const bank = why.bank_before;
   const bar = [
     svg("line", { x1: 8, x2: 42, y1: 9, y2: 9, class: "joint" }),
     svg("line", { x1: 8, x2: 8, y1: 2, y2: 16, class: "joint-end" }),
@@ -258,7 +265,7 @@ function legend(limit, near, gated, { alarm, bank_before: bank }, decimals) {
     svg("line", { x1: 4, x2: 4, y1: 1, y2: 17, class: "separate" }),
   ];
   const items = [
-    [bar, `Contrast: reward beyond the promised share of the incumbent's. The bar ${alarm === null ? "is certain" : "would be certain without the alarm"}, from the joint lower bound (one confidence set for both rewards) to the upper bound; the mark is the estimate.`],
+    [bar, `Contrast: reward beyond the promised share of the incumbent's. The bar ${isVoid(why) ? "would be certain without the alarm" : "is certain"}, from the joint lower bound (one confidence set for both rewards) to the upper bound; the mark is the estimate.`],
     [gap, "Penalty avoided: the bound would lie at the left end if the two rewards were bounded separately."],
   ];
   if (gated) {
