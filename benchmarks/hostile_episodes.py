@@ -29,7 +29,7 @@ import numpy as np
 
 from c4b.evidence.absorption import absorb, empty
 from c4b.evidence.bounds import contains
-from c4b.evidence.ellipsoids import opened
+from c4b.evidence.ellipsoids import Region, opened
 from c4b.evidence.model import LinearModel
 from c4b.ledger.books import opening
 from c4b.policies import get
@@ -83,12 +83,19 @@ def _unit(dim: int) -> Array:
 
 
 @numba.njit(nogil=True)
+def _centre(region: Region) -> Array:
+    """theta_hat in the coordinates of the features, as ``c4b.evidence.spectral.theta_hat``."""
+    if not region.spectral:
+        return region.estimate[0].copy()
+    return np.dot(region.basis.T.copy(), region.estimate[0].copy())
+
+
+@numba.njit(nogil=True)
 def play(
     first: int, stop: int, seed: int, evidence: Array, ledger: Array, rule: tuple[Any, ...], size: int,
     rounds: int, sigma: float, alpha: float, reserve: float, norm_bound: float, out: Array,
 ) -> None:  # fmt: skip
     """Episodes first..stop-1; out[i]: kind, covered, violated, least D - B, share of plays."""
-    propose, boldness, thrift, latches, period, competes, trust = rule
     for episode in range(first, stop):
         np.random.seed((seed * 1_000_003 + episode) % 2**32)
         flat, books = evidence.copy(), ledger.copy()
@@ -98,14 +105,14 @@ def play(
         kind = episode % 4
         for _n in range(np.random.randint(0, 12)):
             x = _unit(dim)
-            error = np.dot(x, region.estimate[0]) - np.dot(x, theta)
+            error = np.dot(x, _centre(region) - theta)
             absorb(flat, x, np.dot(x, theta) + _noise(kind, sigma, x, error, False))
         credit, least, slack, covered, played = reserve, np.inf, np.inf, True, 0
         pool = np.empty((size, dim))
         for _t in range(rounds):
             inside = contains(region, data, theta)
             covered = covered and inside
-            wrong = region.estimate[0] - theta
+            wrong = _centre(region) - theta
             length = np.sqrt(np.dot(wrong, wrong)) + 1e-12
             stopped = length > 2.0 * sigma
             baseline = _unit(dim) * (0.2 + np.random.random())
@@ -121,7 +128,7 @@ def play(
                 else:
                     pool[k] = _unit(dim) * (0.2 + np.random.random())
             action, _c, margin, _u, _b, _d = decide(
-                flat, books, propose, boldness, thrift, latches, period, competes, trust, pool, baseline
+                flat, books, *rule, np.empty(0), pool, baseline, np.nan
             )
             executed = baseline if action < 0 else pool[action]
             played += action >= 0

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from deployment import BASELINE, MODEL, pools, postgresql
 
 from c4b import Deployment
+from deployment import BASELINE, MODEL, pools, postgresql
 
 AT_ONCE = 5000
 
