@@ -123,7 +123,9 @@ def parse(text: str, where: str, folder: Path, seed: int | None = None) -> Study
     except InvalidInput as error:
         raise _with_file(where, error) from error
     methods = _methods(where, document.get("methods"), folder)
-    only = _only_in(where, document["methods"], methods, [world.get("world", [""])[0] for world in worlds])
+    only = _only_in(
+        where, document["methods"], methods, [world.get("world", [""])[0] for world in worlds]
+    )
     for world in worlds:
         world["methods"] = [_players(methods, only, world.get("world", [""])[0])]
     settings = [setting for world in worlds for setting in _settings(where, world)]
