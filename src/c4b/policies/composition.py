@@ -45,20 +45,18 @@ LEARNS = ("all", "plays")
 EARNED = ("none", "martingale")
 """Whether the rewards of absorbed plays make a claim of their own: see ``c4b.evidence.earned``. Then half
 of delta is for it and half for the confidence set."""
-SELECTIONS = {"filter": 0.0, "thrifty": 0.9, "propose": 0.0, "competitive": 0.9, "hopeful": 0.9}
+SELECTIONS = {"filter": 0.0, "thrifty": 0.9, "propose": 0.0, "competitive": 0.9}
 """Selection name -> thrift. ``filter``: the best-scored admissible candidate. ``thrifty``: the same, but,
 where there are such, among those that leave 0.9 of the bank or six rounds of baseline credit: what is
 not spent on one bold play keeps the gate open for the next. ``propose``: only the best-scored
 candidate is tested. ``competitive``: thrifty, and a candidate is not played if its contrast with the
 baseline itself, x(a) - x(b), has a score of 0 or less, so that the baseline promises as much, and if
-playing it leaves no more in the bank than playing the baseline. ``hopeful``: competitive, with a fifth of
-a half-width, about a standard error, in the candidate's favour. After a few unlucky outcomes a better
-candidate is then tried again at once instead of in the next optimistic round."""
+playing it leaves no more in the bank than playing the baseline."""
 SCORES = {"ucb": 1.0, "blend": 0.5, "mean": 0.0, "patient": 0.4, "certificate": 1.0}
 """Score name -> boldness b: the score is the middle of the reward's interval plus b half-widths. That of
 ``patient`` is for 5 features; for d it is b sqrt(5/d), at most 1: a half-width has about sqrt(d) standard
 errors. The score ``certificate`` is the lower bound of the contrast instead."""
-TRUST = {"competitive": 0.02, "hopeful": 0.2}
+TRUST = {"competitive": 0.02}
 """Selection name -> half-widths added to the middle of x(a) - x(b) where the baseline competes. Not 0:
 after a baseline-only history the middle of an unknown candidate is 0, and it should be tried."""
 OPTIMISTIC_PERIOD = {"ucb": 0, "blend": 0, "mean": 0, "patient": 32, "certificate": 0}
@@ -220,8 +218,8 @@ BUILT_IN = (
         "reserve-c4b+",
         "joint",
         "checkpoints",
-        "hopeful",
-        "recommended: several ridges, checkpoints, a choice in which the baseline competes",
+        "competitive",
+        "recommended: several ridges, checkpoints, competitive choice",
         score="patient",
         confidence="several-ridges",
         latches=True,
