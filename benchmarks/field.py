@@ -1,13 +1,14 @@
 """The systems of the field in every world of theirs: one table, one figure, and the targets.
 
-    python benchmarks/field.py [--seed 4242] [--episodes 128] [--out results/field]
+    python benchmarks/field.py [--seed 4242] [--episodes 128] [--regression 16] [--out results/field]
 
-Runs the study ``comparators`` and the homes that are no worlds of a study (``field_homes.py``), each over
-as many episodes, and writes ``field.json``, ``field.md`` and ``field.png``. In the JSON, ``worlds`` has
-the reward ratio and the fallback in percent with standard errors, and in how many episodes a system's own
-promise was broken; ``acceptance`` puts them beside the targets and beside independent NumPy versions on
-the same draws (``--numpy 0`` leaves these out); ``round_times`` is a round of clucb over one of refresh
-(``--times 0`` leaves it out). The study goes on where an interrupted run stopped.
+Runs the study ``comparators``, its slow world of regression over fewer episodes, and the homes that are
+no worlds of a study (``field_homes.py``). Writes ``field.json``, ``field.md`` and ``field.png``. In the
+JSON, ``worlds`` has the reward ratio and the fallback in percent with standard errors, and in how many
+episodes a system's own promise was broken; ``acceptance`` puts them beside the targets and beside
+independent NumPy versions on the same draws (``--numpy 0`` leaves these out); ``round_times`` is a round
+of clucb over one of refresh (``--times 0`` leaves it out). The study goes on where an interrupted run
+stopped.
 """
 
 from __future__ import annotations
@@ -46,9 +47,11 @@ NAMED = {
     "trap: worse arms": "trap: all arms worth .93",
     "trap: equal": "trap: all candidates equal",
     "arms": "home: arms",
-    "regression": "home: regression",
     "log": "home: log",
 }
+REGRESSION = "home: regression"
+"""Played by gates in Python for 10,000 rounds, so over fewer episodes.
+"""
 """Columns of the table that are worlds of the study, and their names there."""
 COLUMNS = (*PAPER, "trap: worse", "trap: worse arms", "trap: equal", *field_homes.TITLES)
 KNOWS_FLOOR = ("clucb2t",)
@@ -98,6 +101,22 @@ def worlds(results: Results) -> dict[str, Any]:
 def _paper_name(fields: dict[str, Any], floor: float) -> str:
     values = {**fields, "baseline_floor": floor}
     return ", ".join(["paper", *(f"{key} {value}" for key, value in values.items())])
+
+
+def budget_first(episodes: int, seed: int) -> dict[str, Any]:
+    """In the settings that have a target."""
+    study = Study(
+        "first", "", (Method("budget-first", "budget-first"),), (*SETTINGS.values(),), (), episodes, seed
+    )
+    metrics = simulate(study, 0, episodes).metrics[:, :, 0]
+    return {
+        column: {
+            "ratio": measured(metrics[:, s, Metric.REWARD_RATIO]),
+            "fallback": measured(100.0 * metrics[:, s, Metric.FALLBACK]),
+            "violations": int(metrics[:, s, Metric.VIOLATION].sum()),
+        }
+        for s, column in enumerate(SETTINGS)
+    }
 
 
 def acceptance(found: dict[str, Any], results: Results, numpy_versions: bool) -> dict[str, Any]:
@@ -180,6 +199,7 @@ def markdown(result: dict[str, Any]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--episodes", type=int, default=128)
+    parser.add_argument("--regression", type=int, default=16, help="episodes of that world")
     parser.add_argument("--seed", type=int, default=4242)
     parser.add_argument("--out", type=Path, default=Path("results/field"))
     parser.add_argument("--jobs", type=int, default=None, help="threads of the study")
@@ -187,12 +207,24 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=21, help="pairs of runs that are timed")
     given = parser.parse_args()
     study = study_file.load("comparators", given.seed).with_(episodes=given.episodes)
-    results = run(study, given.out / "comparators", jobs=given.jobs)
+    slow = tuple(setting for setting in study.settings if setting.world == REGRESSION)
+    rest = tuple(setting for setting in study.settings if setting.world != REGRESSION)
+    results = run(study.with_(settings=rest), given.out / "comparators", jobs=given.jobs)
     found = worlds(results)
+    regression = study.with_(settings=slow, episodes=given.regression)
+    slow_results = run(regression, given.out / "regression", jobs=given.jobs)
+    found["regression"] = world(slow_results, 0, slow_results.players(0))
+    for column, first in budget_first(given.episodes, given.seed).items():
+        found[column]["budget-first"] = first
     homes = field_homes.homes(given.episodes, given.seed)
     for title, systems in homes.pop("worlds").items():
         found[title] = {**found.get(title, {}), **systems}
-    result: dict[str, Any] = {"episodes": given.episodes, "seed": given.seed, "worlds": found, **homes}
+    result: dict[str, Any] = {
+        "episodes": given.episodes,
+        "seed": given.seed,
+        "regression_episodes": given.regression,
+    }
+    result |= {"worlds": found, **homes}
     result["acceptance"] = acceptance(found, results, bool(given.numpy))
     if given.times:
         result["round_times"] = round_times(given.times, given.seed)

@@ -55,7 +55,7 @@ BELOW = {
 SHOWN_AT_HOME = {
     "arms": ("linucb", "refresh", "reserve-c4b+", "clucb2", "cucb", "cucb-unknown", "budget-first-arms"),
     "regression": (
-        "linucb", "refresh", "reserve-c4b+", "clucb2", "c-squarecb", "c-fastcb", "budget-first",
+        "linucb", "refresh", "reserve-c4b+", "clucb2", "c-squarecb", "c-fastcb",
     ),
     "log": ("linucb", "refresh", "reserve-c4b+", "clucb2", "off-policy gate"),
 }  # fmt: skip

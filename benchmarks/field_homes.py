@@ -38,6 +38,7 @@ LONG_ARMS = Setting(
 ROUND_NUMBERS = np.arange(1, LONG_ARMS.rounds + 1)
 LONG_EPISODES = 4
 """Of 100,000 rounds each; how long budget-first-arms saves depends on no draw."""
+LOGS = 48
 ROWS, BASELINE = 4000, 0.5
 """Of the log: its length and the mean reward of the baseline, and of the logging policy."""
 
@@ -69,7 +70,7 @@ def long_arms(seed: int) -> tuple[int, dict[str, Any]]:
     }
 
 
-def log(episodes: int, seed: int) -> dict[str, Any]:
+def log(seed: int, episodes: int = LOGS) -> dict[str, Any]:
     """The off-policy gate on logs of a better policy, and of policies that must not be deployed."""
     seeds = range(1000 * seed, 1000 * seed + episodes)
     better = [evaluate(*log_world(s, ROWS), max_weight=MAX_WEIGHT) for s in seeds]
@@ -92,7 +93,7 @@ def log(episodes: int, seed: int) -> dict[str, Any]:
 def homes(episodes: int, seed: int) -> dict[str, Any]:
     """``worlds``: rows like those of the study; ``slates`` and ``log`` in full."""
     saved, long = long_arms(seed)
-    by_way, logged = slates.home(("refresh", "reserve-c4b+"), episodes, seed), log(episodes, seed)
+    by_way, logged = slates.home(("refresh", "reserve-c4b+"), episodes, seed), log(seed)
     return {
         "worlds": {
             "long arms": long,
