@@ -1,41 +1,63 @@
-"""The systems of the field beside independent NumPy versions; prints JSON.
+"""The systems of the field in every world of theirs: one table, one figure, and the targets.
 
-    python benchmarks/field.py [--episodes 128] [--seed 0] [--arms 16] [--oracle 4] [--slates 128]
+    python benchmarks/field.py [--seed 4242] [--episodes 128] [--regression 16] [--out results/field]
 
-``table``: reward ratio and fallback in percent with standard errors, of the package and of the NumPy
-version on the same draws, and how many standard errors the package is from the published target.
-``violations`` counts episodes in which the system's own promise was broken. ``arms``: one-hot, means .5
-(baseline) | .6 .5 .4 .2, alpha .1, T 5000. ``oracle``: rewards x @ theta with uniform noise of +-.2, 8
-candidates (1, u), alpha .1. ``long_arms``: the rounds that budget-first-arms saves at alpha .2, T 1e5.
-``slates``: benchmarks/slates.py; the home world of logs is in benchmarks/offpolicy.py. ``round_times``: a
-simulated round of clucb over one of refresh, median of alternating runs; --times 0 leaves it out.
+Runs the study ``comparators``, its slow world of regression over fewer episodes, and the homes that are
+no worlds of a study (``field_homes.py``). Writes ``field.json``, ``field.md`` and ``field.png``. In the
+JSON, ``worlds`` has the reward ratio and the fallback in percent with standard errors, and in how many
+episodes a system's own promise was broken; ``acceptance`` puts them beside the targets and beside
+independent NumPy versions on the same draws (``--numpy 0`` leaves these out); ``round_times`` is a round
+of clucb over one of refresh (``--times 0`` leaves it out). The study goes on where an interrupted run
+stopped.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import field_figure
+import field_homes
 import numpy as np
-import slates
+from field_homes import apart, measured
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import c4b
-from c4b.policies.field.budget_first import BudgetFirstArms
 from c4b.study.engine.chunk import simulate
 from c4b.study.engine.episode_metrics import Metric
+from c4b.study.engine.run import run
+from c4b.study.results.results import Results
+from c4b.study.spec import study_file
 from c4b.study.spec.plan import Method, Study
-from c4b.study.spec.setting import Setting
 from support.field_scenes import SETTINGS, oracle_story, scene
 
-ROWS: dict[str, tuple[str, dict[str, Any], list[tuple[float, float]]]] = {
+PAPER = {
+    "diverse .15/.3": {"history": "diverse", "rho": 0.15, "sigma": 0.3},
+    "diverse .8/.3": {"history": "diverse", "rho": 0.8, "sigma": 0.3},
+    "baseline .15/.3": {"history": "baseline", "rho": 0.15, "sigma": 0.3},
+    "baseline .8/.3": {"history": "baseline", "rho": 0.8, "sigma": 0.3},
+}
+NAMED = {
+    "trap: worse": "trap: all candidates worth .93",
+    "trap: worse arms": "trap: all arms worth .93",
+    "trap: equal": "trap: all candidates equal",
+    "arms": "home: arms",
+    "log": "home: log",
+}
+REGRESSION = "home: regression"
+"""Played by gates in Python for 10,000 rounds, so over fewer episodes.
+"""
+"""Columns of the table that are worlds of the study, and their names there."""
+COLUMNS = (*PAPER, "trap: worse", "trap: worse arms", "trap: equal", *field_homes.TITLES)
+KNOWS_FLOOR = ("clucb2t",)
+"""Told that the baseline's mean is at least 1, in the paper's settings."""
+
+TARGETS: dict[str, tuple[str, dict[str, Any], list[tuple[float, float]]]] = {
     "clucb": ("clucb", {}, [(1.037, 45.5), (1.009, 58.9), (1.169, 47.0)]),
     "clucb-plays": (
         "clucb", {"learns_plays_only": True}, [(1.019, 72.2), (1.005, 71.7), (1.175, 45.8)],
@@ -45,88 +67,80 @@ ROWS: dict[str, tuple[str, dict[str, Any], list[tuple[float, float]]]] = {
     "lcbce": ("lcbce", {}, [(1.024, 67.2), (1.001, 92.0), (1.000, 99.0)]),
     "maximin": ("maximin", {}, [(1.029, 61.1), (1.0, 100.0), (1.0, 100.0)]),
     "budget-first": ("", {}, [(1.0, 100.0)] * 3),
-    "clucb-unknown": ("", {}, []),
-    "refresh": ("", {}, []),
-    "reserve-c4b+": ("", {}, []),
 }  # fmt: skip
 """System -> its NumPy version and options, and target (ratio, fallback %) in each of ``SETTINGS``."""
-ARMS = Setting(
-    generator="one-hot",
-    history_size=0,
-    sigma=0.3,
-    alpha=0.1,
-    count=4,
-    rounds=5000,
-    theta=(0.5, 0.6, 0.5, 0.4, 0.2),
-    baseline=(1.0, 0.0, 0.0, 0.0, 0.0),
-)
-ORACLE = Setting(
-    rho=1.0,
-    history_size=0,
-    sigma=0.2,
-    noise="uniform",
-    alpha=0.1,
-    count=8,
-    theta=(0.5, 0.3, 0.0, 0.0, 0.0),
-    norm_bound=0.6,
-)
 
 
-def measured(values: Any) -> list[float]:
-    """[mean, standard error]."""
-    return [round(float(np.mean(values)), 4), round(float(np.std(values) / np.sqrt(len(values))), 4)]
-
-
-def apart(values: Any, target: float, unit: float) -> float:
-    """Standard errors between a mean and a target that is rounded to ``unit``."""
-    gap = max(abs(float(np.mean(values)) - target) - unit / 2.0, 0.0)
-    error = float(np.std(values) / np.sqrt(len(values)))
-    return round(gap / error, 2) if error else (0.0 if gap < 1e-9 else float("inf"))
-
-
-def summary(metrics: Any) -> dict[str, Any]:
-    """Metrics (episodes, len(Metric)) of one method in one setting."""
-    return {
-        "ratio": measured(metrics[:, Metric.REWARD_RATIO]),
-        "fallback": measured(100.0 * metrics[:, Metric.FALLBACK]),
-        "violations": int(metrics[:, Metric.VIOLATION].sum()),
-    }
-
-
-def table(episodes: int, seed: int) -> dict[str, Any]:
-    methods = tuple(Method(name, name) for name in ROWS)
-    out: dict[str, Any] = {}
-    for number, (column, setting) in enumerate(SETTINGS.items()):
-        for floor in (0.0, 1.0):
-            told = tuple(m for m in methods if (m.label == "clucb2t") == (floor == 1.0))
-            played = replace(setting, baseline_floor=floor)
-            chunk = simulate(Study("field", "", told, (played,), (), episodes, seed), 0, episodes)
-            for m, method in enumerate(told):
-                found = chunk.metrics[:, 0, m]
-                out.setdefault(method.label, {})[column] = {
-                    **summary(found),
-                    **_against_target(found, ROWS[method.label][2][number : number + 1]),
-                    **_numpy(method.label, setting, episodes, seed),
-                }
+def world(results: Results, setting: int, labels: list[str]) -> dict[str, Any]:
+    """What each system earns in one setting of the study."""
+    out = {}
+    for label in labels:
+        ratio = results.values(setting, label, Metric.REWARD_RATIO)
+        out[label] = {
+            "ratio": measured(ratio),
+            "fallback": measured(100.0 * results.values(setting, label, Metric.FALLBACK)),
+            "violations": int(results.values(setting, label, Metric.VIOLATION).sum()),
+        }
     return out
 
 
-def _against_target(found: Any, targets: list[tuple[float, float]]) -> dict[str, Any]:
-    """Metrics (episodes, len(Metric)) beside the target, if there is one."""
-    if not targets:
-        return {}
-    ratio, fallback = targets[0]
+def worlds(results: Results) -> dict[str, Any]:
+    """Every column that is a world of the study."""
+    out = {}
+    for title, fields in PAPER.items():
+        plain, floored = (results.find(world=_paper_name(fields, floor)) for floor in (0.0, 1.0))
+        labels = results.players(plain)
+        out[title] = world(results, plain, [name for name in labels if name not in KNOWS_FLOOR])
+        out[title] |= world(results, floored, [name for name in labels if name in KNOWS_FLOOR])
+    for title, name in NAMED.items():
+        setting = results.find(world=name)
+        out[title] = world(results, setting, results.players(setting))
+    return out
+
+
+def _paper_name(fields: dict[str, Any], floor: float) -> str:
+    values = {**fields, "baseline_floor": floor}
+    return ", ".join(["paper", *(f"{key} {value}" for key, value in values.items())])
+
+
+def budget_first(episodes: int, seed: int) -> dict[str, Any]:
+    """In the settings that have a target."""
+    study = Study(
+        "first", "", (Method("budget-first", "budget-first"),), (*SETTINGS.values(),), (), episodes, seed
+    )
+    metrics = simulate(study, 0, episodes).metrics[:, :, 0]
     return {
-        "target": [ratio, fallback],
-        "standard_errors_apart": [
-            apart(found[:, Metric.REWARD_RATIO], ratio, 1e-3),
-            apart(100.0 * found[:, Metric.FALLBACK], fallback, 0.1),
-        ],
+        column: {
+            "ratio": measured(metrics[:, s, Metric.REWARD_RATIO]),
+            "fallback": measured(100.0 * metrics[:, s, Metric.FALLBACK]),
+            "violations": int(metrics[:, s, Metric.VIOLATION].sum()),
+        }
+        for s, column in enumerate(SETTINGS)
     }
 
 
-def _numpy(name: str, setting: Setting, episodes: int, seed: int) -> dict[str, Any]:
-    system, options, _ = ROWS[name]
+def acceptance(found: dict[str, Any], results: Results, numpy_versions: bool) -> dict[str, Any]:
+    """Standard errors between each target, rounded as it is published, and what was measured."""
+    study = results.study
+    out: dict[str, Any] = {}
+    for system, (_, _, targets) in TARGETS.items():
+        for (column, setting), (ratio, fallback) in zip(SETTINGS.items(), targets, strict=True):
+            got = found[column][system]
+            row = {
+                "target": [ratio, fallback],
+                "measured": [got["ratio"][0], got["fallback"][0]],
+                "standard_errors_apart": [
+                    apart(got["ratio"], ratio, 1e-3), apart(got["fallback"], fallback, 0.1),
+                ],
+            }  # fmt: skip
+            if numpy_versions:
+                row |= _numpy(system, setting, study.episodes, study.seed)
+            out.setdefault(system, {})[column] = row
+    return out
+
+
+def _numpy(name: str, setting: Any, episodes: int, seed: int) -> dict[str, Any]:
+    system, options, _ = TARGETS[name]
     if not system:
         return {}
     stories = [
@@ -137,20 +151,6 @@ def _numpy(name: str, setting: Setting, episodes: int, seed: int) -> dict[str, A
         "numpy_ratio": measured([story.ratio for story in stories]),
         "numpy_fallback": measured([100.0 * story.fallback for story in stories]),
     }
-
-
-def home(names: tuple[str, ...], setting: Setting, episodes: int, seed: int) -> dict[str, Any]:
-    methods = tuple(Method(name, name) for name in names)
-    chunk = simulate(Study("home", "", methods, (setting,), (), max(episodes, 2), seed), 0, episodes)
-    return {name: summary(chunk.metrics[:, 0, m]) for m, name in enumerate(names)}
-
-
-def long_arms(horizon: int = 100_000, alpha: float = 0.2, mean: float = 0.5) -> int:
-    """Rounds of the baseline until budget-first-arms may play, five arms, sigma .3."""
-    model = c4b.LinearModel(5, 0.3, 1.5)
-    policy = c4b.Policy("budget-first-arms", model, alpha=alpha, horizon=horizon)
-    assert isinstance(policy.gate, BudgetFirstArms)
-    return math.ceil(policy.gate.regret(np.eye(5)) / (alpha * mean))
 
 
 def round_times(pairs: int, seed: int, episodes: int = 64) -> dict[str, float]:
@@ -174,38 +174,65 @@ def round_times(pairs: int, seed: int, episodes: int = 64) -> dict[str, float]:
         return time.process_time() - began
 
     ratios: dict[str, list[float]] = {"simulated": [], "online": []}
-    for run in (simulated, online):
-        run("clucb"), run("refresh")
+    for timed in (simulated, online):
+        timed("clucb"), timed("refresh")
         for _ in range(pairs):
-            ratios[run.__name__].append(run("clucb") / run("refresh"))
+            ratios[timed.__name__].append(timed("clucb") / timed("refresh"))
     return {name: round(float(np.median(found)), 3) for name, found in ratios.items()}
+
+
+def markdown(result: dict[str, Any]) -> str:
+    """Reward ratios of every system in every column; * marks a broken promise."""
+    found = result["worlds"]
+    systems = dict.fromkeys(system for column in COLUMNS for system in found[column])
+    lines = ["| | " + " | ".join(COLUMNS) + " |", "|---" * (1 + len(COLUMNS)) + "|"]
+    for system in systems:
+        cells = []
+        for column in COLUMNS:
+            got = found[column].get(system)
+            broken = "" if got is None or not got["violations"] else "*"
+            cells.append("" if got is None else f"{got['ratio'][0]:.3f}{broken}")
+        lines.append(f"| `{system}` | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--episodes", type=int, default=128)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--arms", type=int, default=16, help="episodes of the world of arms")
-    parser.add_argument("--oracle", type=int, default=4, help="episodes of the oracle's world")
-    parser.add_argument("--oracle-rounds", type=int, default=10_000)
-    parser.add_argument("--slates", type=int, default=128, help="episodes of the world of slates")
+    parser.add_argument("--regression", type=int, default=16, help="episodes of that world")
+    parser.add_argument("--seed", type=int, default=4242)
+    parser.add_argument("--out", type=Path, default=Path("results/field"))
+    parser.add_argument("--jobs", type=int, default=None, help="threads of the study")
+    parser.add_argument("--numpy", type=int, default=1, help="0: without the NumPy versions")
     parser.add_argument("--times", type=int, default=21, help="pairs of runs that are timed")
     given = parser.parse_args()
-    result: dict[str, Any] = {"episodes": given.episodes, "seed": given.seed}
-    if given.episodes:
-        result["table"] = table(given.episodes, given.seed)
-    if given.arms:
-        names = ("cucb", "cucb-unknown", "reserve-c4b+")
-        result["arms"] = home(names, ARMS, given.arms, given.seed)
-    if given.oracle:
-        setting = replace(ORACLE, rounds=given.oracle_rounds)
-        result["oracle"] = home(("c-squarecb", "c-fastcb"), setting, given.oracle, given.seed)
-    if given.slates:
-        result["slates"] = slates.home(("refresh", "reserve-c4b+"), given.slates, given.seed)
-    result["long_arms"] = long_arms()
+    study = study_file.load("comparators", given.seed).with_(episodes=given.episodes)
+    slow = tuple(setting for setting in study.settings if setting.world == REGRESSION)
+    rest = tuple(setting for setting in study.settings if setting.world != REGRESSION)
+    results = run(study.with_(settings=rest), given.out / "comparators", jobs=given.jobs)
+    found = worlds(results)
+    regression = study.with_(settings=slow, episodes=given.regression)
+    slow_results = run(regression, given.out / "regression", jobs=given.jobs)
+    found["regression"] = world(slow_results, 0, slow_results.players(0))
+    for column, first in budget_first(given.episodes, given.seed).items():
+        found[column]["budget-first"] = first
+    homes = field_homes.homes(given.episodes, given.seed)
+    for title, systems in homes.pop("worlds").items():
+        found[title] = {**found.get(title, {}), **systems}
+    result: dict[str, Any] = {
+        "episodes": given.episodes,
+        "seed": given.seed,
+        "regression_episodes": given.regression,
+    }
+    result |= {"worlds": found, **homes}
+    result["acceptance"] = acceptance(found, results, bool(given.numpy))
     if given.times:
         result["round_times"] = round_times(given.times, given.seed)
-    print(json.dumps(result, indent=1))
+    text = json.dumps(result, indent=1)
+    (given.out / "field.json").write_text(text + "\n", encoding="utf-8")
+    (given.out / "field.md").write_text(markdown(result), encoding="utf-8")
+    field_figure.draw(result, given.out / "field.png")
+    print(text)
 
 
 if __name__ == "__main__":

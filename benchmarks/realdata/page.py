@@ -17,6 +17,7 @@ STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem a
 1rem;color:#222} table{border-collapse:collapse;margin:1rem 0}td,th{padding:.25rem
 .7rem;border-bottom:1px solid #ddd;text-align:right}
 td:first-child,th:first-child,td:nth-child(7):last-child,th:nth-child(7):last-child{text-align:left}img{max-width:100%}small{color:#555}"""
+GATED = ("reserve-c4b+", "clicks")
 HEADING = (
     "policy", "reward a round", "second half", "fallback %", "opened at", "smallest credit",
     "noise allows", "alarms",
@@ -31,7 +32,7 @@ def figure(world: str, rows: list[dict[str, Any]]) -> str:
         least = min(len(row["rate"]) for row in runs)
         rate = np.mean([row["rate"][:least] for row in runs], axis=0)
         places = np.linspace(1, np.mean([row["rounds"] for row in runs]), least)
-        axes.plot(places, rate, color=f"C{n}", lw=2.2 if policy == "reserve-c4b+" else 1.2, label=policy)
+        axes.plot(places, rate, color=f"C{n}", lw=2.2 if policy in GATED else 1.2, label=policy)
     axes.set(xlabel="round", ylabel="mean reward so far", title=world)
     axes.grid(alpha=0.3)
     axes.legend(frameon=False, fontsize=9)
@@ -53,7 +54,7 @@ def lines(rows: list[dict[str, Any]]) -> list[list[str]]:
         runs = [row for row in rows if row["policy"] == policy]
         worst = [row["smallest_credit"] for row in runs if row["smallest_credit"] is not None]
         allowed = [row["noise_allowance"] for row in runs if row["noise_allowance"] is not None]
-        gated = policy == "reserve-c4b+"
+        gated = policy in GATED
         made.append(
             [
                 policy,

@@ -42,8 +42,9 @@ def run_trial(world: str, seed: int, actions: NDArray[np.int64], rewards: Array)
     past = np.flatnonzero(actions == 0)[:HISTORY]
     rest = np.setdiff1d(np.arange(len(actions)), past)
     outcomes = []
-    for name in ("reserve-c4b+", "linucb"):
-        model = LinearModel(dim=kinds, noise=NOISE, norm_bound=NORM_BOUND)
+    gaussian = LinearModel(dim=kinds, noise=NOISE, norm_bound=NORM_BOUND)
+    yes_or_no = LinearModel.bounded(kinds, NORM_BOUND)
+    for name, model in (("reserve-c4b+", gaussian), ("clicks", yes_or_no), ("linucb", gaussian)):
         policy = Policy(name, model, alpha=ALPHA)
         policy.learn(features[actions[past]], rewards[past])
         found = replay_queues(policy, features, 0, actions[rest], rewards[rest])

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from c4b import Deployment, Round
+from c4b.deployment import export
 from c4b.deployment.state import same_bits
 from c4b.errors import ContradictoryOutcome, ContradictoryRequest, InvalidInput
 from support.shop_world import BASELINE, THETA, Array, create, entries_of, forge, replayed, seen
@@ -96,6 +97,25 @@ def test_repetitions_are_recognised_by_their_items(sqlite_url: str) -> None:
         with pytest.raises(ContradictoryOutcome):
             dep.observe(first.id, [0.2, 0.1, 0.3])
         assert dep.record(first.id).reward == pytest.approx(0.6)
+
+
+def test_records_and_tables_have_the_items(sqlite_url: str) -> None:
+    with create(sqlite_url) as dep:
+        trade(dep, 10)
+        table, records = export.table(dep), list(export.records(dep))
+        for record, row in zip(records, table.iter_rows(named=True), strict=True):
+            assert record.items is not None
+            assert np.array_equal(row["items"], record.items)
+            assert np.allclose(record.items.sum(axis=0), row["features"])
+            told = record.to_dict()
+            assert told["items"] == row["items"]
+            assert told.get("item_rewards") == row["item_rewards"]
+        by_item = [record for record in records if record.item_rewards is not None]
+        assert 0 < len(by_item) < len(records)
+        for record in by_item:
+            assert record.items is not None
+            assert len(record.item_rewards or ()) == len(record.items)
+            assert sum(record.item_rewards or ()) == pytest.approx(record.reward)
 
 
 def test_a_slate_counts_with_all_its_items_against_the_limits(sqlite_url: str) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 import c4b
 from c4b.errors import InvalidInput
+from c4b.policies import registry
 
 MODEL = c4b.LinearModel(3, 0.1, 1.0)
 THETA = np.array([0.6, 0.3, -0.2])
@@ -109,6 +110,43 @@ def test_a_mean_outside_of_its_interval_raises_the_alarm(mean: float) -> None:
     assert decision.alarm is not None
     assert "mean" in decision.alarm
     assert policy.decide([], BASELINE, 0.6).alarm == policy.alarm == decision.alarm  # it latches
+
+
+IN_PYTHON = ("cucb", "budget-first", "budget-first-arms", "c-squarecb", "c-fastcb")
+
+
+def watched(name: str, revision: int | None = None) -> c4b.Policy:
+    """30 outcomes of the baseline, 0.6 each."""
+    spec = c4b.policies.get(name)
+    if revision is not None:
+        spec = registry.from_record({"gate": {"name": name, "revision": revision}})
+    horizon, seed = (100 if "horizon" in spec.needs else None), (1 if "seed" in spec.needs else None)
+    policy = c4b.Policy(spec, MODEL, alpha=0.1, horizon=horizon, seed=seed)
+    policy.learn(np.tile(BASELINE, (30, 1)), np.full(30, 0.6))
+    return policy
+
+
+@pytest.mark.parametrize("name", IN_PYTHON)
+@pytest.mark.parametrize("wrong", [0.9, 0.3])
+def test_gates_in_python_object_to_a_wrong_mean_too(name: str, wrong: float, tmp_path: Path) -> None:
+    policy = watched(name)
+    assert policy.decide([], BASELINE, 0.6).alarm is None
+    assert policy.preview([], BASELINE, wrong).alarm is not None
+    assert policy.alarm is None  # a preview changes nothing
+    decision = policy.decide([], BASELINE, wrong)
+    assert decision.alarm is not None
+    assert "mean" in decision.alarm
+    policy.save(tmp_path / "state")
+    loaded = c4b.Policy.load(tmp_path / "state")
+    assert loaded.decide([], BASELINE, 0.6).alarm == loaded.alarm == decision.alarm  # it latches
+
+
+@pytest.mark.parametrize("name", IN_PYTHON)
+def test_what_the_first_revision_recorded_goes_on_as_it_was(name: str) -> None:
+    policy = watched(name, revision=1)
+    assert registry.recorded(policy.spec) == {"gate": {"name": name}}
+    assert policy.decide([], BASELINE, 0.9).alarm is None
+    assert registry.recorded(watched(name).spec) == {"gate": {"name": name, "revision": 2}}
 
 
 def test_a_composition_that_latches_plays_the_baseline_then() -> None:

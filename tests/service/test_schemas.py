@@ -28,7 +28,9 @@ from c4b.service import responses, schemas
 MODEL = {"dim": 2, "noise": 0.1, "norm_bound": 1.0}
 NOT_IN_A_RESPONSE = {"details", "labels", "left_out"}
 """Of all candidates; ``schemas.Candidate`` has them by name. Deployments leave out nothing."""
-LEFT_OUT_IF_NONE = {"held", "proposed", "propensity", "label", "labels", "baseline_mean"}
+LEFT_OUT_IF_NONE = {
+    "held", "proposed", "propensity", "label", "labels", "baseline_mean", "items", "item_rewards",
+}  # fmt: skip
 
 
 def names(schema: type[BaseModel]) -> set[str]:
@@ -119,6 +121,7 @@ def test_the_exported_table_has_the_fields_of_a_row(dep: Deployment) -> None:
         "features",
         "baseline",
         "executed_otherwise",
+        "items",
     }
 
 

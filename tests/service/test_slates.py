@@ -23,6 +23,9 @@ def test_a_slate_is_decided_executed_observed_and_audited(service: Service, name
         client.observe_many(name, {second.id: [0.3, 0.2], third.id: 0.9})
         assert client.deployment(name).state.observations == 5
         assert client.audit(name).clean
+        why = client.explain(name, first.id)
+        assert (why.items, why.item_rewards) == (SLATES[1].tolist(), [0.4, 0.6])
+        assert client.explain(name, third.id).item_rewards is None
         with pytest.raises(errors.InvalidInput, match="2 numbers"):
             client.observe(name, client.decide(name, SLATES, BASELINE).id, [0.1, 0.2, 0.3])
 

@@ -240,7 +240,9 @@ def test_every_shipped_study_runs(name: str) -> None:
     study = files.load(name)
     short = tuple(replace(setting, rounds=min(setting.rounds, 400)) for setting in study.settings)
     metrics = simulate(study.with_(settings=short), 0, 1).metrics
-    assert np.all(np.isfinite(metrics[..., :3]))
+    plays = [[study.plays(s, m.label) for m in study.methods] for s in range(len(short))]
+    assert np.array_equal(np.isfinite(metrics[0, ..., :3]).all(axis=-1), plays)
+    assert np.array_equal(np.isnan(metrics[0]).all(axis=-1), ~np.array(plays))
 
 
 @pytest.mark.parametrize(("rho", "forced"), [(0.15, 3), (0.4, 8), (0.8, 17)])
@@ -257,7 +259,8 @@ def test_the_forced_phase_of_the_theory_sheet(rho: float, forced: int) -> None:
 
 def test_every_field_of_a_setting_has_a_key_in_the_file() -> None:
     reachable = {field for keys in files.SECTIONS.values() for field in keys.values()}
-    assert reachable | {"world"} == set(Setting.__slots__)  # a world's name has its own table
+    others = {"world", "methods"}  # a world's name has its own table; methods say where they play
+    assert reachable | others == set(Setting.__slots__)
 
 
 def test_a_policy_by_its_parts(tmp_path: Path) -> None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from c4b.errors import InvalidInput
+from c4b.study.engine.episode_metrics import Metric
 from c4b.study.engine.run import run
 from c4b.study.report.write_report import write_report
 from c4b.study.results import world_summary
 from c4b.study.results.intervals import Estimate
+from c4b.study.results.safety_summary import safety
 from c4b.study.spec import study_file
 from c4b.study.spec.drawn_worlds import MOST_WORK, drawn_world
 
@@ -51,6 +54,47 @@ def test_a_world_takes_the_files_values_and_its_own(tmp_path: Path) -> None:
 def test_a_mistake_is_named(tmp_path: Path, old: str, new: str, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         study_file.parse(NAMED.replace(old, new), "named.toml", tmp_path)
+
+
+AT_HOME = """
+methods = ["linucb", "refresh", {policy = "cucb", worlds = ["arms"]}]
+episodes = 2
+drawn_worlds = 1
+[deployment]
+rounds = 30
+[[worlds]]
+name = "arms"
+candidates = {generator = "one-hot", count = 2}
+truth = {theta = [0.5, 0.6, 0.4], baseline = [1.0, 0.0, 0.0]}
+history = {kind = "baseline"}
+[[worlds]]
+name = "sphere"
+"""
+
+
+def test_a_method_plays_only_in_the_worlds_that_it_names(tmp_path: Path) -> None:
+    study = study_file.parse(AT_HOME, "home.toml", tmp_path)
+    study = study.with_(settings=tuple(replace(s, rounds=30) for s in study.settings))
+    results = run(study, tmp_path / "home", jobs=1)
+    assert [results.players(s) for s in range(3)] == [
+        ["linucb", "refresh", "cucb"], ["linucb", "refresh"], ["linucb", "refresh"],
+    ]  # fmt: skip
+    assert results.settings_of("cucb") == [0]
+    assert np.isnan(results.values(1, "cucb", Metric.REWARD_RATIO)).all()
+    row = next(row for row in safety(results) if row.method == "cucb")
+    assert (row.episodes, row.violations) == (2, 0)
+    page = write_report(results).read_text(encoding="utf-8")
+    assert "nan" not in page.lower().split("base64")[0]
+    again = run(study.with_(episodes=3), tmp_path / "home", jobs=1)  # continues the finished rows
+    assert again.run["episodes_resumed"] == 2
+    assert again.trajectories.height == 30 * (3 + 2 + 2)
+
+
+@pytest.mark.parametrize("worlds", ['["elsewhere"]', "[]", '"arms"'])
+def test_a_method_names_worlds_that_there_are(tmp_path: Path, worlds: str) -> None:
+    text = AT_HOME.replace('worlds = ["arms"]', f"worlds = {worlds}")
+    with pytest.raises(InvalidInput, match="names of worlds: arms, sphere"):
+        study_file.parse(text, "home.toml", tmp_path)
 
 
 def test_a_seed_draws_its_own_worlds() -> None:

@@ -53,6 +53,8 @@ def table(deployment: Deployment) -> polars.DataFrame:
         "executed_otherwise": pl.Boolean,
         "features": pl.List(pl.Float64),
         "baseline": pl.List(pl.Float64),
+        "items": pl.List(pl.List(pl.Float64)),
+        "item_rewards": pl.List(pl.Float64),
     }
     return pl.DataFrame([_row(record) for record in records(deployment)], schema=schema)
 
@@ -80,6 +82,8 @@ def _row(record: Record) -> dict[str, Any]:
         "executed_otherwise": record.executed is not None,
         "features": (decided if record.executed is None else record.executed).tolist(),
         "baseline": record.baseline.tolist(),
+        "items": None if record.items is None else record.items.tolist(),
+        "item_rewards": None if record.item_rewards is None else list(record.item_rewards),
     }
 
 

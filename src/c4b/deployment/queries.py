@@ -241,16 +241,17 @@ def _records(journal: Journal, state: State, decided: list[Entry]) -> list[Recor
 
 
 def _record(state: State, past: JournalSummary | None, entry: Entry, later: Iterable[Entry]) -> Record:
-    outcome, reward, executed = "pending", None, None
+    outcome, reward, executed, items, item_rewards = "pending", None, None, None, None
     for after in later:
         fields, arrays = after.unpack()
         if after.kind == kinds.EXECUTED:
-            executed = arrays["features"]
+            executed, items = arrays["features"], arrays.get("items")
         elif after.kind == kinds.FORGOTTEN:
             outcome = "forgotten"
         elif after.kind == kinds.OBSERVED:
             outcome = "timeout" if fields["by"] == "timeout" else "observed"
             reward = math.fsum(arrays["numbers"])  # of a slate's items
+            item_rewards = tuple(arrays["numbers"].tolist()) if len(arrays["numbers"]) > 1 else None
     if (outcome != "pending") != _known(state, entry.seq):
         raise JournalCorrupt(
             f"the outcome of entry {entry.seq} is not where it was recorded; run an audit"
@@ -262,6 +263,8 @@ def _record(state: State, past: JournalSummary | None, entry: Entry, later: Iter
         configuration.spec,
         configuration.model.dim,
     )
+    if items is None and round_.items is not None:
+        items = round_.items.baseline if made.action is None else round_.items.candidates[made.action]
     alarm = None if past is None else past.model_alarm
     first = None if past is None else past.first_play
     return Record(
@@ -282,6 +285,8 @@ def _record(state: State, past: JournalSummary | None, entry: Entry, later: Iter
         rule=choice_in_words.rule_in_words(spec, dim),
         because=choice_in_words.because(made, spec, dim, first is None or entry.seq < first),
         alarm_later=None if alarm is None or alarm.seq < entry.seq else moment(alarm.at),
+        items=items,
+        item_rewards=item_rewards,
     )
 
 

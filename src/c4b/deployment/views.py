@@ -187,6 +187,10 @@ class Record:
     """Why it chose this one."""
     alarm_later: datetime | None = None
     """When an alarm against the model was raised after this decision, which voids its certificates."""
+    items: Array | None = None
+    """(m, d) of the slate that was executed; None: no slate."""
+    item_rewards: tuple[float, ...] | None = None
+    """The rewards of its items, if they were reported one by one."""
 
     def __eq__(self, other: object) -> bool:
         """Whether both say the same."""
@@ -229,6 +233,10 @@ class Record:
             record["labels"] = list(self.labels)
         if self.baseline_mean is not None:
             record["baseline_mean"] = self.baseline_mean
+        if self.items is not None:
+            record["items"] = self.items.tolist()
+        if self.item_rewards is not None:
+            record["item_rewards"] = list(self.item_rewards)
         return record
 
 

@@ -169,11 +169,16 @@ class Policy:
             self._run.undo(mark)
             raise
 
-    def preview(self, candidates: ArrayLike | Round, baseline: ArrayLike | None = None) -> Decision:
+    def preview(
+        self,
+        candidates: ArrayLike | Round,
+        baseline: ArrayLike | None = None,
+        baseline_mean: float | None = None,
+    ) -> Decision:
         """What ``decide`` would answer now. Nothing is charged, and no outcome is awaited."""
         mark = self._run.mark()
         try:
-            return self.decide(candidates, baseline)
+            return self.decide(candidates, baseline, baseline_mean)
         finally:
             self._run.undo(mark)
 

@@ -12,9 +12,11 @@ They are loaded when a name is asked for that nobody registered, and when names 
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import entry_points
 from typing import Any, TypeVar
 
@@ -44,6 +46,9 @@ class GateFactory:
     """What it cannot do without: ``"baseline_mean"`` in every round, ``"horizon"``, ``"seed"``."""
     promise: Promise = EVERY_ROUND
     """What it promises, if it is gated."""
+    revision: int = 1
+    """Raised where a gate decides, or says, something else than before. Journals and files record it. A
+    record of an earlier revision is continued by ``make(terms, revision=...)``."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
@@ -75,11 +80,12 @@ def register_gate(
     gated: bool = True,
     needs: frozenset[str] = frozenset(),
     promise: Promise = EVERY_ROUND,
+    revision: int = 1,
 ) -> Callable[[Made], Made]:
     """Decorate a ``Gate`` class, or a function of ``GateTerms``, to make it a policy of this name."""
 
     def decorate(make: Made) -> Made:
-        register(GateFactory(name, make, summary, gated, needs, promise))
+        register(GateFactory(name, make, summary, gated, needs, promise, revision))
         return make
 
     return decorate
@@ -124,7 +130,8 @@ def recorded(spec: PolicySpec) -> dict[str, Any]:
     """The policy as plain data, for files and journals; ``from_record`` takes it back."""
     if isinstance(spec, Composition):
         return {"composition": compositions.fields(spec)}
-    return {"gate": {"name": spec.name}}
+    later = {"revision": spec.revision} if spec.revision > 1 else {}
+    return {"gate": {"name": spec.name, **later}}
 
 
 def from_record(record: dict[str, Any]) -> PolicySpec:
@@ -134,7 +141,11 @@ def from_record(record: dict[str, Any]) -> PolicySpec:
     installed package, under the same name.
     """
     if "gate" in record:
-        return get(record["gate"]["name"])
+        spec, revision = get(record["gate"]["name"]), record["gate"].get("revision", 1)
+        if isinstance(spec, GateFactory) and revision < spec.revision:
+            earlier = partial(spec.make, revision=revision)  # type: ignore[call-arg]
+            return dataclasses.replace(spec, make=earlier, revision=revision)
+        return spec
     return Composition(**record["composition"])
 
 

@@ -57,6 +57,7 @@ def decision_row(record: Record) -> schemas.DecisionRow:
         request_id=record.request_id,
         outcome=record.outcome,
         reward=record.reward,
+        item_rewards=None if record.item_rewards is None else list(record.item_rewards),
         executed=None if record.executed is None else record.executed.tolist(),
         because=record.because,
         alarm_later=record.alarm_later,

@@ -385,6 +385,11 @@ class RecordedDecision(Decided):
     request_id: str | None
     outcome: str = Field(description="pending, observed, timeout or forgotten.")
     reward: float | None
+    item_rewards: Vector | None = Field(
+        None,
+        exclude_if=_is_none,
+        description="Of a slate whose outcomes were reported by item; `reward` is their sum.",
+    )
     executed: Vector | None = Field(
         description="Features of the action that was executed instead, if that was reported."
     )
@@ -487,6 +492,9 @@ class ExplainedDecision(RecordedDecision):
     baseline: Vector
     baseline_mean: float | None = Field(None, exclude_if=_is_none, description="If the round had it.")
     labels: list[str] | None = Field(None, exclude_if=_is_none, description="If the round had them.")
+    items: list[Vector] | None = Field(
+        None, exclude_if=_is_none, description="Features of the items of an executed slate."
+    )
     context: JsonValue
     context_erased: bool = Field(False, description="Whether there was a context that was erased.")
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from c4b._validate import Array
 from c4b.errors import InvalidInput
-from c4b.policies.field.field_gate import UNIT, Choice, FieldGate, best
+from c4b.policies.field.field_gate import REVISION, UNIT, Choice, FieldGate, best
 from c4b.policies.gate import GateTerms, Played
 from c4b.policies.promise import ONE_HOT
 from c4b.policies.registry import register_gate
@@ -34,8 +34,8 @@ class Arms(FieldGate):
 
     bounded_arms = 0
 
-    def __init__(self, terms: GateTerms) -> None:
-        super().__init__(terms)
+    def __init__(self, terms: GateTerms, revision: int = REVISION) -> None:
+        super().__init__(terms, revision)
         dim = terms.model.dim
         self.facts |= {"counts": np.zeros(dim), "sums": np.zeros(dim)}
 
@@ -88,16 +88,25 @@ class Arms(FieldGate):
     "cucb",
     "Wu 2016 (CUCB), arms, told mean; top proposal. Differs: intervals that hold at all times together",
     needs=frozenset({BASELINE_MEAN, ONE_HOT}),
+    revision=REVISION,
 )
 class Cucb(Arms):
     """The baseline is one arm for good, whose mean is told; the intervals of the others share delta."""
 
     name = "cucb"
 
-    def __init__(self, terms: GateTerms) -> None:
-        super().__init__(terms)
+    def __init__(self, terms: GateTerms, revision: int = REVISION) -> None:
+        super().__init__(terms, revision)
         self.bounded_arms = max(terms.model.dim - 1, 1)
         self.money |= {"plays": np.zeros(terms.model.dim), "baseline": np.array([NO_ARM])}
+
+    def told_interval(self, baseline: Array) -> tuple[float, float] | None:
+        arm, model = int(baseline.argmax()), self.terms.model
+        count = self.facts["counts"][arm : arm + 1]
+        if not count[0]:
+            return None
+        width = model.noise * float(np.sqrt(psi(count, 1, model.delta) / count)[0])
+        return float(self.estimate[arm]) - width, float(self.estimate[arm]) + width
 
     def choose(self, round_: Round) -> Choice:
         arm, mean = int(round_.baseline.argmax()), round_.baseline_mean
@@ -134,7 +143,7 @@ class CucbUnknown(Arms):
     name = "cucb-unknown"
 
     def __init__(self, terms: GateTerms) -> None:
-        super().__init__(terms)
+        super().__init__(terms, revision=1)
         self.bounded_arms = terms.model.dim
         self.money |= {"plays": np.zeros(terms.model.dim), "baselines": np.zeros((2, terms.model.dim))}
 

@@ -20,7 +20,7 @@ from c4b.evidence import ellipsoids
 from c4b.evidence.evidence import Evidence
 from c4b.evidence.model import DEFAULT_CONFIDENCE
 from c4b.policies.field.arms import Arms, psi
-from c4b.policies.field.field_gate import Choice, FieldGate, best
+from c4b.policies.field.field_gate import REVISION, Choice, FieldGate, best
 from c4b.policies.gate import GateTerms, Played
 from c4b.policies.promise import HORIZON, ONE_HOT
 from c4b.policies.registry import register_gate
@@ -34,8 +34,8 @@ decisions certifies so much."""
 class BudgetFirst(FieldGate):
     """The rule, for any learner with upper bounds and a regret bound."""
 
-    def __init__(self, terms: GateTerms) -> None:
-        super().__init__(terms)
+    def __init__(self, terms: GateTerms, revision: int = REVISION) -> None:
+        super().__init__(terms, revision)
         assert terms.horizon is not None
         self.horizon = terms.horizon
         self.money["plays"] = np.zeros(2)
@@ -100,14 +100,15 @@ class BudgetFirst(FieldGate):
     "budget-first-arms",
     "Wu 2016 (BudgetFirst), arms, told mean; saves Reg_T = 4 sigma sqrt(psi(T) d T), then plays UCB",
     needs=frozenset({BASELINE_MEAN, HORIZON, ONE_HOT}),
+    revision=REVISION,
 )
 class BudgetFirstArms(BudgetFirst, Arms):
     """The learner is UCB over the intervals of ``arms``."""
 
     name = "budget-first-arms"
 
-    def __init__(self, terms: GateTerms) -> None:
-        super().__init__(terms)
+    def __init__(self, terms: GateTerms, revision: int = REVISION) -> None:
+        super().__init__(terms, revision)
         self.bounded_arms = terms.model.dim
 
     def regret(self, rows: Array) -> float:
@@ -118,6 +119,11 @@ class BudgetFirstArms(BudgetFirst, Arms):
         first = max(0.0, model.norm_bound - 2.0 * model.noise * math.sqrt(growth))
         return 4.0 * model.noise * math.sqrt(growth * arms * self.horizon) + arms * first
 
+    def told_interval(self, baseline: Array) -> tuple[float, float]:
+        low, high = self.box()
+        arm = int(baseline.argmax())
+        return float(low[arm]), float(high[arm])
+
     def uppers(self, rows: Array) -> Array:
         high: Array = self.box()[1][rows.argmax(axis=1)]
         return high
@@ -127,14 +133,15 @@ class BudgetFirstArms(BudgetFirst, Arms):
     "budget-first",
     "Wu 2016 (BudgetFirst) for LinUCB, told mean; saves its regret bound, then plays it for good",
     needs=frozenset({BASELINE_MEAN, HORIZON}),
+    revision=REVISION,
 )
 class BudgetFirstLinear(BudgetFirst):
     """The learner is LinUCB on the paper's set."""
 
     name = "budget-first"
 
-    def __init__(self, terms: GateTerms) -> None:
-        super().__init__(terms)
+    def __init__(self, terms: GateTerms, revision: int = REVISION) -> None:
+        super().__init__(terms, revision)
         if terms.model.confidence not in (None, DEFAULT_CONFIDENCE):
             remedy = f"{self.name} has its regret bound for {DEFAULT_CONFIDENCE!r} only"
             raise InvalidInput("confidence", terms.model.confidence, remedy)
@@ -165,6 +172,9 @@ class BudgetFirstLinear(BudgetFirst):
     def lower(self, row: Array) -> float:
         return self.evidence.lower(row)
 
+    def told_interval(self, baseline: Array) -> tuple[float, float]:
+        return self.evidence.lower(baseline), self.evidence.upper(baseline)
+
     def enter(self, played: Played, sign: float) -> None:
         super().enter(played, sign)
         self.money["longest"][0] = self._longest(np.stack([played.features, played.baseline]))
@@ -180,7 +190,7 @@ class BudgetFirstLinear(BudgetFirst):
 
     @property
     def alarm(self) -> str | None:
-        return self.evidence.alarm
+        return self.evidence.alarm or super().alarm
 
     @property
     def radius(self) -> float:

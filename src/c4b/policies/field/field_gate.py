@@ -10,11 +10,14 @@ import numpy as np
 from c4b._validate import Array
 from c4b.errors import InvalidInput, NoSafeAction
 from c4b.policies.candidate_fields import CandidateField
+from c4b.policies.compiled_gate import WRONG_MEAN
 from c4b.policies.decision import Decision
 from c4b.policies.gate import Arrays, Gate, GateTerms, Played
 from c4b.policies.round import Round
 
 UNIT = np.finfo(float).eps
+REVISION = 2
+"""Of the gates of this folder, see ``GateFactory.revision``."""
 
 
 class Choice(NamedTuple):
@@ -32,13 +35,14 @@ class FieldGate(Gate):
     """A gate whose money and whose knowledge are dictionaries of arrays, written in place.
 
     ``money`` holds ``bank`` (1,) and ``rounds`` (1,), ``told`` (2,) with the sums of told means of plays
-    and of fallback rounds, and what a derived class adds. ``facts`` is changed by outcomes only.
+    and of fallback rounds, and what a derived class adds. ``facts`` is changed by outcomes only. From
+    revision 2 on a told mean outside of the interval that the data give it raises the alarm.
     """
 
     name = ""
     revalues = True
 
-    def __init__(self, terms: GateTerms) -> None:
+    def __init__(self, terms: GateTerms, revision: int = REVISION) -> None:
         if terms.floor < 0.0:
             remedy = f"{self.name} needs baseline means that are known to be nonnegative"
             raise InvalidInput("baseline_nonnegative", terms.baseline_nonnegative, remedy)
@@ -51,6 +55,8 @@ class FieldGate(Gate):
             "rounds": np.zeros(1),
             "told": np.zeros(2),
         }
+        if revision > 1:
+            self.money["refuted"] = np.zeros(1)  # 1: a told mean was
         self.facts: Arrays = {"observations": np.zeros(1)}
 
     # -- what a derived class says -------------------------------------------------------------
@@ -69,6 +75,10 @@ class FieldGate(Gate):
         assert mean is not None
         alpha = self.terms.alpha
         return alpha * mean if is_baseline else self.lower(features) - (1.0 - alpha) * mean
+
+    def told_interval(self, baseline: Array) -> tuple[float, float] | None:
+        """What the data say of a baseline's mean, false with probability at most delta; None: nothing."""
+        return None
 
     @abstractmethod
     def enter(self, played: Played, sign: float) -> None:
@@ -112,6 +122,10 @@ class FieldGate(Gate):
         )
 
     def charge(self, bank: float, played: Played) -> None:
+        if "refuted" in self.money and played.baseline_mean is not None:
+            low, high = self.told_interval(played.baseline) or (-np.inf, np.inf)
+            if not low <= played.baseline_mean <= high:
+                self.money["refuted"][0] = 1.0
         self.enter(played, 1.0)
         self.money["rounds"][0] += 1.0
         self.money["bank"][0] = bank
@@ -147,6 +161,10 @@ class FieldGate(Gate):
             raise ValueError(f"it holds other arrays than a {self.name} gate")
         for name, array in own.items():
             array[...] = arrays[name]
+
+    @property
+    def alarm(self) -> str | None:
+        return WRONG_MEAN if self.money.get("refuted", np.zeros(1))[0] else None
 
     @property
     def bank(self) -> float:

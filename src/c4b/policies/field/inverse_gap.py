@@ -14,7 +14,7 @@ from abc import abstractmethod
 import numpy as np
 
 from c4b._validate import Array
-from c4b.policies.field.field_gate import Choice, FieldGate
+from c4b.policies.field.field_gate import REVISION, Choice, FieldGate
 from c4b.policies.gate import GateTerms, Played
 from c4b.policies.promise import SEED
 from c4b.policies.registry import register_gate
@@ -27,8 +27,8 @@ LEAST_COST = 1e-3
 class InverseGap(FieldGate):
     """The gate and the regression; a derived class turns predictions into probabilities."""
 
-    def __init__(self, terms: GateTerms) -> None:
-        super().__init__(terms)
+    def __init__(self, terms: GateTerms, revision: int = REVISION) -> None:
+        super().__init__(terms, revision)
         dim = terms.model.dim
         self.money["sizes"] = np.zeros(1)  # sum of ||x|| over plays
         self.facts |= {
@@ -93,6 +93,20 @@ class InverseGap(FieldGate):
 
     def lower(self, row: Array) -> float:
         return -self.terms.model.norm_bound * float(np.linalg.norm(row))
+
+    def told_interval(self, baseline: Array) -> tuple[float, float] | None:
+        """By the ellipsoid (6) of the ridge regression over all outcomes."""
+        model, inverse = self.terms.model, self.facts["inverse"]
+        try:
+            roots = np.linalg.cholesky(inverse).diagonal()
+        except np.linalg.LinAlgError:
+            return None
+        log_det = -2.0 * float(np.log(roots).sum()) - model.dim * math.log(model.ridge)
+        gamma = math.sqrt(max(log_det, 0.0) - 2.0 * math.log(model.delta))
+        beta = model.noise * gamma + math.sqrt(model.ridge) * model.norm_bound
+        middle = float(baseline @ self._centre())
+        width = 1.000001 * beta * math.sqrt(max(float(baseline @ inverse @ baseline), 0.0))
+        return middle - width, middle + width
 
     def predict(self, rows: Array) -> Array:
         """Predicted means (n,) of rows (n, d)."""
@@ -164,6 +178,7 @@ NEEDS = frozenset({BASELINE_MEAN, SEED})
     "c-squarecb",
     "Deb 2024 (C-SquareCB), told mean, randomised; ridge regression. Differs: a gate that is sound",
     needs=NEEDS,
+    revision=REVISION,
 )
 class SquareCB(InverseGap):
     """p(a) = 1 / (K + gamma (y(best) - y(a))), the rest on the best."""
@@ -179,6 +194,7 @@ class SquareCB(InverseGap):
     "c-fastcb",
     "Deb 2024 (C-FastCB), told mean, randomised, costs 1 - reward. Differs: a gate that is sound",
     needs=NEEDS,
+    revision=REVISION,
 )
 class FastCB(InverseGap):
     """p(a) = y(best) / (K y(best) + gamma (y(a) - y(best))) for costs y, the rest on the best."""

@@ -63,7 +63,7 @@ class DeclaredRegret(SquareCB):
 
     def __init__(self, terms: GateTerms, name: str, regressor: Regressor, lowest_mean: float) -> None:
         self.name = name
-        FieldGate.__init__(self, terms)  # none of the ridge regression's statistics
+        FieldGate.__init__(self, terms, revision=1)  # none of the ridge regression's statistics
         self.regressor, self.lowest_mean = regressor, lowest_mean
         self.money["executed"] = np.zeros(1)  # plays
         self.facts["plays"] = np.zeros(2)

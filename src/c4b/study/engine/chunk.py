@@ -20,7 +20,7 @@ class Chunk(NamedTuple):
 
     start: int
     stop: int
-    metrics: Array  # (episodes, S, M, len(Metric))
+    metrics: Array  # (episodes, S, M, len(Metric)); NaN where the method does not play
     fallback_sum: Counts  # (S, M, T) sum over episodes of the cumulative fallback count
     fallback_square_sum: Counts  # (S, M, T) whole numbers: sums do not depend on their order
 
@@ -28,7 +28,7 @@ class Chunk(NamedTuple):
 def simulate(study: Study, start: int, stop: int) -> Chunk:
     """Episodes start..stop-1 of every setting and method."""
     shape = (len(study.settings), len(study.methods))
-    metrics = np.empty((stop - start, *shape, len(Metric)))
+    metrics = np.full((stop - start, *shape, len(Metric)), np.nan)
     sums = np.zeros((2, *shape, study.rounds), dtype=np.int64)
     prepared = [prepare(setting, study.methods) for setting in study.settings]
     works = [_workspace(one) for one in prepared]

@@ -48,6 +48,8 @@ def prepare(setting: Setting, methods: tuple[Method, ...]) -> PreparedSetting:
     python: list[tuple[int, Method]] = []
     compiled: list[tuple[int, Method]] = []
     for position, method in enumerate(methods):
+        if setting.methods and method.label not in setting.methods:
+            continue
         (compiled if _is_compiled(method, setting) else python).append((position, method))
     return PreparedSetting(
         setting,

@@ -96,6 +96,8 @@ def cumulative_fallback(results: Results, setting: int) -> Figure:
     rows = results.trajectories.filter(pl.col("setting") == setting)
     style_of = styles(results.study.methods)
     for method in results.study.methods:
+        if not results.study.plays(setting, method.label):
+            continue
         mine = rows.filter(pl.col("method") == method.label)
         share = 100.0 * mine["fallback_share"].to_numpy()
         half = 100.0 * mine["half_width_95"].to_numpy()
@@ -147,9 +149,10 @@ def reserve_sensitivity(results: Results, like: int) -> Figure:
 
 def price_of_safety(results: Results) -> Figure:
     """LinUCB - method, paired, with its interval: a panel for each method, all on one scale."""
-    labels = [method.label for method in results.study.methods if method.label != UNGATED]
     gains = {(p.method, p.setting): p.gain for p in prices(results)}
-    settings = range(min(len(results.study.settings), MOST_LINES))
+    priced = {label for label, _ in gains} - {UNGATED}
+    labels = [method.label for method in results.study.methods if method.label in priced]
+    settings = sorted({setting for _, setting in gains})[:MOST_LINES]
     columns = min(4, len(labels))
     rows = -(-len(labels) // columns)
     figure = _new_figure(1.6 + 2.1 * columns, rows * (0.19 * len(settings) + 0.62) + 0.3)
@@ -159,18 +162,20 @@ def price_of_safety(results: Results) -> Figure:
     for axes in panels[max(0, len(labels) - columns) : len(labels)]:
         axes.xaxis.set_tick_params(labelbottom=True)  # nothing below says it
     for label, axes in zip(labels, panels, strict=False):
-        means = np.array([-gains[label, s].mean for s in settings])
-        halves = [gains[label, s].high - gains[label, s].mean for s in settings]
+        lines = [at for at, s in enumerate(settings) if (label, s) in gains]
+        mine = [gains[label, settings[at]] for at in lines]
+        means = np.array([-gain.mean for gain in mine])
+        halves = [gain.high - gain.mean for gain in mine]
         colours = [EARNS if mean < 0.0 else COSTS for mean in means]
-        axes.barh(list(settings), means, height=0.68, color=colours)
-        axes.errorbar(means, list(settings), xerr=halves, fmt="none", color="black", elinewidth=0.8)
+        axes.barh(lines, means, height=0.68, color=colours)
+        axes.errorbar(means, lines, xerr=halves, fmt="none", color="black", elinewidth=0.8)
         axes.axvline(0.0, color="black", linewidth=0.9)
         axes.set_title(f"{label}\nmean {round(means.mean(), 3) + 0.0:+.3f}", fontsize=8.5)
         axes.tick_params(labelsize=7.5)
         axes.locator_params(axis="x", nbins=4)
         axes.grid(alpha=0.25, axis="x")
         axes.set_axisbelow(True)
-    panels[0].set_yticks(list(settings), [short_name(results, s) for s in settings], fontsize=7.5)
+    panels[0].set_yticks(range(len(settings)), [short_name(results, s) for s in settings], fontsize=7.5)
     panels[0].set_ylim(len(settings) - 0.4, -0.6)
     figure.supxlabel(
         f"price of safety: {UNGATED} - method (reward / baseline mean); left of 0 the method earns more",
@@ -265,12 +270,14 @@ def _reward_panel(results: Results, group: list[int], axes: Axes) -> None:
     methods = results.study.methods
     style_of = styles(methods)
     for n, method in enumerate(methods):
-        rewards = [student(results.values(s, method.label, Metric.REWARD_RATIO)) for s in group]
+        shown = [at for at, s in enumerate(group) if results.study.plays(s, method.label)]
+        values = [results.values(group[at], method.label, Metric.REWARD_RATIO) for at in shown]
+        rewards = [student(found) for found in values]
         shift = 0.8 * ((n + 0.5) / len(methods) - 0.5)
         _errorbar(
             axes,
             style_of[method.label],
-            x=[at + shift for at in range(len(group))],
+            x=[at + shift for at in shown],
             y=[r.mean for r in rewards],
             yerr=[r.high - r.mean for r in rewards],
             linestyle="none",

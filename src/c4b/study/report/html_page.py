@@ -211,6 +211,9 @@ def _overview(results: Results) -> str:
     for s in range(len(results.study.settings)):
         cells = [results.describe(s)]
         for label in labels:
+            if not results.study.plays(s, label):
+                cells.append(UNKNOWN)
+                continue
             ratio = student(results.values(s, label, Metric.REWARD_RATIO))
             share = 100.0 * student(results.values(s, label, Metric.FALLBACK)).mean
             cells.append(f"{ratio.mean:.4f} ± {ratio.high - ratio.mean:.4f} / {share:.1f}")

@@ -72,6 +72,9 @@ def overview(results: Results) -> str:
     for s, setting in enumerate(results.study.settings):
         cells = [_escape(str(getattr(setting, field))) for field in fields]
         for label in labels:
+            if not results.study.plays(s, label):
+                cells.append("--")
+                continue
             ratio = student(results.values(s, label, Metric.REWARD_RATIO)).mean
             fallback = student(100.0 * results.values(s, label, Metric.FALLBACK)).mean
             cells.append(f"{ratio:.4f} / {fallback:.1f}")

@@ -30,6 +30,8 @@ def results_table(results: Results) -> str:
 
 
 def _interval(results: Results, setting: int, method: str) -> str:
+    if not results.study.plays(setting, method):
+        return ""
     found = student(results.values(setting, method, Metric.REWARD_RATIO))
     return f"{found.mean:.4f} [{found.low:.4f}, {found.high:.4f}]"
 

@@ -36,6 +36,8 @@ def differences(first: Results, second: Results) -> list[Difference]:
     rows = []
     for s, o in _pairs(first, second):
         for label in _labels(first, second):
+            if not (first.study.plays(s, label) and second.study.plays(o, label)):
+                continue
             pair = [
                 paired(
                     scale * first.values(s, label, metric)[:episodes],

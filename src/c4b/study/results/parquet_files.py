@@ -77,6 +77,8 @@ def write_trajectories(study: Study, total: Counts, squares: Counts, target: Pat
     for s, setting in enumerate(study.settings):
         rounds = np.arange(1, setting.rounds + 1)
         for m, method in enumerate(study.methods):
+            if not study.plays(s, method.label):
+                continue
             frames.append(
                 pl.DataFrame(
                     {
@@ -102,7 +104,9 @@ def trajectory_sums(study: Study, trajectories: pl.DataFrame) -> tuple[Counts, C
     sums = np.zeros((2, len(study.settings), len(study.methods), study.rounds), dtype=np.int64)
     start = 0
     for s, setting in enumerate(study.settings):
-        for m in range(len(study.methods)):
+        for m, method in enumerate(study.methods):
+            if not study.plays(s, method.label):
+                continue
             part = trajectories.slice(start, setting.rounds)
             start += setting.rounds
             sums[0, s, m, : setting.rounds] = part["fallback_sum"].to_numpy()

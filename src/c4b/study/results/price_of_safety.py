@@ -63,10 +63,12 @@ def is_priced(results: Results) -> bool:
 
 
 def prices(results: Results) -> list[Price]:
-    """By setting and method, in the study's order."""
-    labels = [method.label for method in results.study.methods]
+    """By setting and method, in the study's order, where the yardstick plays."""
     rows = []
     for s, setting in enumerate(results.study.settings):
+        labels = results.players(s)
+        if UNGATED not in labels:
+            continue
         rewards = {label: results.values(s, label, Metric.REWARD_RATIO) for label in labels}
         for label in labels:
             late = paired(rewards[label], rewards[LATE]) if LATE in labels else None

@@ -54,8 +54,18 @@ class Results:
             raise NoResults(f"{self.folder}: {len(matches)} settings match {fields}; expected one")
         return matches[0]
 
+    def players(self, setting: int) -> list[str]:
+        """Labels of the methods that play in a setting, in the study's order."""
+        labels = (method.label for method in self.study.methods)
+        return [label for label in labels if self.study.plays(setting, label)]
+
+    def settings_of(self, method: str) -> list[int]:
+        """Numbers of the settings in which a method plays."""
+        return [s for s in range(len(self.study.settings)) if self.study.plays(s, method)]
+
     def values(self, setting: int, method: str, metric: Metric) -> Array:
-        """One metric by episode, shape (episodes,); NaN where the method has no such number."""
+        """One metric by episode, shape (episodes,); NaN where the method has no such number or
+        does not play."""
         labels = [known.label for known in self.study.methods]
         if method not in labels or not 0 <= setting < len(self.study.settings):
             raise NoResults(f"{self.folder}: no rows for setting {setting}, method {method!r}")

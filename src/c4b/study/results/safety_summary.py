@@ -47,7 +47,7 @@ def safety(results: Results) -> list[SafetyRow]:
 def _safety_row(results: Results, label: str, gated: bool) -> SafetyRow:
     violations, on_covered, uncovered, bound = 0, 0, 0, 0.0
     slacks, unknown = [], False
-    settings = range(len(results.study.settings))
+    settings = results.settings_of(label)
     for s in settings:
         failed = results.values(s, label, Metric.VIOLATION) != 0.0
         coverage = results.values(s, label, Metric.COVERED)
@@ -81,7 +81,7 @@ def reserve_cost(results: Results) -> list[ReserveRow]:
         _reserve_row(results, s, method.label)
         for s in zero or range(len(results.study.settings))
         for method in results.study.methods
-        if method.gated and not method.is_told
+        if method.gated and not method.is_told and results.study.plays(s, method.label)
     ]
 
 

@@ -70,6 +70,8 @@ def world_rows(results: Results) -> list[WorldRow]:
     """The most troubled first: violations, then below refresh, then by the price against ``LATE``."""
     label, rows = judged(results), []
     for s, setting in enumerate(results.study.settings):
+        if not {label, LATE, REFRESH} <= {*results.players(s)}:
+            continue
         reward = results.values(s, label, Metric.REWARD_RATIO)
         late = results.values(s, LATE, Metric.REWARD_RATIO)
         fallback = float(results.values(s, label, Metric.FALLBACK).mean())

@@ -140,11 +140,21 @@ class Study:
                 raise InvalidInput("methods", label, "appears twice; give each its own label")
         if not self.settings:
             raise InvalidInput("settings", [], "there must be at least one setting")
+        for setting in self.settings:
+            for label in setting.methods:
+                if label not in labels:
+                    remedy = f"is no label of a method; these are {', '.join(labels)}"
+                    raise InvalidInput(f"methods of world {setting.world!r}", label, remedy)
 
     @property
     def rounds(self) -> int:
         """The longest deployment of any setting."""
         return max(setting.rounds for setting in self.settings)
+
+    def plays(self, setting: int, label: str) -> bool:
+        """Whether the method of this label plays in this setting."""
+        named = self.settings[setting].methods
+        return not named or label in named
 
     def with_(self, **changes: Any) -> Study:
         """A copy with other episodes, seed or methods."""
@@ -169,7 +179,7 @@ class Study:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Study:
         settings = [
-            Setting(**{**fields, "theta": tuple(fields["theta"]), "baseline": tuple(fields["baseline"])})
+            Setting(**{**fields, **{key: tuple(fields[key]) for key in _TUPLES if key in fields}})
             for fields in data["settings"]
         ]
         methods = [Method(**{**fields, "parts": _parts(fields["parts"])}) for fields in data["methods"]]
@@ -182,6 +192,10 @@ class Study:
             data["episodes"],
             data["seed"],
         )
+
+
+_TUPLES = ("theta", "baseline", "methods")
+"""Fields of ``Setting`` that JSON turns into lists."""
 
 
 def _parts(fields: dict[str, Any]) -> Composition | PythonGate:

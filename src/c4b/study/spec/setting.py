@@ -60,6 +60,8 @@ class Setting:
     """r_l, the smallest mean reward that methods know the baseline to have."""
     world: str = ""
     """Name of the setting, in studies that list their settings one by one."""
+    methods: tuple[str, ...] = ()
+    """Labels of the methods that play here; none named: all of the study's."""
 
     def __post_init__(self) -> None:
         _validate.name("history", self.history, HISTORIES)

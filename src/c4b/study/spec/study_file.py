@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 import tomllib
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,7 @@ METHOD_KEYS = (
     "gated",
     "confidence",
     "after_forced_phase",
+    "worlds",
     *COMPOSITION_KEYS,
 )
 ONE_OF = ("policy", "ledger", "factory")
@@ -120,15 +122,22 @@ def parse(text: str, where: str, folder: Path, seed: int | None = None) -> Study
         _validate.count("seed", seed, 0, "must be a whole number of at least 0")
     except InvalidInput as error:
         raise _with_file(where, error) from error
+    methods = _methods(where, document.get("methods"), folder)
+    only = _only_in(
+        where, document["methods"], methods, [world.get("world", [""])[0] for world in worlds]
+    )
+    for world in worlds:
+        world["methods"] = [_players(methods, only, world.get("world", [""])[0])]
     settings = [setting for world in worlds for setting in _settings(where, world)]
-    settings += [drawn_world(seed, number) for number in range(1, drawn + 1)]
+    players = _players(methods, only, "drawn")
+    settings += [replace(drawn_world(seed, n), methods=players) for n in range(1, drawn + 1)]
     named = "worlds" in document or drawn > 0
     swept = ["world"] if named else [field for field, values in axes.items() if len(values) > 1]
     try:
         return Study(
             name,
             _text(where, "title", document.get("title", name)),
-            tuple(_methods(where, document.get("methods"), folder)),
+            tuple(methods),
             tuple(settings),
             tuple(swept),
             document.get("episodes", 256),
@@ -265,6 +274,27 @@ def _methods(where: str, value: Any, folder: Path) -> list[Method]:
         except InvalidInput as error:
             raise _with_file(where, error, {key: f"methods.{key}" for key in METHOD_KEYS}) from error
     return methods
+
+
+def _only_in(
+    where: str, entries: list[Any], methods: list[Method], known: list[str]
+) -> dict[str, list[str]]:
+    """Label -> the worlds that a method is made for, of methods that name some."""
+    only = {}
+    for entry, method in zip(entries, methods, strict=True):
+        if isinstance(entry, dict) and "worlds" in entry:
+            named = entry["worlds"]
+            if not isinstance(named, list) or not named or not {*map(str, named)} <= {*known}:
+                remedy = f"must list names of worlds: {', '.join(known)}"
+                raise StudyFileError(f"{where}: methods.worlds", named, remedy)
+            only[method.label] = named
+    return only
+
+
+def _players(methods: list[Method], only: dict[str, list[str]], world: str) -> tuple[str, ...]:
+    """Labels of the methods that play in a world; none if all do."""
+    labels = tuple(m.label for m in methods if world in only.get(m.label, [world]))
+    return labels if len(labels) < len(methods) else ()
 
 
 def _gate(label: str, entry: dict[str, Any], folder: Path) -> PythonGate:

@@ -78,7 +78,7 @@ export function whyPage(name, id) {
     }
     const [outcome, note] = {
       pending: ["pending", "the reward is not known yet"],
-      observed: [number(why.reward), "reward"],
+      observed: [number(why.reward), why.item_rewards ? `reward, by item ${why.item_rewards.map(number).join(" + ")}` : "reward"],
       timeout: [number(why.reward), "no report in time: the declared default"],
       forgotten: ["lost", "declared independent of its value"],
     }[why.outcome] ?? [why.outcome, why.reward === null ? "" : `reward ${number(why.reward)}`];
