@@ -31,7 +31,7 @@ MOST_RESIDUALS = 100_000
 FEWEST_ROUNDS, MOST_ROUNDS = 2_000, 10_000
 """Of a simulation whose length nobody chose."""
 LOW_VARIANCE = 0.5
-"""Share of the largest possible variance below which the set ``bounded`` is proposed."""
+"""Share of the largest possible variance below which the set ``bounded-2`` is proposed."""
 CLICKS = "clicks"
 """The policy for that set where no reward is negative."""
 
