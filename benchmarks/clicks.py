@@ -57,9 +57,12 @@ class Outcome(NamedTuple):
     alarmed: bool
 
 
-def episode(world: World, policy: str, seed: int, rounds: int | None = None) -> Outcome:
+def episode(
+    world: World, policy: str, seed: int, rounds: int | None = None, confidence: str = "bounded-2"
+) -> Outcome:
     rng, theta = np.random.default_rng(seed), world.theta
-    made = c4b.Policy(policy, c4b.LinearModel.bounded(DIM, 1.0), alpha=ALPHA)
+    model = c4b.LinearModel(DIM, 0.5, 1.0, confidence=confidence, rewards=(0, 1))
+    made = c4b.Policy(policy, model, alpha=ALPHA)
     history = ARMS[rng.integers(4, size=100_000)] if world.logged else np.tile(BASELINE, (2000, 1))
     made.learn(history, (rng.random(len(history)) < history @ theta).astype(float))
     rate, pool = float(BASELINE @ theta), ARMS
@@ -80,14 +83,22 @@ def episode(world: World, policy: str, seed: int, rounds: int | None = None) -> 
     return Outcome(total / (rounds * rate), lowest, fallbacks / rounds, made.alarm is not None)
 
 
-def measured(name: str, policy: str, episodes: int, seed: int, rounds: int | None) -> dict[str, object]:
+def measured(
+    name: str,
+    policy: str,
+    episodes: int,
+    seed: int,
+    rounds: int | None,
+    confidence: str = "bounded-2",
+) -> dict[str, object]:
     """A world's row: averages over episodes, the ratio with its standard error."""
     started = time.perf_counter()
-    outcomes = [episode(WORLDS[name], policy, seed + n, rounds) for n in range(episodes)]
+    outcomes = [episode(WORLDS[name], policy, seed + n, rounds, confidence) for n in range(episodes)]
     ratios = np.array([outcome.ratio for outcome in outcomes])
     return {
         "world": name,
         "policy": policy,
+        "confidence": confidence,
         "episodes": episodes,
         "seed": seed,
         "rounds": rounds or WORLDS[name].rounds,
@@ -103,13 +114,14 @@ def measured(name: str, policy: str, episodes: int, seed: int, rounds: int | Non
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--policy", default="clicks")
+    parser.add_argument("--confidence", default="bounded-2", help="or several-ridges, for sigma = 1/2")
     parser.add_argument("--episodes", type=int, default=64)
     parser.add_argument("--seed", type=int, default=20_000, help="of the first episode")
     parser.add_argument("--rounds", type=int, default=None, help="instead of each world's own")
     parser.add_argument("--worlds", nargs="+", choices=WORLDS, default=list(WORLDS))
     asked = parser.parse_args()
     for name in asked.worlds:
-        row = measured(name, asked.policy, asked.episodes, asked.seed, asked.rounds)
+        row = measured(name, asked.policy, asked.episodes, asked.seed, asked.rounds, asked.confidence)
         print(json.dumps(row), flush=True)
 
 

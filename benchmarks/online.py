@@ -140,6 +140,32 @@ def tighter(
     }
 
 
+def clicks(rng: np.random.Generator, quick: bool) -> dict[str, object]:
+    """A round of `clicks` with `bounded-2` against one of `reserve-c4b+` with its own set."""
+    dim, size, baseline = 5, 32, np.eye(5)[0]
+    streams = pools(rng, 200, size, dim)
+    models = c4b.LinearModel.bounded(dim, 1.0), c4b.LinearModel(dim, 0.5, 1.0)
+    gates = [
+        c4b.Policy(name, model) for name, model in zip(("clicks", "reserve-c4b+"), models, strict=True)
+    ]
+    for gate in gates:
+        gate.learn(np.tile(baseline, (200, 1)), rng.random(200) < 0.1)
+    found = side_by_side(
+        lambda: gated_rounds(gates[0], streams, baseline),
+        lambda: gated_rounds(gates[1], streams, baseline),
+        5 if quick else 21,
+    )
+    return {
+        "what": "round of clicks with the bounded-2 set / round of reserve-c4b+",
+        "K": size,
+        "d": dim,
+        "ours_us": round(found["ours"] / len(streams) * 1e6, 1),
+        "reference_us": round(found["reference"] / len(streams) * 1e6, 1),
+        "ratio": round(found["ratio"], 2),
+        "limit": 2.0,
+    }
+
+
 def flat_cost(rng: np.random.Generator, quick: bool) -> dict[str, object]:
     """Time of late rounds against early rounds, and memory over the rounds between."""
     total = 20_000 if quick else 1_000_000
@@ -187,6 +213,7 @@ def main() -> None:
         ("reserve-c4b+", None, 1000, 50),
     ):
         print(json.dumps(tighter(rng, name, confidence, size, dim, quick)), flush=True)
+    print(json.dumps(clicks(rng, quick)), flush=True)
     print(json.dumps(flat_cost(rng, quick)), flush=True)
 
 

@@ -47,6 +47,19 @@ def test_a_clean_verdict(sqlite_url: str, policy: str, misspecification: float) 
         assert dep.configuration.model.rewards == (0.0, 2.0)
 
 
+def test_means_that_are_not_linear_raise_the_alarm_and_the_audit_agrees(sqlite_url: str) -> None:
+    rng = np.random.default_rng(5)
+    with Deployment.create(sqlite_url, "shop", LinearModel.bounded(3, 1.0), "clicks") as dep:
+        for _ in range(30):
+            u = rng.uniform(-1.0, 1.0, size=(100, 2))
+            means = 0.15 + 0.1 * u[:, 0] + 0.6 * u[:, 0] ** 2
+            dep.learn(np.c_[np.ones(100), u], rng.random(100) < means)
+        assert dep.decide([BASELINE + 0.1], BASELINE).is_baseline
+        assert dep.state().alarm == "mean rewards are not linear in the features"
+        report = dep.audit(sample=0)
+        assert report.clean, report
+
+
 def test_rewards_out_of_range_write_nothing(sqlite_url: str) -> None:
     model = LinearModel.bounded(3, 1.0)
     with pytest.raises(InvalidInput, match="timeout_reward"):

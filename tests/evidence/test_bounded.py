@@ -11,8 +11,9 @@ from scipy.stats import ncx2
 import c4b
 from c4b.errors import InvalidInput
 from c4b.evidence.ellipsoids import views
+from c4b.evidence.sets import bounded
 from c4b.evidence.sets.bounded import SCALE, learned_of, learned_size, solved_radius, write_series
-from support.oracle_bounded import OracleBounded, log_truncated, reach_squared
+from support.oracle_bounded import CONSTANTS, OracleBounded, log_truncated
 from support.oracle_sets import Array
 
 
@@ -28,32 +29,45 @@ def scale_of(evidence: c4b.Evidence) -> int:
     return int(learned_of(views(evidence.flat)[1].extra, evidence.model.dim).sums[SCALE])
 
 
+def of_range(name: str, dim: int, bound: float, low: float = 0.0, high: float = 1.0) -> c4b.LinearModel:
+    noise = 0.5 * (high - low)
+    return c4b.LinearModel(dim, noise, bound, confidence=name, rewards=(low, high))
+
+
+@pytest.mark.parametrize("version", [0, 1])
 @pytest.mark.parametrize("dim", [1, 2, 5, 20, 64])
-def test_the_radius_solves_its_equation(dim: int) -> None:
+def test_the_radius_solves_its_equation(dim: int, version: int) -> None:
     learned = learned_of(np.zeros(learned_size(dim)), dim)
-    write_series(learned, dim)
+    write_series(learned, version, dim)
     for scale in range(5):
+        reach_squared = list(CONSTANTS.values())[version].reach_squared(dim, scale)
         for level in np.geomspace(3.0, 60.0, 40).tolist():
-            found = 2.0 * log_truncated(solved_radius(learned, scale, level), dim, scale)
+            found = 2.0 * log_truncated(solved_radius(learned, scale, level), dim, reach_squared)
             assert level <= found <= level * (1.0 + 1e-6)
 
 
 def test_the_truncated_average_is_a_noncentral_probability() -> None:
     for radius in (0.5, 2.0, 4.0):
-        direct = 0.5 * radius**2 + np.log(ncx2.cdf(reach_squared(5, 3), 5, radius**2))
-        assert log_truncated(radius, 5, 3) == pytest.approx(direct, rel=1e-9)
+        direct = 0.5 * radius**2 + np.log(ncx2.cdf(25.0, 5, radius**2))
+        assert log_truncated(radius, 5, 25.0) == pytest.approx(direct, rel=1e-9)
+
+
+def test_shares_of_delta_add_up_to_one() -> None:
+    total = sum(bounded.SHARES_OF_SECOND) + 2.0 * bounded.SUM_SHARE_OF_SECOND + bounded.LINEARITY_SHARE
+    assert total == pytest.approx(1.0, abs=1e-12)
 
 
 @pytest.mark.parametrize("rewards", [(0.0, 1.0), (-2.0, 3.0)])
-@pytest.mark.parametrize("seed", range(4))
-def test_bounds_are_those_of_the_oracle(seed: int, rewards: tuple[float, float]) -> None:
+@pytest.mark.parametrize(("name", "seed"), [("bounded", 0), ("bounded-2", 1), ("bounded-2", 2)])
+def test_bounds_are_those_of_the_oracle(name: str, seed: int, rewards: tuple[float, float]) -> None:
     rng = np.random.default_rng(seed)
     dim, rows = int(rng.integers(2, 5)), int(rng.choice([30, 300]))
     low, high = rewards
     x, y, _ = clicks(rng, rows, dim, float(rng.choice([0.02, 0.3])))
     y = low + (high - low) * y
-    model = c4b.LinearModel.bounded(dim, 4.0, rewards)
-    evidence, oracle = c4b.Evidence(model), OracleBounded(dim, high - low, 4.0, model.ridge, model.delta)
+    model = of_range(name, dim, 4.0, low, high)
+    evidence = c4b.Evidence(model)
+    oracle = OracleBounded(name, dim, high - low, 4.0, model.ridge, model.delta)
     evidence.learn(x, y)
     for row, reward in zip(x, y.tolist(), strict=True):
         oracle.add(row, reward)

@@ -180,7 +180,15 @@ def test_names() -> None:
     assert set_names()[: len(CONFIDENCES)] == list(CONFIDENCES)
     entry = numpy_paper()
     assert register_set(entry) is entry  # the same again is harmless
-    assert set_names() == [*CONFIDENCES, "bounded", "nested", "kazerouni", "adaptive", "numpy-paper"]
+    assert set_names() == [
+        *CONFIDENCES,
+        "bounded",
+        "bounded-2",
+        "nested",
+        "kazerouni",
+        "adaptive",
+        "numpy-paper",
+    ]
     assert not is_compiled("numpy-paper")
     assert all(is_compiled(name) for name in CONFIDENCES)
     with pytest.raises(errors.UnknownName, match=r"must be one of .*'numpy-paper'"):

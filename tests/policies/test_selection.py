@@ -67,13 +67,14 @@ def test_the_score_moves_from_the_top_to_the_middle_of_the_interval() -> None:
     scores = [score for score in SCORES if score != "certificate"]
     found = {score: policy("filter", score, 1.0).decide([BOLD, SURE], BASELINE) for score in scores}
     assert {score: decision.action for score, decision in found.items()} == {
-        "ucb": 0, "blend": 0, "mean": 1, "patient": 0,
+        "ucb": 0, "blend": 0, "mean": 1, "patient": 0, "keen": 0,
     }  # fmt: skip
     for score, decision in found.items():
         evidence = policy("filter", score).evidence
         for k, x in enumerate((BOLD, SURE)):
             low, high = evidence.lower(x), evidence.upper(x)
-            boldness = 0.4 * np.sqrt(2.5) if score == "patient" else SCORES[score]  # 5/d = 2.5
+            spread = np.sqrt(2.5) if OPTIMISTIC_PERIOD[score] else 1.0  # 5/d = 2.5
+            boldness = SCORES[score] * spread
             expected = 0.5 * (low + high) + boldness * 0.5 * (high - low)
             assert decision.details[SCORE, k] == pytest.approx(expected, rel=1e-12)
 
@@ -127,6 +128,17 @@ def test_whatever_is_chosen_has_a_margin(seed: int, dim: int, parts: tuple[str, 
 
 
 WORSE, BETTER = [0.9, 0.0], [1.2, 0.0]  # both well known
+
+
+def test_a_curious_choice_tries_what_could_be_better_and_costs_nothing() -> None:
+    """Neither promises more than the baseline; one is known to be worse, the other one is not known."""
+    worse, unsure = [0.95, 0.0], [0.97, 0.1]
+    for pool, expected in (([worse], None), ([unsure], 0)):
+        made = policy("curious", "keen", reserve=5.0)
+        decision = made.decide(pool, BASELINE)
+        assert decision.details[MARGIN, 0] > 5.0
+        assert decision.action == expected
+        assert policy("competitive", "keen", reserve=5.0).decide(pool, BASELINE).action is None
 
 
 def test_the_baseline_is_played_where_it_promises_more() -> None:

@@ -1,7 +1,8 @@
 """Confidence sets in ball arithmetic (arb): every number is an interval that contains the exact value.
 
 Sums are exact, the rest is computed in several hundred bits, so the exact bounds over a set lie within a
-radius far below a float64's last bit. Nothing here is shared with the library or the other oracles.
+radius far below a float64's last bit. Nothing here is shared with the library or, but for constants, with
+the other oracles.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from flint import arb, arb_mat, ctx
 
 from c4b import LinearModel
 from c4b.evidence.sets.several_ridges import Choice
+from support.oracle_bounded import CONSTANTS
 from support.oracle_sets import Array
 
 BITS = 640
@@ -78,7 +80,7 @@ class BallSet:
                 yield self.dual(shape, self.moment, vectors, square, self.drift)
         elif name == "several-ridges":
             yield from self.several_ridges(vectors)
-        elif name == "bounded":
+        elif name in CONSTANTS:
             yield from self.bounded(vectors)
         else:
             square = (self.spread.sqrt() + self.ridges[0].sqrt() * self.bound + self.drift) ** 2
@@ -129,7 +131,10 @@ class BallSet:
         index, multipliers = self.scale
         W, prior, reach = self.deviations(index)
         log_det = W.det().log() - self.dim * prior.log()
-        level = log_det - 2 * (arb(self.model.delta) / 7).log()
+        level = (
+            log_det
+            - 2 * (arb(self.model.delta) * CONSTANTS[str(self.model.confidence)].shares[index]).log()
+        )
         square = 2 * self.truncated_root(level / 2, reach**2 / 2)
         normal, image = self.gram * W.solve(self.gram), W.solve(self.moment)
         target, explained = self.gram * image, _dot(self.moment, image)
@@ -141,8 +146,9 @@ class BallSet:
     def deviations(self, index: int) -> tuple[Any, Any, Any]:
         """(W, l, c) after all rows."""
         width = 2 * self.noise
-        prior = arb((3, 30, 300, 1500, 15000)[index]) * arb(self.model.ridge) * width**2
-        reach = arb(3 * self.dim + (5, 5, 5, 10, 21)[index]).sqrt()
+        constants = CONSTANTS[str(self.model.confidence)]
+        prior = arb(constants.scales[index]) * arb(self.model.ridge) * width**2
+        reach = arb(constants.reach_squared(self.dim, index)).sqrt()
         unit = self.shape(arb_mat(self.dim, self.dim), arb(1))
         W = self.shape(arb_mat(self.dim, self.dim), prior)
         inverse, inverted_at = W.solve(unit), 0

@@ -12,7 +12,7 @@ import numpy as np
 
 import c4b
 from c4b.evidence.absorption import absorb_many
-from c4b.evidence.alarms import BETS
+from c4b.evidence.alarms import BETS, NOT_LINEAR
 from c4b.evidence.ellipsoids import ALARM, LOG_DET, views
 from c4b.evidence.sets import bounded
 from c4b.evidence.sets.several_ridges import choice_of
@@ -87,7 +87,8 @@ def draw_bounded(seed: int, largest: int = 12, most_rows: int = 300) -> World:
     bound, ridge = (float(10.0 ** rng.uniform(*ends)) for ends in ((-3, 3), (-6, 3)))
     low = float(rng.choice([0.0, -1.0, 1e-3]))
     ends = (low, low + float(10.0 ** rng.uniform(-3, 3)))
-    model = c4b.LinearModel.bounded(dim, bound, ends, ridge)
+    name, noise = ("bounded", "bounded-2")[seed % 2], 0.5 * (ends[1] - ends[0])
+    model = c4b.LinearModel(dim, noise, bound, ridge, confidence=name, rewards=ends)
     scale = float(10.0 ** rng.uniform(-8, 8) if rng.random() < 0.5 else 10.0 ** rng.uniform(-1, 1))
     features = scale * _rows(rng, str(rng.choice(SHAPES)), rows, dim)
     rate = rng.choice([0.02, 0.2, 0.5])
@@ -101,7 +102,8 @@ def scale_in_use(evidence: c4b.Evidence) -> tuple[int, list[float]]:
     _, data, terms = views(evidence.flat)
     learned = bounded.learned_of(data.extra, evidence.model.dim)
     scale = int(learned.sums[bounded.SCALE])
-    level = bounded.level_of(float(data.tally[LOG_DET]), terms)
+    version = bounded.version_of(data)
+    level = bounded.level_of(float(data.tally[LOG_DET]), terms, version, scale)
     radius = bounded.solved_radius(learned, scale, level)
     return scale, (bounded.MULTIPLIERS * (radius / evidence.model.norm_bound) ** 2).tolist()
 
@@ -143,7 +145,7 @@ def judge(world: World, count: int, seed: int) -> Verdict:
     evidence = absorbed(world, count)
     extra = views(evidence.flat)[1].extra
     choice = choice_of(extra) if world.model.confidence == "several-ridges" else None
-    scale = scale_in_use(evidence) if world.model.confidence == "bounded" else None
+    scale = scale_in_use(evidence) if world.model.rewards is not None else None
     exact = BallSet(evidence.model, world.features[:count], world.rewards[:count], choice, scale)
     vectors = directions(rng, world, count)
     bounds = exact.bounds(vectors)
@@ -165,7 +167,8 @@ def judge(world: World, count: int, seed: int) -> Verdict:
     widths = [b - a for a, b in zip(low, high, strict=True)]
     limits_ = [float((b - a).mid()) for a, b in zip(bounds.low, bounds.high, strict=True)]
     ratios = [w / e for w, e in zip(widths, limits_, strict=True) if e > 0.0]
-    alarm = bool(data.tally[ALARM]) and not (bounds.empty or _refuted(exact))
+    raised = data.tally[ALARM] not in (0.0, NOT_LINEAR)  # rewards need not be linear in these worlds
+    alarm = raised and not (bounds.empty or _refuted(exact))
     checked = 2 * len(vectors) + len(pool)
     return Verdict(0 if bounds.empty else false, 0 if bounds.empty else int(missed), alarm, checked,
                    exact.condition(), float(np.median(ratios)) if ratios else 1.0)  # fmt: skip

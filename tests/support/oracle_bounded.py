@@ -6,35 +6,55 @@ incomplete gamma function; ``lower`` is exact over the event at the given scale 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import gammainc, gammaln
 
 from support.oracle_sets import Array, infimum_over_constrained_set
 
-SCALES = np.array([3.0, 30.0, 300.0, 1500.0, 15000.0])
 KAPPA = 0.95
 
 
-def reach_squared(dim: int, scale: int) -> float:
-    """c^2."""
-    return 3.0 * dim + (5.0, 5.0, 5.0, 10.0, 21.0)[scale]
+class Constants(NamedTuple):
+    """What is fixed in advance."""
+
+    scales: tuple[float, ...]  # l over lambda w^2
+    reaches: tuple[float, ...]  # c^2 without what features add
+    reach: float  # c^2 for each feature
+    shares: tuple[float, ...]  # of delta
+
+    def reach_squared(self, dim: int, scale: int) -> float:
+        """c^2."""
+        return self.reach * dim + self.reaches[scale]
 
 
-def log_truncated(radius: float, dim: int, scale: int) -> float:
+CONSTANTS = {
+    "bounded": Constants((3, 30, 300, 1500, 15000), (5, 5, 5, 10, 21), 3, (1 / 7,) * 5),
+    "bounded-2": Constants(
+        (3, 30, 300, 1000, 10000), (25, 16, 12, 12, 16), 2, (0.16, 0.05, 0.18, 0.27, 0.04)
+    ),
+}
+
+
+def log_truncated(radius: float, dim: int, reach_squared: float) -> float:
     """log of exp(R^2 / 2) Q_d(R, c): a Poisson mixture of chi-squared probabilities."""
     k = np.arange(400)
     with np.errstate(divide="ignore"):
-        logs = np.log(gammainc(0.5 * dim + k, 0.5 * reach_squared(dim, scale))) - gammaln(k + 1.0)
+        logs = np.log(gammainc(0.5 * dim + k, 0.5 * reach_squared)) - gammaln(k + 1.0)
     return float(np.logaddexp.reduce(logs + k * np.log(0.5 * radius**2)))
 
 
 class OracleBounded:
     """{||b - A theta||_{W^-1} <= R, ||theta|| <= S} at one of the prior scales."""
 
-    def __init__(self, dim: int, width: float, norm_bound: float, ridge: float, delta: float) -> None:
+    def __init__(
+        self, name: str, dim: int, width: float, norm_bound: float, ridge: float, delta: float
+    ) -> None:
         self.dim, self.width, self.norm_bound, self.delta = dim, width, norm_bound, delta
-        self.priors = SCALES * ridge * width**2
+        self.constants = CONSTANTS[name]
+        self.priors = np.array(self.constants.scales) * ridge * width**2
         self.features: list[Array] = []
         self.rewards: list[float] = []
 
@@ -50,7 +70,8 @@ class OracleBounded:
         for n, (x, y) in enumerate(zip(self.features, self.rewards, strict=True)):
             if n == 0 or n >= 1.0625 * old_count:
                 old, old_count = W, n
-            b = np.sqrt(reach_squared(self.dim, scale) * self.width**2 * (x @ np.linalg.solve(old, x)))
+            reach_squared = self.constants.reach_squared(self.dim, scale)
+            b = np.sqrt(reach_squared * self.width**2 * (x @ np.linalg.solve(old, x)))
             gap = y - float(np.mean(self.rewards[:n])) if n else self.width / 2.0
             guess = (4.0 * largest + deviations) / (4.0 + n)
             g = 2.0 * (-np.log1p(-b) - b) / b**2 if 0.0 < b <= KAPPA else np.inf
@@ -62,10 +83,11 @@ class OracleBounded:
     def radius(self, W: Array, scale: int) -> float:
         """R of (B)."""
         log_det = float(np.linalg.slogdet(W / self.priors[scale])[1])
-        level = log_det + 2.0 * float(np.log((len(SCALES) + 2) / self.delta))
+        level = log_det - 2.0 * float(np.log(self.constants.shares[scale] * self.delta))
+        reach_squared = self.constants.reach_squared(self.dim, scale)
 
         def excess(R: float) -> float:
-            return 2.0 * log_truncated(R, self.dim, scale) - level
+            return 2.0 * log_truncated(R, self.dim, reach_squared) - level
 
         return float(brentq(excess, 1e-3, 50.0, xtol=1e-12))
 

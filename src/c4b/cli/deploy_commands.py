@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import sys
@@ -118,8 +119,9 @@ def create(
     as_json: AsJson = False,
 ) -> None:
     """Create a deployment."""
-    if noise is None and rewards is not None and confidence in (None, "bounded"):
+    if noise is None and rewards is not None and confidence in (None, "bounded", "bounded-2"):
         model = LinearModel.bounded(dim, norm_bound, rewards, ridge, delta, misspecification)
+        model = dataclasses.replace(model, confidence=confidence or model.confidence)
     elif noise is None:
         raise InvalidInput("noise", None, "is needed; or declare the range by --rewards 0 1")
     else:

@@ -77,7 +77,7 @@ def add(region: Region, data: Data, x: Array, y: float) -> None:
 
     Without an eigenbasis ``estimate`` serves as scratch here: ``recentre`` rewrites it.
     """
-    if data.code == BOUNDED:
+    if data.code >= BOUNDED:
         take(data, region.totals, x, y)
         add_to_sums(data, x, y)
     elif region.spectral:
@@ -210,7 +210,7 @@ def absorb_many(flat: Array, features: Array, rewards: Array) -> None:
     poor = region.spectral
     for g in range(len(region.radius)):
         poor |= not data.inverse_error[g] <= INVERSE_LIMIT
-    if poor and data.tally[SINCE_FACTORED] > 0.0 and data.code != BOUNDED:
+    if poor and data.tally[SINCE_FACTORED] > 0.0 and data.code < BOUNDED:
         factor(region, data)
     recentre(region, data, terms)
 

@@ -11,14 +11,15 @@ from c4b._jit import inlined
 from c4b.evidence.ellipsoids import ALARM, COUNT, SQUARES_SUM, Data, Terms
 from c4b.evidence.rounding import UNIT
 
-EMPTY_SET, RESIDUALS = 1.0, 2.0
-"""Codes in ``Data.tally``; 0 is no alarm. The set is empty: false with probability at most delta (it is
-the event that the guarantee leaves out anyway). Residuals are too large for the declared noise: false
-with probability at most ALARM_LEVEL."""
+EMPTY_SET, RESIDUALS, NOT_LINEAR = 1.0, 2.0, 3.0
+"""Codes in ``Data.tally``; 0 is no alarm. The set is empty, or the means of rewards in a declared range
+are not linear: false with probability at most delta (it is the event that the guarantee leaves out
+anyway). Residuals are too large for the declared noise: false with probability at most ALARM_LEVEL."""
 
 MESSAGES = {
     EMPTY_SET: "no theta within the norm bound explains the data",
     RESIDUALS: "residuals are too large for the declared noise around any linear mean",
+    NOT_LINEAR: "mean rewards are not linear in the features",
 }
 
 ALARM_LEVEL = 1e-3

@@ -20,8 +20,6 @@ ROWS, CLICKS, OTHER_ROWS, OTHER_CLICKS, OTHERS_LOW, LOW, HIGH, FEATURES = 0, 1, 
 """Entries of ``Region.totals``: rows like the first one and their sum Y / w; the same of all other rows;
 a lower bound of the other rows' total mean; bounds of the first row's mean; then its features (d,), the
 sum of the other rows' features (d,) and what rounding took from that sum (d,)."""
-SUMS = 2
-"""Sums that have a share of delta."""
 NO_BOUND = 1e300
 """Stands where nothing is known: a state holds finite numbers only."""
 

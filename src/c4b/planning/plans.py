@@ -36,7 +36,7 @@ FEWEST_ROUNDS, MOST_ROUNDS = 2_000, 10_000
 MOST_WORK = 26_000_000
 """Rounds of such a simulation, beyond the fewest, times d (d + K): rounds of many features take long."""
 LOW_VARIANCE = 0.5
-"""Share of the largest possible variance below which the set ``bounded`` is proposed."""
+"""Share of the largest possible variance below which the set ``bounded-2`` is proposed."""
 CLICKS = "clicks"
 """The policy for that set where no reward is negative."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from c4b.policies.candidate_fields import CandidateField
-from c4b.policies.compiled_round import CUSHION, Rule
+from c4b.policies.compiled_round import BASELINE_COMPETES, CUSHION, Rule
 from c4b.policies.composition import Composition
 from c4b.policies.decision import Decision, candidate_name
 from c4b.policies.registry import PolicySpec
@@ -36,10 +36,15 @@ def rule_in_words(spec: PolicySpec, dim: int) -> str:
         )
     else:
         sentences.append("The admissible candidate with the highest score is played.")
-    if rule.competes:
+    if rule.competes == BASELINE_COMPETES:
         sentences.append(
             "A candidate that promises no more than the baseline and leaves no more in the bank is "
             "passed over."
+        )
+    elif rule.competes:
+        sentences.append(
+            "A candidate that promises no more than the baseline and leaves no more in the bank is "
+            "passed over, unless it could be better and takes nothing from the bank."
         )
     if rule.period:
         sentences.append(

@@ -64,6 +64,12 @@ TILE = 32
 """Candidates transposed at a time, so that both sides of the copy stay in cache."""
 
 
+BASELINE_COMPETES, BANK_COMPETES = 1, 2
+"""Values of ``Rule.competes``. A candidate that promises no more than the baseline is played if it leaves
+more in the bank than playing the baseline would; with the second also if it leaves more than there is now
+and could be better than the baseline."""
+
+
 class Rule(NamedTuple):
     """How a composition chooses among admissible candidates."""
 
@@ -72,7 +78,7 @@ class Rule(NamedTuple):
     thrift: float  # share of the bank that a choice would like to leave
     latches: bool  # an alarm against the model latches the baseline
     period: int  # one round of so many is optimistic; 0: none is
-    competes: bool  # a candidate that promises and leaves no more than the baseline is not played
+    competes: int  # a rival below: what promises and leaves no more than it is not played; 0: nobody
     trust: float  # share of the half-width in what a candidate promises above the baseline
     by_certificate: bool = False  # the score is the certificate
 
@@ -219,7 +225,7 @@ def opened_contest(
 ) -> Contest:
     """``alarmed``: the model is refuted. ``mean`` is the baseline's if it is told, ``earned`` what
     absorbed plays have earned if somebody asks; scratch (d,)."""
-    least, competes, rival = 0.0, rule.competes, np.nan
+    least, competes, rival = 0.0, rule.competes > 0, np.nan
     refuted = is_refuted(ledger, account, region, baseline, mean)
     if competes and not account.floor >= 0.0:  # only a baseline that may be played competes
         rival = baseline_margin(ledger, account, region, baseline, mean, earned, scratch)
@@ -266,10 +272,14 @@ def chosen(
             if not details[UCB, action] > upper(region, baseline):
                 action = BASELINE  # it has the highest UCB of all
             break
-        elif competes and not _promise(region, rule, candidates, action, baseline, scratch) > 0.0:
+        elif competes and not (_promise(region, rule.trust, candidates, action, baseline, scratch) > 0.0):
             if np.isnan(rival):
                 rival = baseline_margin(ledger, account, region, baseline, mean, earned, scratch)
-            if details[MARGIN, action] > rival:
+            spare = ledger.bank[0] if rule.competes == BANK_COMPETES else np.inf
+            if details[MARGIN, action] > rival or (
+                details[MARGIN, action] > spare
+                and _promise(region, 1.0, candidates, action, baseline, scratch) > 0.0
+            ):
                 break
             details[SCORE, action] = -np.inf
             passed_over += 1
@@ -277,7 +287,7 @@ def chosen(
                 action, passed_over = ALL_MARGINS, passed_over - 1
                 break
             if passed_over == ASKED_ONE_BY_ONE:
-                _pass_over(region, rule, candidates, baseline, rival, details, scratch)
+                _pass_over(region, rule, candidates, baseline, rival, spare, details, scratch)
         else:
             break
     if action >= 0 and _is_baseline(account, candidates, action, baseline):
@@ -349,13 +359,14 @@ def settle(
 
 @inlined
 def _promise(
-    region: Region, rule: Rule, candidates: Array, k: int, baseline: Array, scratch: Array
+    region: Region, trust: float, candidates: Array, k: int, baseline: Array, scratch: Array
 ) -> float:
-    """What a candidate promises above the baseline, x(a) - x(b) scored like a candidate; scratch (d,)."""
+    """What a candidate promises above the baseline, x(a) - x(b) scored like a candidate with ``trust``
+    half-widths; scratch (d,)."""
     for i in range(len(scratch)):
         scratch[i] = candidates[k, i] - baseline[i]
     low, high = interval(region, scratch)
-    return 0.5 * ((1.0 + rule.trust) * high + (1.0 - rule.trust) * low)
+    return 0.5 * ((1.0 + trust) * high + (1.0 - trust) * low)
 
 
 @inlined
@@ -365,17 +376,23 @@ def _pass_over(
     candidates: Array,
     baseline: Array,
     rival: float,
+    spare: float,
     details: Array,
     scratch: Array,
 ) -> None:
-    """Give a score of -inf to all admissible candidates that promise no more than the baseline and leave
-    no more than ``rival``, the baseline's margin.
+    """Give a score of -inf to all admissible candidates that promise no more than the baseline, leave no
+    more than ``rival``, the baseline's margin, and leave no more than ``spare`` or cannot be better.
 
     Asking the best-scored one again and again would take time quadratic in the number of candidates.
     """
     for k in range(details.shape[1]):
         beaten = details[MARGIN, k] >= 0.0 and not details[MARGIN, k] > rival and _usable(candidates, k)
-        if beaten and not _promise(region, rule, candidates, k, baseline, scratch) > 0.0:
+        if not beaten or _promise(region, rule.trust, candidates, k, baseline, scratch) > 0.0:
+            continue
+        if (
+            not details[MARGIN, k] > spare
+            or not _promise(region, 1.0, candidates, k, baseline, scratch) > 0.0
+        ):
             details[SCORE, k] = -np.inf
 
 
@@ -436,7 +453,7 @@ def decide(
     thrift: float,
     latches: bool,
     period: int,
-    competes: bool,
+    competes: int,
     trust: float,
     by_certificate: bool,
     earned: Array,

@@ -109,7 +109,9 @@ class Model(RequestBody):
     confidence: str | None = Field(None, description="Confidence set; null: the policy's own.")
     misspecification: float = Field(0.0, ge=0, description="Largest deviation of a mean from linearity.")
     rewards: Annotated[tuple[float, float], Strict(False)] | None = Field(
-        None, description="Lowest and highest reward; the set `bounded` needs it.", examples=[None]
+        None,
+        description="Lowest and highest reward; the sets `bounded-2` and `bounded` need it.",
+        examples=[None],
     )
 
 

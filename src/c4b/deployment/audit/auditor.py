@@ -107,6 +107,7 @@ class Auditor:
         self.last_at = first.at
         self.state = State(configuration)
         choices = {several_ridges.SET.name: self._choice, bounded.SET.name: self._scale}
+        choices[bounded.SECOND.name] = self._scale
         if isinstance(self.checks, RecomputedChecks):
             self.checks.set.choice = choices.get(fields["model"]["confidence"])
 

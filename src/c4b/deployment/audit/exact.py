@@ -14,6 +14,7 @@ import numpy as np
 
 from c4b._validate import Array
 from c4b.deployment.audit.recompute import (
+    BOUNDED,
     VarianceSums,
     bounded_multipliers,
     checked_choice,
@@ -189,8 +190,10 @@ def _bounded(m: Moment) -> Iterator[Ellipsoid]:
     scale = checked_scale(m.choice)
     shape, prior = mpmath.matrix(m.variance.shapes[scale].tolist()), mpmath.mpf(m.variance.scales[scale])
     inverse = mpmath.inverse(shape)
-    level = m.log_term + 2 * mpmath.log(7) - mpmath.log(mpmath.det(inverse)) - m.dim * mpmath.log(prior)
-    radius = _bounded_radius(level, m.dim, scale)
+    terms = BOUNDED[m.model["confidence"]]
+    level = m.log_term - 2 * mpmath.log(terms.shares[scale])
+    level -= mpmath.log(mpmath.det(inverse)) + m.dim * mpmath.log(prior)
+    radius = _bounded_radius(level, m.dim, terms.reaches[scale] + terms.reach * m.dim)
     if m.drift > 0:
         share = inverse * m.gram * inverse * m.gram
         radius += m.drift * mpmath.sqrt(mpmath.sqrt(sum(share[i, i] for i in range(m.dim))))
@@ -203,9 +206,9 @@ def _bounded(m: Moment) -> Iterator[Ellipsoid]:
             yield Ellipsoid(inverse, centre, mpmath.sqrt(square))
 
 
-def _bounded_radius(level: Any, dim: int, scale: int) -> Any:
+def _bounded_radius(level: Any, dim: int, reach_squared: int) -> Any:
     """The R with R^2 + 2 log Q_d(R, c) = level."""
-    half = mpmath.mpf((5, 5, 5, 10, 21)[scale] + 3 * dim) / 2
+    half = mpmath.mpf(reach_squared) / 2
     tails = [
         mpmath.gammainc(mpmath.mpf(dim) / 2 + k, 0, half, regularized=True) / mpmath.factorial(k)
         for k in range(48 + 3 * dim)
@@ -233,6 +236,7 @@ SETS: dict[str, Callable[[Moment], Iterator[Ellipsoid]]] = {
     "unbiased": _unbiased,
     "several-ridges": _several_ridges,
     "bounded": _bounded,
+    "bounded-2": _bounded,
 }
 """Confidence sets that the audit can recompute in high precision."""
 

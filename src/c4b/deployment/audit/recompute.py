@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from c4b._validate import Array
+from c4b.deployment.audit.recomputed_linearity import LinearitySums
 
 
 class Stack(NamedTuple):
@@ -30,9 +31,23 @@ class Choice(NamedTuple):
     multipliers: Array  # (G,) a
 
 
-def bounded_reaches(dim: int) -> Array:
-    """c of each prior scale of ``bounded``."""
-    return np.sqrt(3.0 * dim + np.array([5.0, 5.0, 5.0, 10.0, 21.0]))
+class BoundedTerms(NamedTuple):
+    """What is fixed in advance of the sets for rewards in a range."""
+
+    scales: tuple[int, ...]  # l over lambda w^2
+    reaches: tuple[int, ...]  # c^2, without
+    reach: int  # c^2 for each feature
+    shares: tuple[float, ...]  # of delta, for each scale
+    sum_share: float  # of delta, for each of two sums of rewards
+
+
+BOUNDED = {
+    "bounded": BoundedTerms((3, 30, 300, 1500, 15000), (5, 5, 5, 10, 21), 3, (1 / 7,) * 5, 1 / 7),
+    "bounded-2": BoundedTerms(
+        (3, 30, 300, 1000, 10000), (25, 16, 12, 12, 16), 2, (0.16, 0.05, 0.18, 0.27, 0.04), 0.13
+    ),
+}
+"""Sets for rewards in a range."""
 
 
 class VarianceSums:
@@ -40,9 +55,11 @@ class VarianceSums:
 
     def __init__(self, model: dict[str, Any]) -> None:
         dim, (low, high) = model["dim"], model["rewards"]
-        self.width = high - low
-        self.scales = model["ridge"] * self.width**2 * np.array([3.0, 30.0, 300.0, 1500.0, 15000.0])
-        self.reaches = bounded_reaches(dim)
+        self.width, terms = high - low, BOUNDED[model["confidence"]]
+        self.scales = model["ridge"] * self.width**2 * np.array(terms.scales)
+        self.reaches = np.sqrt(terms.reach * dim + np.array(terms.reaches))
+        self.shares = terms.shares
+        self.linearity = LinearitySums(model) if model["confidence"] == "bounded-2" else None
         self.shapes = self.scales[:, None, None] * np.eye(dim)
         self.inverses = np.linalg.inv(self.shapes)
         self.inverted_at, self.count = 0, 0
@@ -53,7 +70,13 @@ class VarianceSums:
         for x, y in zip(features, rewards.tolist(), strict=True):
             if not self.inverted_at <= self.count < 1.0625 * self.inverted_at:
                 self.inverses, self.inverted_at = np.linalg.inv(self.shapes), self.count
+                if self.linearity is not None:
+                    self.linearity.renew(self.count, self.total / self.count if self.count else 0.0)
             steps = self.reaches * self.width * np.sqrt(np.einsum("i,jik,k->j", x, self.inverses, x))
+            phi = 0.0
+            if self.linearity is not None:
+                phi, step = self.linearity.step(x)
+                steps = np.r_[steps, step]
             largest = 0.25 * self.width**2
             guess = (4.0 * largest + self.deviations) / (4.0 + self.count)
             gap = y - self.total / self.count if self.count else 0.5 * self.width
@@ -64,6 +87,9 @@ class VarianceSums:
                 )
             learned = (steps <= 0.95) & (steep * guess < largest) & (self.count > 0)
             weights = np.where(learned, steep * gap**2, largest)
+            if self.linearity is not None:
+                self.linearity.add(x, y, phi, float(weights[-1]))
+                weights = weights[:-1]
             self.shapes = self.shapes + weights[:, None, None] * (x[:, None] * x)
             self.total, self.deviations, self.count = (
                 self.total + y,
@@ -77,7 +103,7 @@ class Totals:
 
     def __init__(self, model: dict[str, Any]) -> None:
         self.width = float(model["rewards"][1])
-        self.level = math.log(7.0 / model["delta"])
+        self.level = -math.log(model["delta"] * BOUNDED[model["confidence"]].sum_share)
         self.first: Array | None = None
         self.rows, self.clicks, self.other_clicks = 0, 0.0, 0.0
         self.others = np.zeros(model["dim"])
@@ -131,7 +157,7 @@ class RecomputedSet:
         self.choice: Callable[[], Any] | None = None
         """What the replayed set has chosen at this moment: a ``Choice`` of ``several-ridges``, the prior
         scale of ``bounded``; other sets choose nothing."""
-        self.variance = VarianceSums(model) if model["confidence"] == "bounded" else None
+        self.variance = VarianceSums(model) if model["confidence"] in BOUNDED else None
         self.totals = Totals(model) if self.variance is not None and model["rewards"][0] == 0.0 else None
         self.gram = np.zeros((model["dim"], model["dim"]))
         self.moment = np.zeros(model["dim"])
@@ -189,6 +215,12 @@ class RecomputedSet:
         if empty and self.is_rough:  # rounding alone can make a square negative
             self.closest = 0.0
         self.alarmed = self.alarmed or empty or bool(np.any(gap >= 0.0))
+        if self.variance is not None and self.variance.linearity is not None and not self.alarmed:
+            watched = self.variance.linearity
+            (low,), (high,) = self.bounds(watched.features[None])
+            excess, unit = watched.excess(float(low), float(high))
+            self.closest = min(self.closest, abs(excess) / (unit + abs(float(high)) + abs(float(low))))
+            self.alarmed = excess > 0.0
 
     def bounds(self, vectors: Array) -> tuple[Array, Array]:
         """(L, U) of v @ theta for vectors (n, d), shape (n,) each; no number: no bound."""
@@ -372,7 +404,9 @@ def _bounded(s: RecomputedSet) -> Stack:
     shape = s.variance.shapes[scale]
     log_det = np.linalg.slogdet(shape / s.variance.scales[scale])[1]
     radius = bounded_radius(
-        log_det - 2.0 * np.log(s.model["delta"] / 7.0), dim, s.variance.reaches[scale]
+        log_det - 2.0 * np.log(s.model["delta"] * s.variance.shares[scale]),
+        dim,
+        s.variance.reaches[scale],
     )
     root = np.linalg.cholesky(shape)
     half = np.linalg.solve(root, np.c_[s.gram, s.moment])
@@ -417,6 +451,7 @@ SETS: dict[str, Callable[[RecomputedSet], Stack]] = {
     "unbiased": _unbiased,
     "several-ridges": _several_ridges,
     "bounded": _bounded,
+    "bounded-2": _bounded,
 }
 """Confidence sets that the audit can recompute."""
 

@@ -31,6 +31,10 @@ ALLOWANCE = 1e-3
 """Largest difference in the safe direction where rounding may be visible; bounds allow for rounding."""
 
 
+BANK_COMPETES = 2.0
+"""``RecordedRule.competes`` where what could be better and takes nothing from the bank is tried."""
+
+
 class RecordedRule(NamedTuple):
     """The array ``rule`` of the journal's first entry."""
 
@@ -329,7 +333,12 @@ class RecomputedChecks:
         rival = self.books.baseline_margin(baseline)
         scale = 1.0 + np.abs(candidates).max(axis=1, initial=0.0)
         more = promises > self._tolerance * scale
-        more |= margins > rival + self._tolerance * (1.0 + abs(self.books.bank))
+        near = self._tolerance * (1.0 + abs(self.books.bank))
+        more |= margins > rival + near
+        could = np.full(len(margins), -np.inf)  # how much better a candidate could be that is tried
+        if self.rule.competes == BANK_COMPETES:
+            could = self.books.promises(candidates, baseline, 1.0)
+            more |= (margins > self.books.bank + near) & (could > self._tolerance * scale)
         wrong = np.isneginf(scores) & more
         if wrong.any():
             beaten = int(wrong.argmax())
@@ -338,7 +347,9 @@ class RecomputedChecks:
             )
         if chosen is None or self._is_baseline(chosen, candidates, baseline):
             return
-        leaves_more = margins[chosen] > rival - self._tolerance * (1.0 + abs(self.books.bank))
+        leaves_more = margins[chosen] > rival - near
+        if could[chosen] > -self._tolerance * scale[chosen]:
+            leaves_more = leaves_more or margins[chosen] > self.books.bank - near
         unplayable = self._baseline_is_unplayable(baseline)
         if not unplayable and not leaves_more and not promises[chosen] > -self._tolerance * scale[chosen]:
             raise Finding(f"executes candidate {chosen}, which promises less than the baseline")

@@ -13,7 +13,9 @@ the norm constraint gives the ellipsoid
     V = N + a I,  centre = V^-1 t,  radius^2 = (R + drift)^2 + a S^2 - m W^-1 m + t V^-1 t.
 
 They share the eigenvectors of N, which therefore is what ``Region.basis`` holds here. Which scale is used
-may be chosen from the data. Shapes: J = SCALES prior scales, G = ELLIPSOIDS, d features.
+may be chosen from the data. ``bounded-2`` has other prior scales, gives most of delta to the two that
+serve thousands of rows, and watches whether means are linear; ``bounded`` stays for what was recorded
+with it. Shapes: J = SCALES prior scales, G = ELLIPSOIDS, d features.
 """
 
 from __future__ import annotations
@@ -27,25 +29,51 @@ from c4b._jit import inlined
 from c4b._shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.evidence.eigenbasis import distance, misturn, polish
-from c4b.evidence.ellipsoids import BOUNDED, COUNT, LOG_DET, Data, Region, Terms
+from c4b.evidence.ellipsoids import BOUNDED, BOUNDED_2, COUNT, LOG_DET, Data, Region, Terms
 from c4b.evidence.rounding import UNIT
 from c4b.evidence.sets.confidence_set import ConfidenceSet
+from c4b.evidence.sets.linearity_alarm import (
+    REACH_SQUARED,
+    bet,
+    curvature_size,
+    enter_bet,
+    opened_curvature,
+    renew_curvature,
+    shape_of,
+    watch_linearity,
+)
 from c4b.evidence.spectral import lose, write_radius, write_slack
-from c4b.evidence.totals import SUMS, bound_totals, enter_totals, totals_size
+from c4b.evidence.totals import bound_totals, enter_totals, totals_size
 
 if TYPE_CHECKING:
     from c4b.evidence.model import LinearModel
 
-POWERS = (3.0, 30.0, 300.0, 1500.0, 15000.0)
-"""Prior scales l in units of lambda w^2; each has the same share of delta, as has each of
-the sums in ``c4b.evidence.totals``. Small ones suit few rows."""
-SCALES = len(POWERS)
-LOG_SHARES = math.log(float(SCALES + SUMS))
+POWERS = (
+    (3.0, 30.0, 300.0, 1500.0, 15000.0),
+    (3.0, 30.0, 300.0, 1000.0, 10000.0),
+)
+"""Prior scales l in units of lambda w^2, of ``bounded`` and ``bounded-2``. Small ones suit few rows."""
+SCALES = len(POWERS[0])
+SHARES_OF_SECOND = (0.16, 0.05, 0.18, 0.27, 0.04)
+"""Share of delta that each prior scale of ``bounded-2`` has."""
+SUM_SHARE_OF_SECOND = 0.13
+"""Share of delta that each of the two sums in ``c4b.evidence.totals`` has there."""
+LINEARITY_SHARE = 0.04
+"""Share of delta that the alarm against means that are not linear has there."""
+LOG_SHARES = ((math.log(7.0),) * SCALES, tuple(-math.log(share) for share in SHARES_OF_SECOND))
+"""log(1 / p) of each prior scale: in ``bounded`` scales and sums have the same share."""
+LOG_SUM_SHARES = (math.log(7.0), -math.log(SUM_SHARE_OF_SECOND))
+"""log(1 / p) of each sum."""
+LOG_LINEARITY_SHARE = -math.log(LINEARITY_SHARE)
 ELLIPSOIDS = 16
 """G: multipliers of the norm constraint."""
-REACHES = (5.0, 5.0, 5.0, 10.0, 21.0)
-"""c^2 - 3 d of each scale. A larger c cuts off less of the average and asks for more data before squared
-deviations count."""
+REACHES = (
+    (5.0, 5.0, 5.0, 10.0, 21.0),
+    (25.0, 16.0, 12.0, 12.0, 16.0),
+)
+REACH_OF_A_FEATURE = (3.0, 2.0)
+"""c^2 of each scale is a constant and so much for each feature. A larger c cuts off less of the average
+and asks for more data before squared deviations count."""
 STEEPEST = 0.95
 """Largest b for which a squared residual bounds a reward's noise; g(b) grows without limit towards 1."""
 DOUBT = 4.0
@@ -106,6 +134,11 @@ def learned_size(dim: int) -> int:
     return own + totals_size(dim)
 
 
+def watched_size(dim: int) -> int:
+    """The same with a ``Curvature`` between the two."""
+    return learned_size(dim) + curvature_size(dim)
+
+
 def learned_of(extra: Array, dim: int) -> Learned:
     """``Data.extra`` by names; writing to them writes to it."""
     square = dim * dim
@@ -142,13 +175,18 @@ def take(data: Data, totals: Array, x: Array, y: float) -> None:
     least c w ||x||_{W^-1}; which of the two is decided before y is looked at.
     """
     dim, width, count = len(x), data.mixing, data.tally[COUNT]
+    version = version_of(data)
     learned = opened_learned(data.extra, dim)
     sums = learned.sums
+    curvature = opened_curvature(data.extra, len(data.extra) - len(totals), dim)
     if sums[UNIT_POWER] == 0.0:
-        write_series(learned, dim)
+        write_series(learned, version, dim)
     if not sums[ROOTED_AT] <= count < (1.0 + RENEW) * sums[ROOTED_AT]:
         for j in range(SCALES):
             _write_root(data, learned, j)
+        if version == 1:
+            mean = sums[REWARDS] / count if count > 0.0 else 0.0
+            renew_curvature(data, curvature, mean, learned.factor)
         sums[ROOTED_AT] = count
     largest = 0.25 * width * width
     guess = (DOUBT * largest + sums[SPREAD]) / (DOUBT + count)
@@ -164,24 +202,41 @@ def take(data: Data, totals: Array, x: Array, y: float) -> None:
                 total += learned.roots[j, i, k] * x[k]
             square += total * total
         b = math.sqrt(square) * learned.stretch[j] + learned.blur[j] * math.sqrt(size)
-        b *= math.sqrt(reach_squared(dim, j)) * width * SAFE
-        weight = largest * SAFE
-        if count > 0.0 and b <= STEEPEST:  # NaN is not
-            steep = steepness(b)
-            if steep * guess < largest:
-                weight = steep * gap * gap * SAFE
+        b *= math.sqrt(reach_squared(version, dim, j)) * width * SAFE
+        weight = _weight(b, guess if count > 0.0 else np.inf, gap, largest)
         for i in range(dim):
             for k in range(dim):
                 learned.shapes[j, i, k] += weight * x[i] * x[k]
+    if version == 1:
+        phi = bet(curvature, x)
+        if phi != 0.0:
+            b = math.sqrt(REACH_SQUARED / shape_of(curvature, width)) * abs(phi) * width * SAFE
+            enter_bet(curvature, x, y, phi, _weight(b, guess, gap, largest))
     enter_totals(totals, x, y, width)
     sums[SPREAD] += gap * gap
     sums[REWARDS] += y
 
 
 @inlined
-def reach_squared(dim: int, j: int) -> float:
+def version_of(data: Data) -> int:
+    """0 for ``bounded``, 1 for ``bounded-2``."""
+    return 1 if data.code == BOUNDED_2 else 0
+
+
+@inlined
+def _weight(b: float, guess: float, gap: float, largest: float) -> float:
+    """A row's s, from its b and from ``guess``, the squared deviation to expect."""
+    if b <= STEEPEST:  # NaN is not
+        steep = steepness(b)
+        if steep * guess < largest:
+            return steep * gap * gap * SAFE
+    return largest * SAFE
+
+
+@inlined
+def reach_squared(version: int, dim: int, j: int) -> float:
     """c^2 of scale j."""
-    return float(REACHES[j] + 3.0 * dim)
+    return float(REACHES[version][j] + REACH_OF_A_FEATURE[version] * dim)
 
 
 @inlined
@@ -195,7 +250,7 @@ def steepness(b: float) -> float:
 @inlined
 def prior_scale(data: Data, j: int) -> float:
     """l of scale j."""
-    scale: float = POWERS[j] * data.ridges[0] * data.mixing * data.mixing
+    scale: float = POWERS[version_of(data)][j] * data.ridges[0] * data.mixing * data.mixing
     return scale
 
 
@@ -261,14 +316,14 @@ def _write_root(data: Data, learned: Learned, j: int) -> None:
 
 
 @inlined
-def write_series(learned: Learned, dim: int) -> None:
+def write_series(learned: Learned, version: int, dim: int) -> None:
     """exp(z) Q_d(sqrt(2 z), c) = sum over k of P(d/2 + k, c^2/2) z^k / k!, P the regularised incomplete
     gamma function. Every term is positive; P comes from its recursion downwards, a sum."""
     last = learned.series.shape[1] - 1
     unit = (last + 1) / math.e
     learned.sums[UNIT_POWER] = unit
     for j in range(SCALES):
-        y = 0.5 * reach_squared(dim, j)
+        y = 0.5 * reach_squared(version, dim, j)
         a = 0.5 * dim + last
         step = math.exp(a * math.log(y) - y - math.lgamma(a + 1.0))
         probability = step
@@ -310,9 +365,9 @@ def solved_radius(learned: Learned, j: int, level: float) -> float:
 
 
 @inlined
-def level_of(log_det: float, terms: Terms) -> float:
-    """log det(W / l) + 2 log(1 / (delta p))."""
-    return terms.log_term + log_det + 2.0 * LOG_SHARES
+def level_of(log_det: float, terms: Terms, version: int, j: int) -> float:
+    """log det(W / l) + 2 log(1 / (delta p)) of scale j."""
+    return terms.log_term + log_det + 2.0 * LOG_SHARES[version][j]
 
 
 # -- the set -----------------------------------------------------------------------------------
@@ -321,17 +376,18 @@ def level_of(log_det: float, terms: Terms) -> float:
 @inlined
 def recentre_bounded(region: Region, data: Data, terms: Terms) -> float:
     """Centres and radii of all ellipsoids; returns inf, because residuals raise no alarm here."""
-    dim, count = len(data.moment), data.tally[COUNT]
+    dim, count, version = len(data.moment), data.tally[COUNT], version_of(data)
     learned = opened_learned(data.extra, dim)
     if learned.sums[UNIT_POWER] == 0.0:
-        write_series(learned, dim)
+        write_series(learned, version, dim)
     if not learned.sums[CHOSEN_AT] <= count < (1.0 + RENEW) * learned.sums[CHOSEN_AT]:
         _choose(data, learned, terms)
         learned.sums[CHOSEN_AT] = count
-    bound_totals(region.totals, data.mixing, 0.5 * terms.log_term + LOG_SHARES)
+    bound_totals(region.totals, data.mixing, 0.5 * terms.log_term + LOG_SUM_SHARES[version])
     j = int(learned.sums[SCALE])
     far, least, log_det = _write_factor(data, learned, j)
-    radius = solved_radius(learned, j, level_of(log_det, terms)) if far < np.inf else np.inf
+    level = level_of(log_det, terms, version, j)
+    radius = solved_radius(learned, j, level) if far < np.inf else np.inf
     if not radius < np.inf:
         lose(region)
         return np.inf
@@ -372,17 +428,20 @@ def recentre_bounded(region: Region, data: Data, terms: Terms) -> float:
             fitted += data.spectrum.moment[i] ** 2 * factor
         write_radius(region, data, g, level + a * terms.norm_bound**2 + fitted, explained)
     write_slack(region, data, terms)
+    if version == 1:
+        curvature = opened_curvature(data.extra, len(data.extra) - len(region.totals), dim)
+        watch_linearity(region, data, terms, curvature, LOG_LINEARITY_SHARE)
     return np.inf
 
 
 @inlined
 def _choose(data: Data, learned: Learned, terms: Terms) -> None:
     """The scale whose ellipsoid {||m - A theta||_{W^-1} <= R} has the least volume."""
-    dim, best = len(data.moment), np.inf
+    dim, best, version = len(data.moment), np.inf, version_of(data)
     for j in range(SCALES):
         far, _, log_det = _write_factor(data, learned, j)
         if far < np.inf:
-            radius = solved_radius(learned, j, level_of(log_det, terms))
+            radius = solved_radius(learned, j, level_of(log_det, terms, version, j))
             volume = dim * math.log(radius * radius * prior_scale(data, j)) + log_det
             if volume < best:
                 best, learned.sums[SCALE] = volume, float(j)
@@ -465,5 +524,14 @@ SET = ConfidenceSet(
     BOUNDED,
     mixing=_width,
     extra_size=learned_size,
+    needs_range=True,
+)
+SECOND = ConfidenceSet(
+    "bounded-2",
+    "bounded, narrower from some thousand rows on, with an alarm against means that are not linear",
+    _ridges,
+    BOUNDED_2,
+    mixing=_width,
+    extra_size=watched_size,
     needs_range=True,
 )

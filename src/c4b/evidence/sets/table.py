@@ -36,7 +36,7 @@ from c4b.evidence.sets.unbiased import recentre_unbiased
 
 BUILT_IN: tuple[ConfidenceSet, ...] = (
     self_normalized.SET, mixture.SET, constrained.SET, unbiased.SET, several_ridges.SET,
-    bounded.SET,
+    bounded.SET, bounded.SECOND,
 )  # fmt: skip
 
 CONFIDENCES = tuple(entry.name for entry in BUILT_IN if not entry.needs_range)
@@ -118,7 +118,7 @@ def recentre_by_code(region: Region, data: Data, terms: Terms) -> tuple[float, f
         return recentre_unbiased(region, data, terms), 0.0
     if data.code == SEVERAL_RIDGES:
         return recentre_several_ridges(region, data, terms), 0.0
-    if data.code == BOUNDED:
+    if data.code >= BOUNDED:
         return recentre_bounded(region, data, terms), 0.0
     region.radius[:] = np.nan
     region.reach[:] = np.nan

@@ -52,7 +52,7 @@ class RuleColumn(IntEnum):
     PERIOD = 4
     """One round of so many is optimistic; 0: none is."""
     COMPETES = 5
-    """1 if a candidate that promises less than the baseline is not played."""
+    """Whom a candidate that promises less than the baseline must beat: ``Rule.competes``."""
     TRUST = 6
     """Half-widths that count in what a candidate promises above the baseline."""
     BY_CERTIFICATE = 7
@@ -149,7 +149,7 @@ def _play(
         columns[RuleColumn.THRIFT],
         columns[RuleColumn.LATCHES] == 1.0,
         int(columns[RuleColumn.PERIOD]),
-        columns[RuleColumn.COMPETES] == 1.0,
+        int(columns[RuleColumn.COMPETES]),
         columns[RuleColumn.TRUST],
         columns[RuleColumn.BY_CERTIFICATE] == 1.0,
     )
