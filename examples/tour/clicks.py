@@ -21,7 +21,7 @@ policy.learn(np.tile(features[0], (2000, 1)), rng.random(2000) < rates[0])
 
 shown = np.zeros(5, dtype=int)
 clicks = 0.0
-for _ in range(10_000):
+for _ in range(30_000):
     decision = policy.decide(candidates=features[1:], baseline=features[0])
     banner = 0 if decision.action is None else 1 + decision.action
     click = float(rng.random() < rates[banner])
@@ -30,5 +30,5 @@ for _ in range(10_000):
     clicks += click
 
 print("shown:", dict(zip(["incumbent", "A", "B", "C", "D"], shown.tolist(), strict=True)))
-print(f"clicks beyond the incumbent's: {clicks / (rates[0] * 10_000) - 1:+.1%}")
+print(f"clicks beyond the incumbent's: {clicks / (rates[0] * 30_000) - 1:+.1%}")
 print("what speaks against the model:", policy.alarm)

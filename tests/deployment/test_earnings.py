@@ -249,7 +249,8 @@ def test_a_gate_without_a_set_certifies_the_promise_alone() -> None:
     with Deployment.create(store(), "shop", model, "c-squarecb", 0.1, 0.0, seed=1) as dep:
         dep.learn([[1.0, 0.0], [1.0, 0.5]] * 60, [0.5, 0.75] * 60)
         for _ in range(60):
-            dep.observe(dep.decide([[1.0, 0.5]], [1.0, 0.0], baseline_mean=0.5), 0.75)
+            made = dep.decide([[1.0, 0.5]], [1.0, 0.0], baseline_mean=0.5)
+            dep.observe(made, 0.5 if made.is_baseline else 0.75)
         found = dep.earnings()
         assert found.decisions > found.fallbacks
         assert found.certified_share == -0.1

@@ -95,7 +95,7 @@ def play(pair: Twins, rng: np.random.Generator, rounds: int, binary: bool = Fals
     return left_out
 
 
-@pytest.mark.parametrize("selection", ["filter", "thrifty", "propose", "competitive"])
+@pytest.mark.parametrize("selection", ["filter", "thrifty", "propose", "competitive", "curious"])
 @pytest.mark.parametrize(
     ("ledger", "confidence", "score"),
     [
