@@ -16,7 +16,9 @@ from c4b.evidence.ellipsoids import (
     ALARM,
     COUNT,
     HEADING,
+    Data,
     Region,
+    Terms,
     alarm_index,
     estimates,
     radius_index,
@@ -45,6 +47,7 @@ class Evidence:
         """Absorbs one observation (``flat``, x (d,), y) that was checked before."""
         self._radius_at = radius_index(self.flat)
         self._alarm_at = alarm_index(self.flat)
+        self._viewed = views(self.flat)
 
     def learn(self, features: ArrayLike, rewards: ArrayLike) -> None:
         """Absorb rows of ``features`` (n, d) with ``rewards`` (n,), in the order in which they arose.
@@ -73,9 +76,16 @@ class Evidence:
         reward = self.model.check_reward("y", _validate.reward("y", y))
         self.absorber(self.flat, _validate.vector("x", x, self.model.dim), reward)
 
+    def _views(self) -> tuple[Region, Data, Terms]:
+        """``views``, made once for an array: they cost more than what is asked of them. Those of a copied
+        or unpickled object look at nothing of its own, and are made again."""
+        if self._viewed[0].radius.base is not self.flat:
+            self._viewed = views(self.flat)
+        return self._viewed
+
     def _numbers(self) -> Array:
         """All that must be finite: an empty set has no radius, which is an alarm, not bad scaling."""
-        region, data, _ = views(self.flat)
+        region, data, _ = self._views()
         if data.tally[ALARM] != alarms.EMPTY_SET:
             return estimates(self.flat)
         return np.delete(estimates(self.flat), self._radius_at + np.arange(len(region.radius)))
@@ -91,7 +101,7 @@ class Evidence:
     def contains(self, theta: ArrayLike) -> bool:
         """Whether ``theta`` (d,) lies in every ellipsoid of the set: the event (7) at this moment."""
         point = _validate.vector("theta", theta, self.model.dim)
-        region, data, _ = views(self.flat)
+        region, data, _ = self._views()
         if self.model.confidence_set.is_compiled:
             return bounds.contains(region, data, point)
         gaps = point - region.estimate
@@ -101,7 +111,7 @@ class Evidence:
     @property
     def region(self) -> Region:
         """The confidence set as kernels read it: views, not for writing."""
-        return views(self.flat)[0]
+        return self._views()[0]
 
     @property
     def estimate(self) -> Array:
@@ -126,7 +136,7 @@ class Evidence:
     @property
     def count(self) -> int:
         """Observations absorbed so far."""
-        return int(views(self.flat)[1].tally[COUNT])
+        return int(self._views()[1].tally[COUNT])
 
     def __repr__(self) -> str:
         return f"Evidence({self.model}, count={self.count}, radius={self.radius:.4g})"
