@@ -53,8 +53,8 @@ def write_log(path: Path, rows: int, seed: int) -> None:
     pl.scan_parquet(parts).sink_parquet(path)
 
 
-def measured(command: list[str]) -> dict[str, Any]:
-    """Seconds and peak memory of ``c4b`` with these arguments."""
+def measured(command: list[str]) -> tuple[bytes, dict[str, Any]]:
+    """What ``c4b`` with these arguments prints; its seconds and peak memory."""
     started = time.perf_counter()
     process = subprocess.Popen(
         [sys.executable, "-c", RUN, *command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
@@ -64,8 +64,9 @@ def measured(command: list[str]) -> dict[str, Any]:
     _, status, usage = os.wait4(process.pid, 0)
     if status:
         raise SystemExit(f"c4b {' '.join(command)} failed with status {status}: {output[-400:]!r}")
-    return {
+    return output, {
         "seconds": round(time.perf_counter() - started, 1),
+        "processor_seconds": round(usage.ru_utime + usage.ru_stime, 1),
         "peak_mb": round(usage.ru_maxrss / 1024.0),
     }
 
@@ -93,8 +94,9 @@ def main() -> None:
         report: dict[str, Any] = {"rows": given.rows, "file_mb": round(large.stat().st_size / 1e6)}
         for name, command in commands.items():
             log, rows = (large, given.rows) if name == "plan" else (replayed, given.replayed_rows)
-            row = {"rows": rows, **measured([str(log) if part == "LOG" else part for part in command])}
-            again = measured([str(small) if part == "LOG" else part for part in command])
+            _, spent = measured([str(log) if part == "LOG" else part for part in command])
+            row = {"rows": rows, **spent}
+            _, again = measured([str(small) if part == "LOG" else part for part in command])
             row["peak_of_small_mb"] = again["peak_mb"]
             report[name] = row
     print(json.dumps(report, indent=2))

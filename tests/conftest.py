@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -85,3 +86,13 @@ def _url(request: pytest.FixtureRequest) -> str:
     names = {"memory": "memory_url", "sqlite": "sqlite_url", "postgresql": "postgres_url"}
     value: str = request.getfixturevalue(names[request.param])
     return value
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """A real Dask cluster of two processes."""
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+    ) as made:
+        yield made

@@ -8,11 +8,7 @@ four rules that recommend a film.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,8 +17,8 @@ import numpy as np
 import polars as pl
 from realdata import classification, movielens, trials
 from realdata.datasets import RegistryUnreachable, table
+from streaming import measured
 
-RUN = "from c4b.cli.main import main; main()"
 RULES = ("most popular", "best past average", "what similar users say", "any")
 
 
@@ -102,23 +98,13 @@ def measure(world: str, seed: int) -> dict[str, Any]:
         given.frame.write_parquet(log)
         options = [part for name in given.context for part in ("--context", name)]
         command = ["plan", str(log), "--baseline", given.baseline, "--json", *options]
-        began = time.monotonic()
-        process = subprocess.Popen(
-            [sys.executable, "-c", RUN, *command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        )
-        assert process.stdout is not None
-        answer = process.stdout.read()
-        _, status, usage = os.wait4(process.pid, 0)
-    if status:
-        raise SystemExit(f"c4b plan failed on {world} with status {status}")
+        answer, spent = measured(command)
     told = json.loads(answer)
     return {
         "world": world,
         "seed": seed,
         "rows": len(given.frame),
         "features": told["proposal"]["dim"],
-        "seconds": round(time.monotonic() - began, 1),
-        "processor_seconds": round(usage.ru_utime + usage.ru_stime, 1),
-        "peak_mb": round(usage.ru_maxrss / 1024.0),
+        **spent,
         "verdict": told["verdict"],
     }

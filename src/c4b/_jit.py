@@ -72,7 +72,8 @@ def kernel(function: F) -> F:
 
 def inlined(function: F) -> F:
     """A kernel that kernels call: copied into each of them, because a call would hand over every field of
-    every array, some sixty words. Python may call it too, slowly, for tests.
+    every array, some sixty words. Python may call it too, slowly, for tests, unless it returns arrays:
+    they would not live long enough.
     """
     return _compiled(function, forceinline=True, _nrt=False, pipeline_class=_Inner)
 

@@ -12,10 +12,9 @@ from c4b._validate import Array
 from c4b.deployment.audit.recompute import VarianceSums
 from c4b.evidence.ellipsoids import views
 from c4b.evidence.sets import linearity_alarm
-from c4b.evidence.sets.linearity_alarm import ABSOLUTE, TOTAL, WEIGHT, opened_curvature
+from c4b.evidence.sets.linearity_alarm import ABSOLUTE, TOTAL, WEIGHT, curvature_of
 from c4b.evidence.totals import totals_size
 
-curvature_of = opened_curvature.py_func  # type: ignore[attr-defined]
 MESSAGE = "mean rewards are not linear in the features"
 
 

@@ -1,7 +1,7 @@
 """A policy leaves out margins that its choice cannot depend on: the same decisions, bit for bit."""
 
 import pickle
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -10,8 +10,9 @@ import c4b
 from c4b._validate import Array
 from c4b.errors import C4BError, InvalidInput
 from c4b.evidence.chains import four_products, pool_chains
+from c4b.policies.compiled_choice import MARGIN, SCORE, UCB
 from c4b.policies.compiled_gate import CompiledGate
-from c4b.policies.compiled_round import JOINT, MARGIN, SCORE, UCB
+from c4b.policies.compiled_round import JOINT
 
 DIM = 6
 
@@ -30,8 +31,8 @@ class Twins(NamedTuple):
         return self.lazy.decide(pool, baseline), self.full.decide(pool, baseline)
 
 
-def twins(spec: str | c4b.Composition, model: c4b.LinearModel, **terms: object) -> Twins:
-    pair = Twins(*(c4b.Policy(spec, model, **terms) for _ in range(2)))  # type: ignore[arg-type]
+def twins(spec: str | c4b.Composition, model: c4b.LinearModel, **terms: Any) -> Twins:
+    pair = Twins(*(c4b.Policy(spec, model, **terms) for _ in range(2)))
     assert isinstance(pair.lazy.gate, CompiledGate)
     assert isinstance(pair.full.gate, CompiledGate)
     assert pair.lazy.gate.leaves_out_margins

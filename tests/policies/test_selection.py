@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import c4b
-from c4b.policies.compiled_round import MARGIN, ROWS, SCORE, UCB, choose
+from c4b.policies.compiled_choice import MARGIN, SCORE, UCB, choose
+from c4b.policies.compiled_round import ROWS
 from c4b.policies.composition import OPTIMISTIC_PERIOD, SCORES, SELECTIONS
 from support.oracle import random_stream
 from support.oracle_comparison import history

@@ -264,3 +264,8 @@ def test_revalue_is_separate_with_prefix() -> None:
     assert c4b.Composition("x", "separate", "revalue", "filter", "") == c4b.Composition(
         "x", "separate", "prefix", "filter", ""
     )
+
+
+def test_a_later_revision_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="recorded by a later version"):
+        registry.from_record({"gate": {"name": "cucb", "revision": 99}})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +21,6 @@ COMMANDS = {
     "plan": ["--simulations", "4", "--rounds", "50", "--rounds-a-day", "100"],
     "replay": ["--propensity", "p", "--context", "age", "--norm-bound", "1", "--reserve", "20"],
 }
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
-    ) as made:
-        yield made
 
 
 @pytest.fixture

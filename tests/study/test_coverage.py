@@ -1,22 +1,14 @@
 """Coverage at scale, reduced: ``benchmarks/set_coverage.py`` is the same, 100 000 episodes a method."""
 
-import importlib.util
-from pathlib import Path
-
 import pytest
 
 from c4b.study.results.intervals import binomial_upper
-
-_SCRIPT = Path(__file__).parents[2] / "benchmarks" / "set_coverage.py"
+from support import benchmark_script
 
 
 @pytest.mark.slow
 def test_misses_are_rare_and_violations_only_among_them() -> None:
-    spec = importlib.util.spec_from_file_location("coverage_at_scale", _SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = benchmark_script.loaded("set_coverage")
     rows = list(module.coverage(episodes=300, seed=11, jobs=2))
     assert len(rows) == len(module.METHODS) * (4 + 1)
     for row in rows:

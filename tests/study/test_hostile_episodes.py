@@ -1,22 +1,14 @@
 """``benchmarks/hostile_episodes.py``, reduced: an adversary finds no violation where the set covers."""
 
-import importlib.util
-from pathlib import Path
-
 import pytest
 
 from c4b.evidence.ellipsoids import views
-
-_SCRIPT = Path(__file__).parents[2] / "benchmarks" / "hostile_episodes.py"
+from support import benchmark_script
 
 
 @pytest.mark.slow
 def test_an_adversary_finds_no_violation_on_a_covered_path() -> None:
-    spec = importlib.util.spec_from_file_location("hostile_episodes", _SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = benchmark_script.loaded("hostile_episodes")
     for compiled in ("play", "_noise", "_unit", "_centre"):  # to compile them takes longer than to play
         setattr(module, compiled, getattr(module, compiled).py_func)
     module.opened = views

@@ -10,8 +10,9 @@ import numpy as np
 
 from c4b._jit import allocating, inlined
 from c4b._validate import Array
-from c4b.evidence.bounds import lower, new_forms, pool_forms, pool_lower, raise_to_lower, upper
+from c4b.evidence.bounds import lower, upper
 from c4b.evidence.ellipsoids import Region, opened
+from c4b.evidence.pool_bounds import new_forms, pool_forms, pool_lower, raise_to_lower
 
 
 class Assessment(NamedTuple):

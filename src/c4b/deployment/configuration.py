@@ -15,8 +15,8 @@ from c4b.evidence import alarms
 from c4b.evidence.model import LinearModel
 from c4b.ledger.free_ledger import KEPT_BACK
 from c4b.policies import registry, state_file
+from c4b.policies.compiled_choice import CUSHION
 from c4b.policies.compiled_gate import CompiledGate
-from c4b.policies.compiled_round import CUSHION
 from c4b.policies.composition import Composition
 from c4b.policies.gate import GateTerms
 from c4b.policies.gate_run import GateRun

@@ -13,15 +13,15 @@ import numpy as np
 from c4b._jit import allocating, inlined
 from c4b._validate import Array
 from c4b.certificates.contrast_kernels import Assessment, joint_claim
-from c4b.evidence.bounds import (
+from c4b.evidence.bounds import lower
+from c4b.evidence.ellipsoids import Region
+from c4b.evidence.pool_bounds import (
     base_below,
-    lower,
     new_forms,
     raise_to_lower,
     spectral_centres,
     spectral_raise,
 )
-from c4b.evidence.ellipsoids import Region
 from c4b.ledger.books import Account, Ledger, LedgerKind, Tally, round_slack
 from c4b.ledger.exact_sums import plus
 from c4b.ledger.free_ledger import free_claims

@@ -38,7 +38,7 @@ class GateFactory:
     """A policy whose gates are made by a function, usually a class derived from ``Gate``."""
 
     name: str
-    make: Callable[[GateTerms], Gate]
+    make: Callable[..., Gate]
     summary: str
     gated: bool = True
     """Whether it certifies what it plays."""
@@ -143,8 +143,11 @@ def from_record(record: dict[str, Any]) -> PolicySpec:
     if "gate" in record:
         spec, revision = get(record["gate"]["name"]), record["gate"].get("revision", 1)
         if isinstance(spec, GateFactory) and revision < spec.revision:
-            earlier = partial(spec.make, revision=revision)  # type: ignore[call-arg]
+            earlier = partial(spec.make, revision=revision)
             return dataclasses.replace(spec, make=earlier, revision=revision)
+        if isinstance(spec, GateFactory) and revision > spec.revision:
+            remedy = f"was recorded by a later version; this one has {spec.name!r} up to {spec.revision}"
+            raise InvalidInput("revision", revision, remedy)
         return spec
     return Composition(**record["composition"])
 

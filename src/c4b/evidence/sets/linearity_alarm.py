@@ -54,8 +54,7 @@ def curvature_size(dim: int) -> int:
     return 4 * dim + 7
 
 
-@inlined
-def opened_curvature(extra: Array, end: int, dim: int) -> Curvature:
+def curvature_of(extra: Array, end: int, dim: int) -> Curvature:
     """The numbers of ``extra`` before ``end`` by names; writing to them writes to it."""
     start = end - (4 * dim + 7)
     return Curvature(
@@ -65,6 +64,9 @@ def opened_curvature(extra: Array, end: int, dim: int) -> Curvature:
         shaped_view(extra, start + 3 * dim, (dim,)),
         shaped_view(extra, start + 4 * dim, (7,)),
     )
+
+
+opened_curvature = inlined(curvature_of)
 
 
 @called

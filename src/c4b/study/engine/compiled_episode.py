@@ -14,24 +14,16 @@ from c4b._shaped_view import shaped_view
 from c4b._validate import Array, Counts
 from c4b.certificates.contrast_kernels import Assessment
 from c4b.evidence.absorption import add, recentre
-from c4b.evidence.bounds import CROSS, contains, form_rows
+from c4b.evidence.bounds import contains
 from c4b.evidence.earned import LOG_TERM, NOISE, earn, earned_holds
 from c4b.evidence.earned import size as earned_size
 from c4b.evidence.ellipsoids import ALARM
 from c4b.evidence.ellipsoids import opened_as as opened_evidence
+from c4b.evidence.pool_bounds import CROSS, form_rows
 from c4b.ledger.books import LedgerKind
 from c4b.ledger.books import opened_as as opened_ledger
-from c4b.policies.compiled_round import (
-    BASELINE,
-    MARGIN,
-    ROWS,
-    Rule,
-    boldness_now,
-    certify,
-    executed_bounds,
-    score,
-    settle,
-)
+from c4b.policies.compiled_choice import BASELINE, MARGIN, Rule, boldness_now
+from c4b.policies.compiled_round import ROWS, certify, executed_bounds, score, settle
 from c4b.study.engine.episode_metrics import Metric
 
 USUAL_STACK, USUAL_DIM, USUAL_SIZE = 1, 5, 32

@@ -1,0 +1,438 @@
+"""Bounds of x @ theta for all candidates x of a pool at once: ``c4b.evidence.bounds``, computed together.
+
+Pools are feature-major, shape (d, K): loops over candidates are innermost and contiguous, so they
+vectorise without reordering any sum. For a pool, x V^-1 x is computed once a candidate. Where there is an
+eigenbasis the pool is turned into it once, and every square is a sum of squares. Otherwise the norm of
+``offset + x`` follows by expansion, and is recomputed directly where the expansion would cancel.
+"""
+
+import math
+
+import numpy as np
+
+from c4b._jit import allocating, called, fma, inlined
+from c4b._shaped_view import shaped_view
+from c4b._validate import Array
+from c4b.evidence.bounds import ball_reach, clipped, slack_over_norm
+from c4b.evidence.chains import four_products, pool_chains
+from c4b.evidence.ellipsoids import Region
+from c4b.evidence.rounding import UNIT
+
+CANCELLATION = 1e-4
+"""Below this share of its terms an expanded square keeps fewer than 12 digits: compute it directly."""
+CROSS, SQUARES, CENTRES = 0, 1, 2
+"""Rows of ``forms`` (R, K), what is computed once a round for a pool: one of scratch, then for ellipsoid
+g at SQUARES + 2g the squares x V_g^-1 x, at CENTRES + 2g the centres x theta_hat_g; for a spectral set
+after them d rows with the coordinates of x in the eigenbasis, and scratch: d rows, ABREAST rows, and as
+many as hold d numbers."""
+ABREAST = 4
+"""Ellipsoids of a spectral set whose squares are computed together."""
+NEARLY = 1.0 - 32.0 * UNIT
+"""A square times this is below what rounding can have made of it."""
+
+
+@inlined
+def form_rows(stack: int, dim: int, spectral: bool, size: int) -> int:
+    """R for G ellipsoids, d features and K candidates."""
+    if not spectral:
+        return 1 + 2 * stack
+    return 1 + 2 * stack + 2 * dim + ABREAST + (dim + size - 1) // max(size, 1)
+
+
+@allocating
+def new_forms(region: Region, size: int) -> Array:
+    stack, dim = region.estimate.shape
+    return np.empty((form_rows(stack, dim, region.spectral, size), size))
+
+
+@inlined
+def shifted_norm(inverse: Array, g: int, offset: Array, pool: Array, k: int) -> float:
+    """``norm`` of offset + x_k, directly: where the expanded square would cancel."""
+    dim = len(offset)
+    square, size = 0.0, 0.0
+    for i in range(dim):
+        total = 0.0
+        for j in range(dim):
+            total += inverse[g, i, j] * (offset[j] + pool[j, k])
+        square += total * (offset[i] + pool[i, k])
+        size += math.sqrt(inverse[g, i, i]) * abs(offset[i] + pool[i, k])
+    return math.sqrt(square if square >= 0.0 else clipped(square, size, dim))
+
+
+@inlined
+def pool_squares(region: Region, g: int, pool: Array, forms: Array) -> None:
+    """x_k V_g^-1 x_k into its row of ``forms``; pool (d, K).
+
+    Sums x_i (V_ii x_i + 2 sum_{j<i} V_ij x_j): half the products of ``pool.T @ V^-1``. Four features
+    a pass keep running sums in registers, and passes few where d is small. No BLAS call: its threads
+    would make both the time and the last bits depend on the machine.
+    """
+    dim, size = pool.shape
+    inverse, out, first = region.inverse, SQUARES + 2 * g, 0
+    if dim >= 4:
+        first = 4
+        v00, v11, v22, v33 = inverse[g, 0, 0], inverse[g, 1, 1], inverse[g, 2, 2], inverse[g, 3, 3]
+        v10, v20, v30 = 2.0 * inverse[g, 1, 0], 2.0 * inverse[g, 2, 0], 2.0 * inverse[g, 3, 0]
+        v21, v31, v32 = 2.0 * inverse[g, 2, 1], 2.0 * inverse[g, 3, 1], 2.0 * inverse[g, 3, 2]
+        for k in range(size):
+            x0, x1, x2, x3 = pool[0, k], pool[1, k], pool[2, k], pool[3, k]
+            low = v00 * x0 * x0 + (v10 * x0 + v11 * x1) * x1
+            high = (v20 * x0 + v21 * x1 + v22 * x2) * x2
+            forms[out, k] = low + (high + ((v30 * x0 + v31 * x1) + (v32 * x2 + v33 * x3)) * x3)
+    else:
+        for k in range(size):
+            forms[out, k] = 0.0
+    if dim >= 5:  # the same sums as below, in one pass
+        first, own = 5, inverse[g, 4, 4]
+        v0, v1 = 2.0 * inverse[g, 4, 0], 2.0 * inverse[g, 4, 1]
+        v2, v3 = 2.0 * inverse[g, 4, 2], 2.0 * inverse[g, 4, 3]
+        for k in range(size):
+            total = fma(v1, pool[1, k], fma(v0, pool[0, k], own * pool[4, k]))
+            total = fma(v3, pool[3, k], fma(v2, pool[2, k], total))
+            forms[out, k] += total * pool[4, k]
+    for i in range(first, dim):
+        own, fours = inverse[g, i, i], i - i % 4
+        for k in range(size):
+            forms[CROSS, k] = own * pool[i, k]
+        for j in range(0, fours, 4):
+            v0, v1 = 2.0 * inverse[g, i, j], 2.0 * inverse[g, i, j + 1]
+            v2, v3 = 2.0 * inverse[g, i, j + 2], 2.0 * inverse[g, i, j + 3]
+            for k in range(size):
+                total = fma(v0, pool[j, k], forms[CROSS, k])
+                total = fma(v1, pool[j + 1, k], total)
+                total = fma(v2, pool[j + 2, k], total)
+                forms[CROSS, k] = fma(v3, pool[j + 3, k], total)
+        for j in range(fours, i):
+            v0 = 2.0 * inverse[g, i, j]
+            for k in range(size):
+                forms[CROSS, k] += v0 * pool[j, k]
+        for k in range(size):
+            forms[out, k] += forms[CROSS, k] * pool[i, k]
+    negative = 0
+    for k in range(size):
+        negative += forms[out, k] < 0.0
+    if negative > 0:  # rounding in a nearly known direction, or a broken inverse
+        for k in range(size):
+            if forms[out, k] < 0.0:
+                bound = 0.0
+                for i in range(dim):
+                    bound += math.sqrt(inverse[g, i, i]) * abs(pool[i, k])
+                forms[out, k] = clipped(forms[out, k], bound, dim)
+
+
+@inlined
+def pool_products(pool: Array, vectors: Array, g: int, row: int, out: Array) -> None:
+    """out[row, k] = x_k @ vectors[g]; pool (d, K), vectors (G, d), out (R, K)."""
+    dim, size = pool.shape
+    fours = dim - dim % 4
+    if fours == 0:
+        for k in range(size):
+            out[row, k] = 0.0
+    for i in range(0, fours, 4):
+        v0, v1 = vectors[g, i], vectors[g, i + 1]
+        v2, v3 = vectors[g, i + 2], vectors[g, i + 3]
+        for k in range(size):
+            fresh = (v0 * pool[i, k] + v1 * pool[i + 1, k]) + (v2 * pool[i + 2, k] + v3 * pool[i + 3, k])
+            out[row, k] = fresh if i == 0 else out[row, k] + fresh
+    for i in range(fours, dim):
+        v0 = vectors[g, i]
+        for k in range(size):
+            out[row, k] += v0 * pool[i, k]
+
+
+@inlined
+def pool_forms(region: Region, pool: Array, forms: Array) -> None:
+    """Fill the squares and centres of ``forms`` for a pool (d, K)."""
+    if region.spectral:
+        _spectral_forms(region, pool, forms)
+    else:
+        for g in range(len(region.radius)):
+            pool_squares(region, g, pool, forms)
+            pool_products(pool, region.estimate, g, CENTRES + 2 * g, forms)
+
+
+@inlined
+def _spectral_forms(region: Region, pool: Array, forms: Array) -> None:
+    """``pool_forms`` in the eigenbasis."""
+    stack, (dim, size) = len(region.radius), pool.shape
+    spectral_centres(region, pool, forms)
+    turned = shaped_view(forms, (1 + 2 * stack) * size, (dim, size))
+    squared = shaped_view(forms, (1 + 2 * stack + dim) * size, (dim, size))
+    for i in range(dim):
+        for k in range(size):
+            squared[i, k] = turned[i, k] * turned[i, k]
+    pool_chains(squared, region.factors, 0, stack, SQUARES, 2, forms)
+
+
+@inlined
+def spectral_centres(region: Region, pool: Array, forms: Array) -> None:
+    """The centres of ``forms``, and the coordinates in the eigenbasis."""
+    stack, (dim, size) = len(region.radius), pool.shape
+    turned = shaped_view(forms, (1 + 2 * stack) * size, (dim, size))
+    pool_chains(pool, region.basis, 0, dim, 0, 1, turned)
+    pool_chains(turned, region.estimate, 0, stack, CENTRES, 2, forms)
+
+
+@inlined
+def pool_upper(region: Region, forms: Array, pool: Array, row: int, out: Array) -> None:
+    """out[row, k] = U(x_k): the optimistic score of each candidate; pool (d, K).
+
+    As in all functions for pools, the norm ball counts in sets of several ellipsoids only: a lost single
+    ellipsoid certifies no candidate. +inf when nothing bounds it.
+    """
+    size, several = out.shape[1], len(region.radius) > 1
+    if several:
+        _pool_norms(pool, forms)
+    reach, slack = ball_reach(region, len(pool)), slack_over_norm(region)
+    for k in range(size):
+        out[row, k] = reach * forms[CROSS, k] if several else np.inf
+        forms[CROSS, k] = slack * forms[CROSS, k] if several else 0.0
+    for g in range(len(region.radius)):
+        reach, squares, centres = region.reach[g], SQUARES + 2 * g, CENTRES + 2 * g
+        lowered, square = 0, reach * reach * NEARLY
+        for k in range(size):
+            gap = out[row, k] - (forms[centres, k] + forms[CROSS, k])
+            lowered += (gap > 0.0) & (square * forms[squares, k] <= gap * gap)
+        if lowered > 0:  # a root is computed only where it counts
+            for k in range(size):
+                value = forms[centres, k] + forms[CROSS, k] + reach * math.sqrt(forms[squares, k])
+                held = out[row, k]
+                out[row, k] = value if value < held else held
+
+
+@inlined
+def pool_interval(
+    region: Region, forms: Array, pool: Array, low_row: int, high_row: int, out: Array
+) -> None:
+    """out[low_row, k] = L(x_k) and out[high_row, k] = U(x_k): ``pool_lower`` and ``pool_upper`` with one
+    root for both; pool (d, K)."""
+    size, several = out.shape[1], len(region.radius) > 1
+    if several:
+        _pool_norms(pool, forms)
+    reach, slack = ball_reach(region, len(pool)), slack_over_norm(region)
+    for k in range(size):
+        width = reach * forms[CROSS, k] if several else np.inf
+        out[low_row, k], out[high_row, k] = -width, width
+        forms[CROSS, k] = slack * forms[CROSS, k] if several else 0.0
+    for g in range(len(region.radius)):
+        reach, squares, centres = region.reach[g], SQUARES + 2 * g, CENTRES + 2 * g
+        narrowed, square = 0, reach * reach * NEARLY
+        for k in range(size):
+            above = out[high_row, k] - (forms[centres, k] + forms[CROSS, k])
+            below = (forms[centres, k] - forms[CROSS, k]) - out[low_row, k]
+            width = square * forms[squares, k]
+            narrowed += (above > 0.0) & (width <= above * above)
+            narrowed += (below > 0.0) & (width <= below * below)
+        if narrowed > 0:
+            for k in range(size):
+                width = reach * math.sqrt(forms[squares, k])
+                high = forms[centres, k] + forms[CROSS, k] + width
+                low = forms[centres, k] - forms[CROSS, k] - width
+                held = out[high_row, k]
+                out[high_row, k] = high if high < held else held
+                held = out[low_row, k]
+                out[low_row, k] = low if (held < low) & (low < np.inf) else held
+
+
+@inlined
+def pool_lower(region: Region, forms: Array, pool: Array, base: float, row: int, out: Array) -> None:
+    """out[row, k] = base + L(x_k); pool (d, K); -inf when nothing bounds it."""
+    size, several = out.shape[1], len(region.radius) > 1
+    base -= 4.0 * UNIT * abs(base)
+    if several:
+        _pool_norms(pool, forms)
+    reach, slack = ball_reach(region, len(pool)), slack_over_norm(region)
+    for k in range(size):
+        out[row, k] = base - reach * forms[CROSS, k] if several else -np.inf
+        forms[CROSS, k] = base - slack * forms[CROSS, k] if several else base
+    for g in range(len(region.radius)):
+        _raise_by_ellipsoid(region, forms, SQUARES + 2 * g, 0.0, g, row, out)
+
+
+@inlined
+def _raise_by_ellipsoid(
+    region: Region, forms: Array, squares: int, shift: float, g: int, row: int, out: Array
+) -> None:
+    """out[row, k] = max(out[row, k], bound by ellipsoid g), never +inf or NaN.
+
+    The scratch row of ``forms`` holds what is added to each bound, row ``squares`` the squares of widths,
+    ``shift`` is added to the centre. Roots are computed only if one of them counts: a root takes longer
+    than all else together. A bound that counts is never taken for one that does not, so that the result
+    is the largest bound, in whatever company and order candidates come.
+    """
+    size, reach, centres = out.shape[1], region.reach[g], CENTRES + 2 * g
+    raised, square = 0, reach * reach * NEARLY
+    for k in range(size):
+        gap = forms[CROSS, k] + (shift + forms[centres, k]) - out[row, k]
+        raised += (gap > 0.0) & (square * forms[squares, k] <= gap * gap)
+    if raised > 0:
+        for k in range(size):
+            value = forms[CROSS, k] + (shift + forms[centres, k]) - reach * math.sqrt(forms[squares, k])
+            held = out[row, k]
+            out[row, k] = value if (held < value) & (value < np.inf) else held
+
+
+@inlined
+def _pool_norms(pool: Array, forms: Array) -> None:
+    """||x_k|| into the scratch row of ``forms``."""
+    dim, size = pool.shape
+    for i in range(dim):
+        for k in range(size):
+            held = 0.0 if i == 0 else forms[CROSS, k]
+            forms[CROSS, k] = fma(pool[i, k], pool[i, k], held)
+    for k in range(size):
+        forms[CROSS, k] = math.sqrt(forms[CROSS, k])
+
+
+@inlined
+def _shifted_pool_norms(pool: Array, offset: Array, forms: Array) -> None:
+    """||offset + x_k|| into the scratch row of ``forms``."""
+    dim, size = pool.shape
+    for i in range(dim):
+        shift = offset[i]
+        for k in range(size):
+            held, part = 0.0 if i == 0 else forms[CROSS, k], pool[i, k] + shift
+            forms[CROSS, k] = fma(part, part, held)
+    for k in range(size):
+        forms[CROSS, k] = math.sqrt(forms[CROSS, k])
+
+
+@inlined
+def base_below(region: Region, base: float, length: float) -> float:
+    """``base`` less what rounding of itself and of an offset amounts to; length = sum |offset_i|."""
+    return base - 4.0 * UNIT * (abs(base) + region.norm_bound * length)
+
+
+@inlined
+def raise_to_lower(
+    region: Region,
+    forms: Array,
+    pool: Array,
+    base: float,
+    offset: Array,
+    row: int,
+    out: Array,
+    anew: bool,
+) -> None:
+    """out[row, k] = max(out[row, k], base + L(offset + x_k)); pool (d, K), offset (d,), out (R, K).
+
+    A value that is not a number, or an overflow to +inf, never raises ``out``. ``anew``: whatever
+    ``out`` holds counts as -inf. Conditions are joined by ``&``, which unlike ``and`` never branches.
+    ``offset`` may be off by two roundings an entry.
+    """
+    dim = len(pool)
+    length = 0.0
+    for i in range(dim):
+        length += abs(offset[i])
+    base = base_below(region, base, length)
+    if region.spectral:
+        no_bases = shaped_view(region.radius, 0, (0,))
+        spectral_raise(region, forms, pool, base, no_bases, offset, row, out, anew)
+        return
+    size = pool.shape[1]
+    inverse, fours = region.inverse, dim - dim % 4
+    for g in range(len(region.radius)):
+        reach, squares, centres = region.reach[g], SQUARES + 2 * g, CENTRES + 2 * g
+        blur, shift, offset_square = region.blur[g], base, 0.0
+        if fours == 0:
+            for k in range(size):
+                forms[CROSS, k] = 0.0
+        for i in range(0, fours, 4):
+            w0, w1, w2, w3 = 0.0, 0.0, 0.0, 0.0  # of V_g^-1 offset
+            for j in range(dim):
+                w0 += inverse[g, i, j] * offset[j]
+                w1 += inverse[g, i + 1, j] * offset[j]
+                w2 += inverse[g, i + 2, j] * offset[j]
+                w3 += inverse[g, i + 3, j] * offset[j]
+            offset_square += (w0 * offset[i] + w1 * offset[i + 1]) + (
+                w2 * offset[i + 2] + w3 * offset[i + 3]
+            )
+            w0, w1, w2, w3 = 2.0 * w0, 2.0 * w1, 2.0 * w2, 2.0 * w3
+            for k in range(size):
+                fresh = (w0 * pool[i, k] + w1 * pool[i + 1, k]) + (
+                    w2 * pool[i + 2, k] + w3 * pool[i + 3, k]
+                )
+                forms[CROSS, k] = fresh if i == 0 else forms[CROSS, k] + fresh
+        for i in range(fours, dim):
+            w0 = 0.0
+            for j in range(dim):
+                w0 += inverse[g, i, j] * offset[j]
+            offset_square += w0 * offset[i]
+            w0 = 2.0 * w0
+            for k in range(size):
+                forms[CROSS, k] += w0 * pool[i, k]
+        for i in range(dim):
+            shift += offset[i] * region.estimate[g, i]
+        cancelled = 0
+        for k in range(size):
+            terms = forms[squares, k] + offset_square
+            square = terms + forms[CROSS, k]
+            value = shift + forms[centres, k] - reach * math.sqrt(fma(blur, terms, abs(square)))
+            safe = square >= CANCELLATION * terms  # false for NaN
+            cancelled += not safe
+            held = -np.inf if anew and g == 0 else out[row, k]
+            out[row, k] = value if safe & (held < value) & (value < np.inf) else held
+        if cancelled > 0:
+            for k in range(size):
+                terms = forms[squares, k] + offset_square
+                if not terms + forms[CROSS, k] >= CANCELLATION * terms:
+                    width = shifted_norm(inverse, g, offset, pool, k) + blur * math.sqrt(2.0 * terms)
+                    value = shift + forms[centres, k] - reach * width
+                    out[row, k] = value if out[row, k] < value < np.inf else out[row, k]
+    if len(region.radius) > 1:
+        _shifted_pool_norms(pool, offset, forms)
+        reach = ball_reach(region, dim)
+        for k in range(size):
+            value = base - reach * forms[CROSS, k]
+            out[row, k] = value if out[row, k] < value else out[row, k]
+
+
+@called
+def spectral_raise(
+    region: Region,
+    forms: Array,
+    pool: Array,
+    base: float,
+    bases: Array,
+    offset: Array,
+    row: int,
+    out: Array,
+    anew: bool,
+) -> None:
+    """``raise_to_lower`` in the eigenbasis: sums of squares, which never cancel.
+
+    Every x_k may have a base of its own, ``bases`` (K,), instead of ``base``. What rounding of offsets
+    amounts to is in the bases already. Of ``forms`` only what ``spectral_centres`` writes is read. Pool
+    and offset have the same part in it: a pool of offsets and one x give the same bits.
+    """
+    stack, (dim, size), own_bases = len(region.radius), pool.shape, len(bases) > 0
+    if size == 0:
+        return
+    first_row = 1 + 2 * stack
+    turned = shaped_view(forms, first_row * size, (dim, size))
+    squared = shaped_view(forms, (first_row + dim) * size, (dim, size))
+    sums = first_row + 2 * dim
+    along = shaped_view(forms, (sums + ABREAST) * size, (dim,))
+    for i in range(0, dim, 4):
+        z = four_products(region.basis, i, offset)
+        for n in range(min(4, dim - i)):
+            shift = z[0] if n == 0 else z[1] if n == 1 else z[2] if n == 2 else z[3]
+            along[i + n] = shift
+            for k in range(size):
+                part = turned[i + n, k] + shift
+                squared[i + n, k] = part * part
+    _shifted_pool_norms(pool, offset, forms)
+    reach, slack = ball_reach(region, dim), slack_over_norm(region)
+    for k in range(size):
+        own = bases[k] if own_bases else base
+        value = own - reach * forms[CROSS, k]
+        held = -np.inf if anew else out[row, k]
+        out[row, k] = value if held < value else held
+        forms[CROSS, k] = own - slack * forms[CROSS, k]
+    for first in range(0, stack, ABREAST):
+        last = min(first + ABREAST, stack)
+        pool_chains(squared, region.factors, first, last, sums, 1, forms)
+        a, b, c, d = four_products(region.estimate, first, along)  # the offset's part of centres
+        for g in range(first, last):
+            shift = a if g == first else b if g == first + 1 else c if g == first + 2 else d
+            _raise_by_ellipsoid(region, forms, sums + g - first, shift, g, row, out)
