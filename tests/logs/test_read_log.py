@@ -19,12 +19,14 @@ GOOD: dict[str, list[Any]] = {
     "when": [datetime.date(2026, 1, d) for d in (1, 1, 2, 3)],
     "key": [1, 2, 3, 4],
     "pool": [["a", "b"], ["b"], ["a", "c"], ["c"]],
+    "x": [[[1.0], [2.0]], [[2.0]], [[1.0], [3.0]], [[3.0]]],
+    "usual": ["b", "b", "c", "c"],
     "age": [20.0, 30.0, 40.0, 50.0],
     "city": ["x", "y", "x", "y"],
 }
 COLUMNS = Columns(
     reward="click", action="item", propensity="p", policy_probability="q", time="when", id="key",
-    candidates="pool", context=("age", "city"),
+    candidates="pool", vectors="x", baseline="usual", context=("age", "city"),
 )  # fmt: skip
 
 
@@ -56,6 +58,12 @@ def test_a_good_log() -> None:
         ("key", 4, 2, "is the id of row 2 already"),
         ("pool", 3, ["c"], "must hold the executed action"),
         ("pool", 1, [], "at least one"),
+        ("pool", 3, ["c", "a", "c"], "twice"),
+        ("usual", 2, None, "missing"),
+        ("x", 2, [[1.0], [2.0]], "one vector for each candidate"),
+        ("x", 3, [[1.0], [1.0, 2.0]], "one length, here 1"),
+        ("x", 3, [[1.0], [float("nan")]], "finite"),
+        ("x", 1, [[1.0], [None]], "finite"),
     ],
 )
 def test_a_wrong_row_is_named(column: str, row: int, value: object, remedy: str) -> None:
@@ -64,6 +72,19 @@ def test_a_wrong_row_is_named(column: str, row: int, value: object, remedy: str)
     with pytest.raises(InvalidLog, match=remedy) as error:
         read(**{column: changed})
     assert error.value.argument == f"log, column {column!r}, row {row}"
+
+
+def test_vectors_need_candidates_and_numbers() -> None:
+    with pytest.raises(InvalidInput, match="needs a column of candidates"):
+        Columns(reward="click", vectors="x")
+    with pytest.raises(
+        InvalidLog, match=r"column 'pool', row 2 .*the incumbent's action of column 'usual'"
+    ):
+        read(usual=["b", "a", "c", "c"])
+    with pytest.raises(InvalidLog, match="must be a list of vectors"):
+        read(x=[["a"], ["b"], ["c"], ["d"]])
+    fixed = pl.DataFrame({"x": np.ones((2, 3, 4)), "pool": np.arange(6).reshape(2, 3), "item": [0, 4]})
+    assert len(read_log(fixed, Columns(action="item", candidates="pool", vectors="x"))) == 2
 
 
 def test_text_where_a_number_should_be() -> None:
@@ -92,7 +113,7 @@ def test_every_kind_of_file(tmp_path: Path) -> None:
     frame.write_parquet(tmp_path / "log.parquet")
     frame.write_ipc(tmp_path / "log.arrow")
     frame.drop("pool", "when").write_ndjson(tmp_path / "log.jsonl")
-    frame.drop("pool").write_csv(tmp_path / "log.csv")
+    frame.drop("pool", "x").write_csv(tmp_path / "log.csv")
     columns = Columns(reward="click", action="item", propensity="p", policy_probability="q", time="when")
     for name in ("log.parquet", "log.arrow", "log.csv"):
         log = read_log(tmp_path / name, columns)

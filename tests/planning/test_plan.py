@@ -10,6 +10,7 @@ import pytest
 import c4b
 from c4b import LinearModel, Policy
 from c4b.errors import InvalidInput, LogCannotAnswer
+from c4b.features import Embedding, FeatureBuilder, Intercept
 from c4b.logs import Columns, Log, read_log
 from c4b.planning import Simulator, Traffic, plan_log, plan_rates
 from c4b.planning.forecast import _mean_up_to, _pays_from
@@ -62,8 +63,8 @@ def test_history_of_the_incumbent_alone() -> None:
     given = {"rounds_a_day": 10, "simulations": 2, "rounds": 20}
     plan = plan_log(trial(600, 4), Terms("0"), history=50, **given)  # type: ignore[arg-type]
     assert plan.proposal.history == 50
-    with pytest.raises(InvalidInput, match="rows of the incumbent"):
-        plan_log(trial(600, 4), Terms("0"), history=500, **given)  # type: ignore[arg-type]
+    more = plan_log(trial(600, 4), Terms("0"), history=500, **given)  # type: ignore[arg-type]
+    assert more.proposal.history == 500
 
 
 def test_the_same_plan_again() -> None:
@@ -121,7 +122,7 @@ def test_an_uplift_is_foretold_as_it_would_be_measured() -> None:
     """Two actions of the same mean: nothing is gained, and what is measured is noise."""
     features = np.array([[1.0, 0.0], [1.0, 1.0]])
     traffic = Traffic(
-        pools=features[None], baselines=np.zeros(1, dtype=np.int64), history=np.repeat(features, 200, 0),
+        pools=[features], baselines=np.zeros(1, dtype=np.int64), history=np.repeat(features, 200, 0),
         estimate=np.array([0.5, 0.0]), covariance=np.zeros((2, 2)), residuals=np.empty(0),
     )  # fmt: skip
     model = LinearModel(dim=2, noise=0.5, norm_bound=1.0)
@@ -133,3 +134,37 @@ def test_an_uplift_is_foretold_as_it_would_be_measured() -> None:
     play = simulator.episode(50, [0, 0])
     share = 1.0 - play.fell_back.mean()
     assert 0.0 < play.noise == pytest.approx(math.sqrt(2 * 0.25 * share))
+
+
+def shown_films(rows: int, seed: int) -> pl.DataFrame:
+    """One of three films is shown at random; the popular one of them is not the one that is liked."""
+    draw = np.random.default_rng(seed)
+    liked, popular = draw.random(20), draw.random(20)
+    films = np.array([draw.choice(20, 3, replace=False) for _ in range(rows)])
+    shown, usual = films[:, 0], films[np.arange(rows), popular[films].argmax(axis=1)]
+    return pl.DataFrame(
+        {
+            "films": films, "x": np.stack([np.ones(films.shape), liked[films]], axis=-1), "shown": shown,
+            "usual": usual, "liked": (draw.random(rows) < 0.2 + 0.6 * liked[shown]).astype(float),
+        }
+    )  # fmt: skip
+
+
+def test_rows_with_candidates_vectors_and_incumbents_of_their_own() -> None:
+    frame = shown_films(1000, 7)
+    columns = Columns(reward="liked", action="shown", candidates="films", vectors="x", baseline="usual")
+    made = c4b.plan(frame, columns, rounds_a_day=100, history=500, simulations=5, rounds=300)
+    means = 0.2 + 0.6 * np.array(frame["x"].to_list())[:, :, 1]
+    own = np.array(frame["films"].to_list()) == frame["usual"].to_numpy()[:, None]
+    assert made.proposal.dim == 2
+    assert made.proposal.baseline_reward == pytest.approx(float(means[own].mean()), abs=0.04)
+    best = float(means.max(axis=1).mean() / means[own].mean() - 1.0)
+    low, _, high = made.forecast.uplift[8400]
+    assert low <= best <= high + 0.1
+    one = FeatureBuilder([Intercept(), Embedding("shown", {str(n): (n / 20,) for n in range(20)})])
+    plain = Columns(reward="liked", action="shown", candidates="films", baseline="usual")
+    other = c4b.plan(frame, plain, rounds_a_day=100, builder=one, simulations=2, rounds=20)
+    assert other.proposal.dim == 2
+    always = frame.with_columns(shown=pl.col("usual"))
+    with pytest.raises(LogCannotAnswer, match="always took the incumbent's action"):
+        c4b.plan(always, columns, rounds_a_day=100)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -231,5 +232,19 @@ def test_listed_candidates_that_cannot_be_replayed() -> None:
     without = without.with_columns((1.0 / pl.col("offer").list.len()).alias("p"))
     with pytest.raises(InvalidLog, match=r"column 'offer', row 401.*incumbent's action '0'"):
         replayed(without)
-    with pytest.raises(InvalidInput, match="cannot be planned"):
-        plan_log(read_log(rows, LISTED), TERMS, rounds_a_day=10)
+
+
+def test_an_incumbent_of_each_row() -> None:
+    """The same incumbent, named by a column: the same replay; and one that no row offers."""
+    rows = listed().with_columns(pl.lit("0").alias("usual"))
+    by_row = replace(LISTED, baseline="usual")
+    found = replayed(rows, by_row, replace(TERMS, baseline=""))
+    assert found.as_dict() == replayed(rows).as_dict()
+    assert found.baseline_reward is not None
+    with pytest.raises(InvalidInput, match="give one of the two"):
+        replayed(rows, by_row, TERMS)
+    with pytest.raises(InvalidLog, match=r"column 'offer', row 1 .*incumbent's action of column 'usual'"):
+        read_log(rows.with_columns(pl.lit("9").alias("usual")), by_row)
+    alone = Columns(reward="click", action="page", baseline="usual")
+    with pytest.raises(InvalidLog, match=r"column 'usual', row 1 = '9': must be one of \['0', '1'"):
+        replayed(rows.with_columns(pl.lit("9").alias("usual")), alone, replace(TERMS, baseline=""))

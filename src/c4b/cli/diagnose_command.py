@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -10,11 +11,13 @@ import typer
 from c4b import diagnostics
 from c4b.cli.log_commands import (
     AsJson,
+    Candidates,
     Delta,
     HighestReward,
     LogFile,
     LowestReward,
     RewardColumn,
+    Vectors,
     print_json,
     wants_json,
 )
@@ -31,6 +34,8 @@ def diagnose(
     context: Annotated[
         list[str] | None, typer.Option(help="Column that the model may use; repeat it for several.")
     ] = None,
+    candidates: Candidates = None,
+    vectors: Vectors = None,
     period: Annotated[
         str | None,
         typer.Option(help="Column: the week or month (default: eight equal parts of the log)."),
@@ -56,10 +61,13 @@ def diagnose(
     Example: [bold]c4b diagnose log.parquet --action page --reward click --context age[/bold]
     """
     extra = () if period is None else (period,)
-    columns = Columns(reward=reward, action=action, context=(*(context or ()), *extra))
+    columns = Columns(
+        reward=reward, action=action, candidates=candidates, vectors=vectors,
+        context=(*(context or ()), *extra),
+    )  # fmt: skip
     rows = read_log(log, columns, reward_range=(lowest, highest))
     labels = None if period is None else [str(label) for label in rows.frame[period].to_list()]
-    used = read_log(rows.frame, Columns(reward=reward, action=action, context=tuple(context or ())))
+    used = replace(rows, columns=replace(columns, context=tuple(context or ())))
     x, names = executed_features(used, None if features is None else FeatureBuilder.load(features))
     scale = (highest - lowest) / 2.0 if noise is None else noise
     found = diagnostics.diagnose(

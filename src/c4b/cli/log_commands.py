@@ -36,6 +36,18 @@ Reserve = Annotated[float, typer.Option(help="Deficit allowed on top, in units o
 Context = Annotated[
     list[str] | None, typer.Option(help="Column that the policy may use; repeat it for several.")
 ]
+Candidates = Annotated[
+    str | None,
+    typer.Option(help="Column: a list of the labels that could be chosen (default: all labels)."),
+]
+Vectors = Annotated[
+    str | None,
+    typer.Option(help="Column: a list of vectors, the features of each candidate, if you have them."),
+]
+Incumbent = Annotated[
+    str | None,
+    typer.Option(help="Column: the incumbent's action in each row, if it is not always the same."),
+]
 Cluster = Annotated[
     str | None,
     typer.Option(help="Address of a Dask scheduler, e.g. tcp://host:8786 (extra: cluster)."),
@@ -101,7 +113,7 @@ def offpolicy(
 
 def replay(
     log: LogFile,
-    baseline: Annotated[str, typer.Option(help="The incumbent's action: a label of the log.")],
+    baseline: Annotated[str, typer.Option(help="The incumbent's action: a label of the log.")] = "",
     reward: RewardColumn = "reward",
     action: Annotated[str, typer.Option(help="Column: the executed action's label.")] = "action",
     propensity: Annotated[
@@ -134,10 +146,9 @@ def replay(
     max_weight: Annotated[
         float | None, typer.Option(help="One divided by the smallest possible propensity.")
     ] = None,
-    candidates: Annotated[
-        str | None,
-        typer.Option(help="Column: a list of the labels that could be chosen (default: all labels)."),
-    ] = None,
+    candidates: Candidates = None,
+    vectors: Vectors = None,
+    incumbent: Incumbent = None,
     resume: Annotated[
         Path | None,
         typer.Option(
@@ -158,13 +169,15 @@ def replay(
     Example: [bold]c4b replay log.parquet --baseline home --action page --reward click --uniform[/bold]
     """
     if full:
-        columns = Columns(rewards=tuple(full), context=tuple(context or ()))
+        columns = Columns(rewards=tuple(full), baseline=incumbent, context=tuple(context or ()))
     else:
         columns = Columns(
             reward=reward,
             action=action,
             propensity=propensity,
             candidates=candidates,
+            vectors=vectors,
+            baseline=incumbent,
             context=tuple(context or ()),
         )
     terms = Terms(

@@ -13,14 +13,17 @@ import typer
 from c4b.cli.log_commands import (
     Alpha,
     AsJson,
+    Candidates,
     Cluster,
     Context,
     Delta,
     HighestReward,
+    Incumbent,
     LowestReward,
     PolicyName,
     Reserve,
     RewardColumn,
+    Vectors,
     print_json,
     wants_json,
     workers,
@@ -46,6 +49,9 @@ def plan(
     reward: RewardColumn = "reward",
     action: Annotated[str, typer.Option(help="Column: the executed action's label.")] = "action",
     context: Context = None,
+    candidates: Candidates = None,
+    vectors: Vectors = None,
+    incumbent: Incumbent = None,
     features: Annotated[Path | None, typer.Option(help="A saved FeatureBuilder.")] = None,
     rate: Annotated[
         list[float] | None,
@@ -104,7 +110,10 @@ def plan(
                 baseline, policy=policy, alpha=alpha, reserve=reserve, delta=delta,
                 reward_range=(lowest, highest), norm_bound=norm_bound,
             )  # fmt: skip
-            columns = Columns(reward=reward, action=action, context=tuple(context or ()))
+            columns = Columns(
+                reward=reward, action=action, candidates=candidates, vectors=vectors, baseline=incumbent,
+                context=tuple(context or ()),
+            )  # fmt: skip
             rows = open_log(log, columns, reward_range=(lowest, highest))
             builder = None if features is None else FeatureBuilder.load(features)
             made = plan_log(

@@ -3,7 +3,7 @@
 from c4b.features.builder import FeatureBuilder
 from c4b.features.interaction import Interaction
 from c4b.features.labels import Embedding, Hashed, OneHot
-from c4b.features.numbers import Intercept, Number
+from c4b.features.numbers import Intercept, Number, Vector
 from c4b.features.part import Part
 from c4b.features.transformer import Transformer
 
@@ -17,4 +17,5 @@ __all__ = [
     "OneHot",
     "Part",
     "Transformer",
+    "Vector",
 ]

@@ -10,7 +10,8 @@ import polars as pl
 
 from c4b import _validate
 from c4b._validate import Array
-from c4b.features.part import Part, numbers_of
+from c4b.errors import InvalidLog
+from c4b.features.part import Part, column_of, numbers_of
 
 SCALES = ("standard", "range", "none")
 
@@ -82,6 +83,58 @@ class Number(Part):
 
     def names(self) -> list[str]:
         return [self.column]
+
+    def to_dict(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> Self:
+        return cls(**fields)
+
+
+@dataclass(frozen=True)
+class Vector(Part):
+    """A column of vectors that were computed elsewhere, all of the same size; taken as they are."""
+
+    column: str
+    size: int | None = None
+
+    kind: ClassVar[str] = "vector"
+
+    def __post_init__(self) -> None:
+        if self.size is not None:
+            _validate.count("size", self.size, 1, "must be a number of features, at least 1")
+
+    @property
+    def fitted(self) -> bool:
+        return self.size is not None
+
+    def fit(self, rows: pl.DataFrame) -> Self:
+        return self if self.size is not None else replace(self, size=len(self._lists(rows)[0]))
+
+    def transform(self, rows: pl.DataFrame) -> Array:
+        vectors = self._lists(rows)
+        wrong = (vectors.list.len() != self.size).to_numpy()
+        if wrong.any():
+            self._refuse(vectors, int(wrong.argmax()), f"must hold {self.size} numbers")
+        values = vectors.explode().to_numpy().astype(np.float64).reshape(len(rows), -1)
+        finite = np.isfinite(values).all(axis=1)
+        if not finite.all():
+            self._refuse(vectors, int(finite.argmin()), "must hold finite numbers")
+        return values.reshape(len(rows), len(self.names()))
+
+    def _lists(self, rows: pl.DataFrame) -> pl.Series:
+        values = column_of(rows, self.column)
+        if not isinstance(values.dtype, pl.List | pl.Array):
+            raise InvalidLog(f"features, column {self.column!r}", str(values.dtype), "must hold vectors")
+        return values.cast(pl.List(pl.Float64))
+
+    def _refuse(self, vectors: pl.Series, row: int, remedy: str) -> None:
+        where = f"features, column {self.column!r}, row {row + 1}"
+        raise InvalidLog(where, vectors[row].to_list(), remedy)
+
+    def names(self) -> list[str]:
+        return [f"{self.column}[{n}]" for n in range(self.size or 0)]
 
     def to_dict(self) -> dict[str, Any]:
         return dict(vars(self))

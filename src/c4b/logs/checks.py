@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from c4b.errors import InvalidLog
@@ -23,9 +24,10 @@ class Checker:
 
     def refuse(self, column: str, row: int, remedy: str) -> None:
         """Raise for the row with this index."""
+        value = self.frame[column][row]
         raise InvalidLog(
             f"{self.name}, column {column!r}, row {self.rows_before + row + 1}",
-            self.frame[column][row],
+            value.to_list() if isinstance(value, pl.Series) else value,
             remedy,
         )
 
@@ -75,11 +77,13 @@ def check_rows(
     name: str,
     rows_before: int = 0,
     time_before: Any = None,
+    length: int | None = None,
 ) -> None:
     """Raise ``InvalidLog`` for the first thing that contradicts the declaration.
 
     A log may come in parts: ``rows_before`` and ``time_before`` are the number of earlier rows and the
-    time of the last of them. Whether ids differ is not checked here: see ``check_ids``.
+    time of the last of them, ``length`` that of the first vector. Whether ids differ is not checked here:
+    see ``check_ids``.
     """
     check = Checker(frame, name, rows_before)
     for column in (*((columns.reward,) if columns.reward else ()), *columns.rewards):
@@ -104,8 +108,12 @@ def check_rows(
     for column in columns.context:
         if check.present(column).dtype.is_numeric():
             check.numbers(column, "must be a number")
+    if columns.baseline is not None:
+        check.present(columns.baseline)
     if columns.candidates is not None:
-        _check_candidates(check, columns.candidates, columns.action)
+        _check_candidates(check, columns)
+    if columns.vectors is not None:
+        _check_vectors(check, columns, length)
 
 
 def _check_order(check: Checker, column: str, before: Any) -> None:
@@ -139,12 +147,53 @@ def check_ids(log: pl.LazyFrame, column: str, rows: int, name: str) -> None:
         raise InvalidLog(at, shown, f"is the id of row {first + 1} already; each row needs its own")
 
 
-def _check_candidates(check: Checker, column: str, action: str | None) -> None:
+def _check_candidates(check: Checker, columns: Columns) -> None:
+    column = columns.candidates
+    assert column is not None
     sets = check.present(column)
     if not isinstance(sets.dtype, pl.List):
         remedy = "must be a list of labels in each row; use Parquet, Arrow or JSON lines"
         raise InvalidLog(f"{check.name}, column {column!r}", str(sets.dtype), remedy)
     check.refuse_first(column, sets.list.len() == 0, "must hold at least one label")
-    if action is not None:
-        held = check.frame.select(pl.col(column).list.contains(pl.col(action))).to_series()
-        check.refuse_first(column, ~held, f"must hold the executed action of column {action!r}")
+    lists = pl.col(column).cast(pl.List(pl.String))
+    check.refuse_first(
+        column, sets.list.len() != sets.list.n_unique(), "holds a label twice; each candidate has its own"
+    )
+    for label, what in ((columns.action, "executed"), (columns.baseline, "incumbent's")):
+        if label is not None:
+            held = check.frame.select(lists.list.contains(pl.col(label).cast(pl.String))).to_series()
+            check.refuse_first(column, ~held, f"must hold the {what} action of column {label!r}")
+
+
+def length_of_vectors(frame: pl.DataFrame, columns: Columns) -> int | None:
+    """The length of the first vector; None if there is none."""
+    if columns.vectors is None or frame.is_empty():
+        return None
+    column = frame[columns.vectors]
+    nested = isinstance(column.dtype, pl.List) and isinstance(column.dtype.inner, pl.List | pl.Array)
+    first = column[0] if nested else None
+    return None if first is None or not len(first) or first[0] is None else len(first[0])
+
+
+def _check_vectors(check: Checker, columns: Columns, length: int | None) -> None:
+    """As many vectors as candidates, all of one length, of finite numbers."""
+    column, candidates = columns.vectors, columns.candidates
+    assert column is not None
+    assert candidates is not None
+    vectors = check.present(column)
+    inner = vectors.dtype.inner if isinstance(vectors.dtype, pl.List) else None
+    numbers = inner.inner if isinstance(inner, pl.List | pl.Array) else None
+    if not (isinstance(numbers, pl.DataType) and numbers.is_numeric()):
+        remedy = "must be a list of vectors in each row; use Parquet, Arrow or JSON lines"
+        raise InvalidLog(f"{check.name}, column {column!r}", str(vectors.dtype), remedy)
+    many = vectors.list.len() != check.frame[candidates].list.len()
+    check.refuse_first(column, many, f"must hold one vector for each candidate of column {candidates!r}")
+    flat = vectors.cast(pl.List(pl.List(pl.Float64))).explode()
+    row = np.repeat(np.arange(len(vectors)), vectors.list.len().to_numpy())
+    wrong = (flat.list.len() != length).fill_null(True).to_numpy()
+    if wrong.any():
+        check.refuse(column, int(row[wrong.argmax()]), f"must hold vectors of one length, here {length}")
+    values = flat.explode()
+    infinite = (~values.is_finite()).fill_null(True).to_numpy()
+    if infinite.any():
+        check.refuse(column, int(row[infinite.argmax() // (length or 1)]), "must hold finite numbers")

@@ -31,6 +31,10 @@ class Columns:
     """Different in every row."""
     candidates: str | None = None
     """A list of the labels that could be chosen, the executed one among them."""
+    vectors: str | None = None
+    """A list of vectors, the features of each candidate in the order of ``candidates``."""
+    baseline: str | None = None
+    """The incumbent's action, where it is not the same in all rows."""
     context: tuple[str, ...] = ()
     """Features of the user or the moment: numbers or labels."""
     rewards: tuple[str, ...] = ()
@@ -51,6 +55,8 @@ class Columns:
                     also = used[name]
                     raise InvalidInput(field.name, name, f"is declared as {also} already; name each once")
                 used[name] = field.name
+        if self.vectors is not None and self.candidates is None:
+            raise InvalidInput("vectors", self.vectors, "needs a column of candidates, in the same order")
 
     def _of(self, role: str) -> tuple[str, ...]:
         value = getattr(self, role)

@@ -11,7 +11,7 @@ import polars as pl
 from c4b import _validate
 from c4b._validate import Array
 from c4b.errors import InvalidInput, InvalidLog
-from c4b.logs.checks import check_ids, check_rows, require
+from c4b.logs.checks import check_ids, check_rows, length_of_vectors, require
 from c4b.logs.columns import Columns
 from c4b.logs.sources import collect, scan
 
@@ -84,8 +84,14 @@ def declared(source: object, columns: Columns) -> tuple[pl.LazyFrame, str]:
     wanted = columns.names()
     if not wanted:
         raise InvalidInput("columns", columns, "must name at least one column")
-    require(name, frame.collect_schema().names(), wanted)
-    return frame.select(wanted), name
+    schema = frame.collect_schema()
+    require(name, schema.names(), wanted)
+    lists = [
+        pl.col(column).arr.to_list()
+        for column in (columns.candidates, columns.vectors)
+        if column is not None and isinstance(schema[column], pl.Array)
+    ]
+    return frame.select(wanted).with_columns(lists), name
 
 
 def read_log(source: object, columns: Columns, *, reward_range: tuple[float, float] | None = None) -> Log:
@@ -107,7 +113,7 @@ def read_log(source: object, columns: Columns, *, reward_range: tuple[float, flo
     rows = collect(lazy, name)
     if rows.is_empty():
         raise InvalidLog(name, "0 rows", "must hold at least one row")
-    check_rows(rows, columns, reward_range, name)
+    check_rows(rows, columns, reward_range, name, length=length_of_vectors(rows, columns))
     if columns.id is not None:
         check_ids(rows.lazy(), columns.id, len(rows), name)
     return Log(rows, columns, name)

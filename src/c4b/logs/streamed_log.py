@@ -9,7 +9,7 @@ import polars as pl
 
 from c4b import _validate
 from c4b.errors import InvalidLog
-from c4b.logs.checks import check_ids, check_rows
+from c4b.logs.checks import check_ids, check_rows, length_of_vectors
 from c4b.logs.columns import Columns
 from c4b.logs.log import BATCH, Log, declared, labels_in
 from c4b.logs.sources import in_batches
@@ -69,9 +69,10 @@ def open_log(
     c4b.errors.InvalidLog: log, column 'click', row 2 = 3.0: must be a number in the declared range [0, 1]
     """
     lazy, name = declared(source, columns)
-    rows, last = 0, None
+    rows, last, length = 0, None, None
     for frame in in_batches(lazy, BATCH, name):
-        check_rows(frame, columns, reward_range, name, rows, last)
+        length = length_of_vectors(frame, columns) if length is None else length
+        check_rows(frame, columns, reward_range, name, rows, last, length)
         rows += len(frame)
         if columns.time is not None and len(frame):
             last = frame[columns.time][-1]

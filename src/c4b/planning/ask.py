@@ -24,7 +24,7 @@ def plan(
     """Propose the numbers of a deployment and say what to expect of them.
 
     log, columns: a randomised log (a file, or a Polars, pandas or Arrow table), and what its columns
-    mean. baseline: the label of the incumbent's action.
+    mean. baseline: the label of the incumbent's action, unless a column names it in each row.
     rates: without a log, guessed success rates, the incumbent's first.
     options: ``alpha``, ``reserve``, ``delta``, ``policy``, ``reward_range``, ``norm_bound``; ``history``,
     ``simulations``, ``rounds``, ``seed`` and ``executor`` as for :func:`c4b.planning.plan_log`; with a
@@ -38,9 +38,9 @@ def plan(
         raise InvalidInput("log", log, "give either a log with its columns, or rates")
     if rates is not None:
         return plan_rates(rates[0], rates[1:], rounds_a_day=rounds_a_day, **options)
-    if columns is None or baseline is None:
+    if columns is None or (baseline is None and columns.baseline is None):
         missing = "columns" if columns is None else "baseline"
         raise InvalidInput(missing, None, "a log needs its Columns and the label of its incumbent")
-    terms = Terms(baseline, **{key: options.pop(key) for key in _TERMS if key in options})
+    terms = Terms(baseline or "", **{key: options.pop(key) for key in _TERMS if key in options})
     rows = open_log(log, columns, reward_range=terms.reward_range)
     return plan_log(rows, terms, rounds_a_day=rounds_a_day, **options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -14,11 +14,14 @@ from numpy.typing import NDArray
 from c4b._validate import Array
 from c4b.evidence import LinearModel
 from c4b.planning.kept_steps import KeptSteps
-from c4b.policies import Policy
+from c4b.policies import Decision, Policy
+from c4b.policies.compiled_gate import CompiledGate
 
 LEVELS = (5.0, 50.0, 95.0)
 MEASURED = 1
 """Marks the stream of random numbers for errors of measuring; a simulation itself uses none of it."""
+FEATURES_OF_ONE = 32
+"""From so many features on, outcomes are absorbed together: one costs as much as many, and up to d³."""
 Progress = Callable[[str, int, int], None]
 """Called with ("rows" or "simulations", how many are done, how many there are)."""
 
@@ -30,8 +33,8 @@ def unseen(unit: str, done: int, total: int) -> None:
 class Traffic(NamedTuple):
     """Rounds to draw from, and what is known of the truth."""
 
-    pools: Array
-    """Features, shape (rows, K, d)."""
+    pools: Sequence[Array]
+    """Features of what could be chosen in each row, shape (K, d) each."""
     baselines: NDArray[np.int64]
     """Index of the incumbent's action in each row."""
     history: Array
@@ -54,8 +57,8 @@ class Range3(NamedTuple):
 class Forecast:
     """Ranges over simulations.
 
-    Rounds beyond the simulated ones earn at least what the last quarter earned, and at most what the best
-    actions do: the range reaches from 5 % of the one to 95 % of the other.
+    Rounds beyond the simulated ones lose beside the best actions at most what the last quarter lost, and
+    at least nothing: the range reaches from 5 % of the one to 95 % of the other.
     """
 
     simulations: int
@@ -116,7 +119,8 @@ class Simulator:
             pays.append(_pays_from(gains))
             base = float(episode.incumbent.mean())
             error = episode.noise * float(np.random.default_rng([seed, n, MEASURED]).normal())
-            rates = _late(gains), float((episode.best - episode.incumbent).mean())
+            hopeful = float((episode.best - episode.incumbent).mean())
+            rates = hopeful - _late(episode.best - episode.earned), hopeful
             for horizon, both in uplift.items():
                 for values, rate in zip(both, rates, strict=True):
                     mean = _mean_up_to(gains, horizon, rate) + error / math.sqrt(horizon)
@@ -158,11 +162,14 @@ class Simulator:
             self.policy, self.model, alpha=self.alpha, reserve=self.reserve,
             baseline_nonnegative=self.range[0] >= 0.0,
         )  # fmt: skip
+        if isinstance(policy.gate, CompiledGate):
+            policy.gate.leaves_out_margins = False  # faster where nobody asks for them later
         if len(given.history):
             policy.learn(given.history, self._rewards(self._means(given.history @ truth), draw))
         rows = draw.integers(0, len(given.pools), rounds)
         earned, incumbent, best = np.empty(rounds), np.empty(rounds), np.empty(rounds)
         fell_back = np.empty(rounds, dtype=bool)
+        outcomes = _Outcomes(policy)
         for n, row in enumerate(rows):
             pool, base = given.pools[row], int(given.baselines[row])
             means = self._means(pool @ truth)
@@ -170,7 +177,9 @@ class Simulator:
             played = base if decision.action is None else decision.action
             earned[n], incumbent[n], best[n] = means[played], means[base], means.max()
             fell_back[n] = played == base
-            policy.observe(decision.id, float(self._rewards(means[played : played + 1], draw)[0]))
+            outcomes.add(
+                decision, pool[played], float(self._rewards(means[played : played + 1], draw)[0])
+            )
         noise = self._variances(earned) + self._variances(incumbent)
         spread = math.sqrt(float(np.where(fell_back, 0.0, noise).mean()))
         return Episode(earned, incumbent, best, fell_back, policy.alarm is not None, spread)
@@ -192,6 +201,28 @@ class Simulator:
         if not len(self.traffic.residuals):
             return np.where(draw.random(len(means)) < (means - low) / (high - low), high, low)
         return self._means(means + draw.choice(self.traffic.residuals, len(means)))
+
+
+class _Outcomes:
+    """What a simulated policy is told: each outcome at once, or d / 4 of them together, a little late."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy, self.features, self.rewards = policy, list[Array](), list[float]()
+        gate, dim = policy.gate, policy.model.dim
+        self.together = 1
+        if isinstance(gate, CompiledGate) and dim >= FEATURES_OF_ONE:
+            plain = gate.composition.learns == "all" and gate.composition.earned == "none"
+            self.together = dim // 4 if plain else 1
+
+    def add(self, decision: Decision, features: Array, reward: float) -> None:
+        if self.together == 1:
+            self.policy.observe(decision, reward)
+            return
+        self.features.append(features)
+        self.rewards.append(reward)
+        if len(self.rewards) == self.together:
+            self.policy.gate.learn(np.array(self.features), np.array(self.rewards))
+            self.features, self.rewards = [], []
 
 
 def _late(gains: Array) -> float:

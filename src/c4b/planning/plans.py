@@ -14,7 +14,7 @@ import numpy as np
 
 from c4b import _validate
 from c4b._validate import Array
-from c4b.diagnostics.ridge_fit import Fit, estimated, fit_batches
+from c4b.diagnostics.ridge_fit import estimated
 from c4b.errors import InvalidInput, LogCannotAnswer
 from c4b.evidence import LinearModel
 from c4b.features import FeatureBuilder
@@ -22,9 +22,10 @@ from c4b.logs import Log, StreamedLog
 from c4b.planning.forecast import Forecast, Progress, Simulator, Traffic, unseen
 from c4b.planning.kept_steps import KeptSteps
 from c4b.planning.proposal import ORIGINS, Proposal
+from c4b.planning.truth import Truth, possible_truth
 from c4b.policies import DEFAULT_POLICY
 from c4b.replay import Terms
-from c4b.replay.action_pool import ActionPool, fitted
+from c4b.replay.action_pool import ActionPool, executed_frame, fitted
 
 WEEKS = (1, 4, 12)
 NORM_MARGIN = 1.5
@@ -33,10 +34,12 @@ MOST_ROWS = 2000
 MOST_RESIDUALS = 100_000
 FEWEST_ROUNDS, MOST_ROUNDS = 2_000, 10_000
 """Of a simulation whose length nobody chose."""
-MOST_WORK = 26_000_000
+MOST_WORK = 18_000_000
 """Rounds of such a simulation, beyond the fewest, times d (d + K): rounds of many features take long."""
 LOW_VARIANCE = 0.5
 """Share of the largest possible variance below which the set ``bounded-2`` is proposed."""
+VERSION = 2
+"""Of what a folder of finished steps holds."""
 CLICKS = "clicks"
 """The policy for that set where no reward is negative."""
 
@@ -76,11 +79,14 @@ def plan_log(
 ) -> Plan:
     """Plan a deployment from a log that took every action at random with positive probability.
 
+    Rows may offer candidates of their own, with an incumbent of their own: see ``Columns``.
+
     The first half of the rows chooses features, the norm bound and the set; it is evidence of nothing.
     The second half says what to expect, and its rows may be given as history before the first decision.
 
     terms: as for a replay; ``past`` is not used. rounds_a_day: the traffic to expect.
-    history: give the policy so many rows of the incumbent alone; without it, MOST_ROWS of all actions.
+    history: give the policy so many rows of the incumbent alone, which has what the rows of the second
+    half offer; without it, MOST_ROWS of them as they were executed.
     rounds: of each simulation; without it twelve weeks, but at least 2,000 and at most 10,000, fewer
     where features and actions are many.
     executor: where simulations run, for example the processes of a cluster; without it, here.
@@ -88,9 +94,6 @@ def plan_log(
     it goes on from there; a call with more simulations, too.
     """
     rounds_a_day = _validate.positive("rounds_a_day", rounds_a_day, "must be a positive number")
-    if log.columns.candidates is not None:
-        remedy = "cannot be planned with: every row must offer the same actions"
-        raise InvalidInput("candidates", log.columns.candidates, remedy)
     first, second = log.split(len(log) // 2)
     pool = ActionPool(log, terms.baseline)
     builder = fitted(builder, first, pool)
@@ -99,31 +102,32 @@ def plan_log(
             f"{len(first)} rows are too few to choose {builder.dim} coefficients; give fewer features"
         )
     if rounds is None:
-        rounds = _length(rounds_a_day, builder.dim, len(pool.labels))
+        rounds = _length(rounds_a_day, builder.dim, pool.most_choices(second))
     identity = _identity(log, terms, builder, history=history, rounds=rounds, seed=seed)
     kept = KeptSteps(None if resume is None else Path(resume), identity)
     reading = _Reading(progress, passes=4 if terms.norm_bound is not None else 5, rows=len(second))
     past = kept.step("first-half", _Seen, lambda: _Seen.of(pool, reading(first, 0), terms.reward_range))
     seen = kept.step("second-half", _Seen, lambda: _Seen.of(pool, reading(second, 1), terms.reward_range))
-    fit = kept.step("fit", Fit, lambda: _fit(second, builder, reading))
+    truth = kept.step("truth", Truth, lambda: _truth(second, builder, reading, seen, terms.reward_range))
     norm, said = terms.norm_bound, "declared"
     if norm is None:
         guess = kept.step("norm", _Guess, lambda: _Guess.of(reading(first, 4), builder))
         norm = NORM_MARGIN * float(np.linalg.norm(guess.estimate))
         said = f"{NORM_MARGIN:g} times the norm of the first half's estimate; not to be changed later"
-    covariance = fit.inverse @ fit.meat @ fit.inverse
-    pools = np.concatenate(list(pool.blocks(second.head(MOST_ROWS), builder)))
+    offered = list(pool.rounds(second.head(MOST_ROWS), builder))
     traffic = Traffic(
-        pools=pools,
-        baselines=np.full(len(pools), pool.baseline),
+        pools=[each.features for each in offered],
+        baselines=np.array([each.baseline for each in offered]),
         history=_history(second, builder, pool, history),
-        estimate=fit.estimate,
-        covariance=(covariance + covariance.T) / 2.0,
-        residuals=np.empty(0) if seen.two_values else _residuals(second, builder, fit.estimate),
+        estimate=truth.estimate,
+        covariance=truth.covariance,
+        residuals=np.empty(0) if seen.two_values else _residuals(second, builder, truth.estimate),
     )
     declared = _declared(terms, builder.dim, norm, said, past.mean)
+    own = np.array([each.features[each.baseline] for each in offered]) @ truth.estimate
+    baseline = float(np.clip(own, *terms.reward_range).mean())
     return _plan(
-        traffic, terms, declared, seen.baseline, rounds_a_day, simulations, rounds, seed, executor, kept,
+        traffic, terms, declared, baseline, rounds_a_day, simulations, rounds, seed, executor, kept,
         progress,
     )  # fmt: skip
 
@@ -145,6 +149,7 @@ def _identity(
     """Which plan this is, as plain data. More simulations, or other traffic of the same length, are no
     other plan."""
     return {
+        "version": VERSION,
         "log": log.name,
         "rows": len(log),
         "columns": repr(log.columns),
@@ -168,9 +173,19 @@ class _Reading:
             self.progress("rows", done, self.total)
 
 
-def _fit(log: Log | StreamedLog, builder: FeatureBuilder, reading: _Reading) -> Fit:
-    passes = count(2)
-    return fit_batches(lambda: _executed(reading(log, next(passes)), builder), builder.dim)
+def _truth(
+    log: Log | StreamedLog, builder: FeatureBuilder, reading: _Reading, seen: _Seen,
+    reward_range: tuple[float, float],
+) -> Truth:  # fmt: skip
+    passes, (low, high) = count(2), reward_range
+
+    def variances(rewards: Array, means: Array) -> Array:
+        if not seen.two_values:
+            return np.square(rewards - means)
+        inside = np.clip(means, low, high)
+        return (inside - low) * (high - inside)
+
+    return possible_truth(lambda: _executed(reading(log, next(passes)), builder), builder.dim, variances)
 
 
 class _Guess(NamedTuple):
@@ -188,31 +203,32 @@ class _Seen(NamedTuple):
 
     mean: float
     """Mean reward of all rows."""
-    baseline: float
-    """Mean reward of the incumbent's action."""
     two_values: bool
     """Whether every reward was the smallest or the largest possible one."""
 
     @classmethod
     def of(cls, pool: ActionPool, batches: Iterator[Log], reward_range: tuple[float, float]) -> _Seen:
         low, high = reward_range
-        counts, sums, two_values = np.zeros(len(pool.labels)), np.zeros(len(pool.labels)), True
+        counts, total, others, two_values = np.zeros(len(pool.labels)), 0.0, 0, True
         for batch in batches:
-            taken, rewards = pool.taken(batch), batch.numbers("reward")
-            counts += np.bincount(taken, minlength=len(counts))
-            sums += np.bincount(taken, rewards, minlength=len(counts))
+            rewards = batch.numbers("reward")
+            counts += np.bincount(pool.taken(batch), minlength=len(counts))
+            total += float(rewards.sum())
+            others += int((~pool.plays_incumbent(batch)).sum())
             two_values &= bool(np.all((rewards == low) | (rewards == high)))
-        if counts.min() == 0:
+        if counts.min() == 0 and not pool.listed_by_row:
             never = pool.labels[int(np.argmin(counts))]
             raise LogCannotAnswer(f"half of the log never took {never!r}: too little is known of it")
-        means = sums / counts
-        return cls(float(sums.sum() / counts.sum()), float(means[pool.baseline]), two_values)
+        if others in (0, int(counts.sum())):
+            said = "always" if others == 0 else "never"
+            raise LogCannotAnswer(f"half of the log {said} took the incumbent's action: it was not drawn")
+        return cls(total / float(counts.sum()), two_values)
 
 
 def _executed(batches: Iterator[Log], builder: FeatureBuilder) -> Iterator[tuple[Array, Array]]:
     """Features and rewards of what was executed, some rows at a time."""
     for batch in batches:
-        yield builder.transform(batch.frame), batch.numbers("reward")
+        yield builder.transform(executed_frame(batch)), batch.numbers("reward")
 
 
 def _residuals(log: Log | StreamedLog, builder: FeatureBuilder, estimate: Array) -> Array:
@@ -253,7 +269,7 @@ def plan_rates(
     features = np.column_stack([np.ones(len(rates)), np.eye(len(rates))[:, 1:]])
     truth = np.concatenate([rates[:1], rates[1:] - rates[0]])
     traffic = Traffic(
-        pools=features[None],
+        pools=[features],
         baselines=np.zeros(1, dtype=np.int64),
         history=np.tile(features[0], (history, 1)),
         estimate=truth,
@@ -273,20 +289,12 @@ def plan_rates(
 def _history(
     log: Log | StreamedLog, builder: FeatureBuilder, pool: ActionPool, rows: int | None
 ) -> Array:
-    """Features of the first rows, or of so many of the incumbent."""
+    """Features of the first rows as executed, or of the incumbent's action in so many rows."""
     if rows is None:
-        return builder.transform(log.head(MOST_ROWS).frame)
+        return builder.transform(executed_frame(log.head(MOST_ROWS)))
     rows = _validate.count("history", rows, 0, "must be a number of rows")
-    kept, own = [np.empty((0, builder.dim))], 0
-    for batch in log.batches():
-        if own >= rows:
-            break
-        x = builder.transform(batch.frame)[pool.taken(batch) == pool.baseline][: rows - own]
-        own += len(x)
-        kept.append(x)
-    if rows > own:
-        raise InvalidInput("history", rows, f"the second half holds {own} rows of the incumbent")
-    return np.concatenate(kept)
+    some = pool.incumbent_features(log.head(MOST_ROWS), builder)
+    return some[np.arange(rows) % len(some)]
 
 
 class _Declared(NamedTuple):
@@ -323,7 +331,7 @@ def _plan(
     simulations = _validate.count("simulations", simulations, 2, "must be at least 2")
     horizons = _horizons(rounds_a_day)
     if rounds is None:
-        rounds = _length(rounds_a_day, declared.model.dim, traffic.pools.shape[1])
+        rounds = _length(rounds_a_day, declared.model.dim, len(traffic.pools[0]))
     rounds = _validate.count("rounds", rounds, 10, "must be at least 10")
     model, policy = declared.model, declared.policy
     proposal = Proposal(

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from c4b._validate import Array
 from c4b.features import FeatureBuilder
 from c4b.logs import Log, StreamedLog
-from c4b.replay.action_pool import ActionPool
+from c4b.replay.action_pool import ActionPool, executed_frame
 from c4b.replay.judge import Judgement, Judging
 
 
@@ -25,7 +25,7 @@ def judge_greedy(
     """The greedy policy of a ridge estimate from the past rows, judged on the others."""
     gram, moment = np.eye(builder.dim), np.zeros(builder.dim)
     for batch in past.batches():
-        x = builder.transform(batch.frame)
+        x = builder.transform(executed_frame(batch))
         gram += x.T @ x
         moment += x.T @ batch.numbers("reward")
     estimate: Array = np.linalg.solve(gram, moment).astype(np.float64)

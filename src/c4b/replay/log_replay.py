@@ -17,7 +17,7 @@ from c4b.evidence import LinearModel
 from c4b.features import FeatureBuilder
 from c4b.logs import Log, StreamedLog
 from c4b.policies import Policy
-from c4b.replay.action_pool import ActionPool, fitted
+from c4b.replay.action_pool import ActionPool, executed_frame, fitted
 from c4b.replay.full_feedback import FullRound, play_full
 from c4b.replay.greedy_judgement import judge_greedy
 from c4b.replay.interruptible_run import InterruptibleRun
@@ -35,8 +35,8 @@ MOST_FEATURES = 400
 class Terms:
     """The numbers of a replay; all are chosen before the log is looked at."""
 
-    baseline: str
-    """Label of the incumbent's action."""
+    baseline: str = ""
+    """Label of the incumbent's action; empty if a column of the log names it in each row."""
     past: float = 0.2
     """Share of rows, the first ones, from which features are fixed and the policy learns before it
     starts."""
@@ -200,9 +200,12 @@ class _Replay(NamedTuple):
     def _history(self, batch: Log) -> tuple[Array, Array]:
         """Features and rewards that the past rows teach."""
         if not batch.columns.rewards:
-            return self.builder.transform(batch.frame), batch.numbers("reward")
-        blocks = [block[:, self.pool.baseline] for block in self.pool.blocks(batch, self.builder)]
-        return np.concatenate(blocks), batch.full_rewards()[:, self.pool.baseline]
+            return self.builder.transform(executed_frame(batch)), batch.numbers("reward")
+        own, start, parts = self.pool.incumbents(batch), 0, []
+        for block in self.pool.blocks(batch, self.builder):
+            parts.append(block[np.arange(len(block)), own[start : start + len(block)]])
+            start += len(block)
+        return np.concatenate(parts), batch.full_rewards()[np.arange(len(batch)), own]
 
     def _play_rows(self, run: InterruptibleRun, method: str, progress: Progress) -> None:
         total = len(self.rest)
@@ -221,8 +224,8 @@ class _Replay(NamedTuple):
     def _play_queues(self, run: InterruptibleRun, progress: Progress) -> None:
         parts = [(self.pool.taken(batch), batch.numbers("reward")) for batch in self.rest.batches()]
         taken, rewards = (np.concatenate(each) for each in zip(*parts, strict=True))
-        table = next(self.pool.rounds(self.rest.head(1), self.builder)).features
-        queues = Queues(table, self.pool.baseline, taken, rewards)
+        first = next(self.pool.rounds(self.rest.head(1), self.builder))
+        queues = Queues(first.features, first.baseline, taken, rewards)
         if run.used:
             queues.used[:] = run.used
         while queues.play(run.recorder):
@@ -234,13 +237,14 @@ class _Replay(NamedTuple):
 
     def means(self) -> tuple[float | None, float | None]:
         """Mean logged reward of all replayed rows, and of those with the incumbent's action."""
-        base, total, own, rows = self.pool.baseline, 0.0, 0.0, 0
+        total, own, rows = 0.0, 0.0, 0
         if self.rest.columns.rewards:
             for batch in self.rest.batches():
-                own += float(batch.full_rewards()[:, base].sum())
+                every = np.arange(len(batch))
+                own += float(batch.full_rewards()[every, self.pool.incumbents(batch)].sum())
             return None, own / len(self.rest)
         for batch in self.rest.batches():
-            rewards, incumbent = batch.numbers("reward"), self.pool.taken(batch) == base
+            rewards, incumbent = batch.numbers("reward"), self.pool.plays_incumbent(batch)
             total += float(rewards.sum())
             own += float(rewards[incumbent].sum())
             rows += int(incumbent.sum())

@@ -35,7 +35,7 @@ def how_to_replay(past: Rows, rest: Rows, pool: ActionPool, uniform: bool) -> st
         _require_equal_counts(past, rest, pool)
     elif not all(_is_uniform(batch, pool) for batch in _batches(past, rest)):
         return "weights"
-    return "matching" if columns.context or columns.candidates else "queues"
+    return "matching" if columns.context or columns.candidates or columns.baseline else "queues"
 
 
 def _batches(*logs: Rows) -> Iterator[Log]:
