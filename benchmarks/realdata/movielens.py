@@ -34,6 +34,8 @@ class World(NamedTuple):
 
     users: NDArray[np.int64]
     """Who came, by round."""
+    films: NDArray[np.int64]
+    """What was offered, shape (HISTORY + rounds, POOL)."""
     features: Array
     """Shape (HISTORY + rounds, POOL, d)."""
     rewards: Array
@@ -69,14 +71,32 @@ class Drawn(NamedTuple):
     rewards: Array
 
 
-def world(seed: int, rounds: int) -> World:
+LOGGED = 7
+"""The stream of rounds in which one of the ten films was shown at random."""
+
+
+def randomised_log(seed: int, rows: int) -> pl.DataFrame:
+    """What a team would have before it starts: candidates, their features, what was shown, what the
+    incumbent would have shown, and whether the user liked what he saw. No round of it is played later."""
+    given = world(seed, rows - HISTORY, LOGGED)
+    every, shown = np.arange(rows), np.random.default_rng([seed, 6]).integers(0, POOL, rows)
+    return pl.DataFrame(
+        {
+            "films": given.films, "features": given.features, "shown": given.films[every, shown],
+            "popular": given.films[every, given.popular], "liked": given.rewards[every, shown],
+        }
+    )  # fmt: skip
+
+
+def world(seed: int, rounds: int, stream: int = 2) -> World:
+    """stream: other rounds of the same users and films."""
     films, users = table("movielens-films"), table("movielens-users")
     places = films.select("movie_id").with_row_index("place")
     ratings = table("movielens-ratings").with_columns(liked=(pl.col("rating") >= 4).cast(pl.Float64))
     ratings = ratings.join(places, on="movie_id")
     ids = np.random.default_rng([seed, 1]).permutation(ratings["user_id"].unique().sort().to_numpy())
     past = ratings.filter(pl.col("user_id").is_in(ids[:PAST_USERS].tolist()))
-    drawn = draw_rounds(ratings, ids[PAST_USERS:], HISTORY + rounds, seed)
+    drawn = draw_rounds(ratings, ids[PAST_USERS:], HISTORY + rounds, [seed, stream])
     popularity = np.bincount(past["place"].to_numpy(), minlength=len(films)).astype(float)
     liked = np.bincount(past["place"].to_numpy(), past["liked"].to_numpy(), len(films))
     average = (liked + 5.0 * past["liked"].mean()) / (popularity + 5.0)
@@ -84,6 +104,7 @@ def world(seed: int, rounds: int) -> World:
     said = similar.say(People.of(users, drawn.users), drawn.films)
     return World(
         users=drawn.users,
+        films=drawn.films,
         features=_features(said, similar.effect, popularity, films, drawn.films),
         rewards=drawn.rewards,
         popular=popularity[drawn.films].argmax(axis=1),
@@ -103,8 +124,8 @@ def _features(
     )
 
 
-def draw_rounds(ratings: pl.DataFrame, users: Array, count: int, seed: int) -> Drawn:
-    draw = np.random.default_rng([seed, 2])
+def draw_rounds(ratings: pl.DataFrame, users: Array, count: int, seed: list[int]) -> Drawn:
+    draw = np.random.default_rng(seed)
     own: dict[int, tuple[Array, Array]] = {}
     for (user,), rows in ratings.filter(pl.col("user_id").is_in(users.tolist())).group_by("user_id"):
         if len(rows) >= POOL:

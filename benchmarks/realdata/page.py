@@ -12,6 +12,7 @@ import numpy as np
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
+from realdata.plans import summary as plan_summary
 
 STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0
 1rem;color:#222} table{border-collapse:collapse;margin:1rem 0}td,th{padding:.25rem
@@ -93,7 +94,15 @@ def open_bandit_section(found: dict[str, Any]) -> str:
     return (
         f"<h2>Open Bandit Data</h2><p>{found['rows']} rows; the policy shows {found['policy']}.</p>"
         + table(("", "estimate", "at least", "at most"), rows)
-        + f"<p>{said}</p>"
+        + f"<p>{said}</p><p>{_planned(found['plan'])}</p>"
+    )
+
+
+def _planned(plan: dict[str, Any]) -> str:
+    return html.escape(
+        f"c4b plan proposes {plan['policy']}, which plays another item than the incumbent's for "
+        f"the first time in round {plan['opens_at'][1]:.0f} (in a replay of the last rows: "
+        f"{plan['opened_at']}). Its verdict: {plan['verdict']}"
     )
 
 
@@ -110,26 +119,18 @@ def plans_section(plans: list[dict[str, Any]]) -> str:
         for each in plans
     ]
     heading = ("world", "opens at: 5 / 50 / 95 %", "opened at", "uplift foretold, %", "uplift, %")
-    summary = [
-        [world, f"{foretold:.0f}", f"{opened:.0f}", "yes" if near else "no", f"{inside} of {count}"]
-        for world, foretold, opened, near, inside, count in plan_summary(plans)
-    ]
     over = ("world", "opens at, foretold", "opened at", "within a factor of 2", "uplift in its interval")
+    summary = [
+        [
+            each["world"],
+            f"{each['opens_at']:.0f}",
+            f"{each['opened_at']:.0f}",
+            "yes" if each["within_a_factor_of_two"] else "no",
+            f"{each['uplift_in_its_interval']} of {each['plans']}",
+        ]
+        for each in plan_summary(plans)
+    ]
     return "<h2>Plans</h2>" + table(over, summary) + "<h3>Each of them</h3>" + table(heading, rows)
-
-
-def plan_summary(plans: list[dict[str, Any]]) -> list[tuple[str, float, float, bool, int, int]]:
-    """For each world (name, median opening round foretold, median found, whether they agree within a
-    factor of two, uplifts within their interval, plans)."""
-    made = []
-    for world in dict.fromkeys(each["world"] for each in plans):
-        runs = [each for each in plans if each["world"] == world]
-        foretold = float(np.median([each["opens_at"][1] for each in runs]))
-        opened = float(np.median([each["opened_at"] or np.inf for each in runs]))
-        near = foretold == opened or 0.5 <= opened / foretold <= 2.0
-        inside = sum(each["uplift"][0] <= each["uplift_found"] <= each["uplift"][2] for each in runs)
-        made.append((world, foretold, opened, near, inside, len(runs)))
-    return made
 
 
 COMMAND_KEYS = ("rows", "features", "seconds", "processor_seconds", "peak_mb", "verdict")

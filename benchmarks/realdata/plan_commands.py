@@ -2,30 +2,40 @@
 
 Logs are what a team would have: rows in which one of the actions was drawn at random. The trials and the
 Open Bandit sample are such logs; for the classification sets a class is drawn, and for MovieLens one of
-four rules that recommend a film.
+the ten films that a row offers.
+
+    python benchmarks/realdata/plan_commands.py [--seed 100]
+
+prints JSON.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 import numpy as np
 import polars as pl
-from realdata import classification, movielens, trials
-from realdata.datasets import RegistryUnreachable, table
+from realdata import classification, movielens, open_bandit, trials
+from realdata.datasets import RegistryUnreachable
 from streaming import measured
 
-RULES = ("most popular", "best past average", "what similar users say", "any")
+MOVIELENS_ROWS = 20_000
 
 
 class PlannedLog(NamedTuple):
     frame: pl.DataFrame
-    baseline: str
+    baseline: str = ""
     context: tuple[str, ...] = ()
+    columns: tuple[tuple[str, str], ...] = ()
+    """Options of the command, with the names of columns."""
 
 
 def of_trial(given: Callable[[], tuple[Any, Any]], seed: int) -> PlannedLog:
@@ -35,10 +45,7 @@ def of_trial(given: Callable[[], tuple[Any, Any]], seed: int) -> PlannedLog:
 
 
 def of_clicks(seed: int) -> PlannedLog:
-    """The item that was shown most often is as good an incumbent as any: all were drawn at random."""
-    rows = table("open-bandit").sort("timestamp")
-    usual = str(rows["item_id"].value_counts(sort=True)["item_id"][0])
-    return PlannedLog(rows.select(action="item_id", reward=pl.col("click").cast(pl.Float64)), usual)
+    return PlannedLog(*open_bandit.log())
 
 
 def of_classification(world: str, seed: int) -> PlannedLog:
@@ -53,25 +60,13 @@ def of_classification(world: str, seed: int) -> PlannedLog:
 
 
 def of_movielens(seed: int) -> PlannedLog:
-    given = movielens.world(seed, movielens.ROUNDS)
-    draw = np.random.default_rng([seed, 6])
-    chosen = np.stack(
-        [
-            given.popular,
-            given.best_average,
-            given.features[:, :, 1].argmax(axis=1),
-            draw.integers(0, movielens.POOL, len(given.rewards)),
-        ]
-    )
-    rule = draw.integers(0, len(RULES), len(given.rewards))
-    every = np.arange(len(rule))
-    reward = given.rewards[every, chosen[rule, every]]
-    frame = pl.DataFrame({"action": np.array(RULES)[rule], "reward": reward})
-    return PlannedLog(frame, RULES[0])
+    frame = movielens.randomised_log(seed, MOVIELENS_ROWS)
+    names = (("reward", "liked"), ("action", "shown"), ("candidates", "films"), ("vectors", "features"))
+    return PlannedLog(frame, columns=(*names, ("incumbent", "popular")))
 
 
 LOGS: dict[str, Callable[[int], PlannedLog]] = {
-    "MovieLens, rules": of_movielens,
+    "MovieLens": of_movielens,
     "thornton_hiv": lambda seed: of_trial(trials.incentives, seed),
     "ResumeNames": lambda seed: of_trial(trials.resumes, seed),
     "Open Bandit Data": of_clicks,
@@ -96,7 +91,8 @@ def measure(world: str, seed: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log.parquet"
         given.frame.write_parquet(log)
-        options = [part for name in given.context for part in ("--context", name)]
+        named = [*given.columns, *(("context", name) for name in given.context)]
+        options = [part for option, name in named for part in (f"--{option}", name)]
         command = ["plan", str(log), "--baseline", given.baseline, "--json", *options]
         answer, spent = measured(command)
     told = json.loads(answer)
@@ -108,3 +104,10 @@ def measure(world: str, seed: int) -> dict[str, Any]:
         **spent,
         "verdict": told["verdict"],
     }
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--seed", type=int, default=100)
+    skipped: list[str] = []
+    print(json.dumps({"commands": every(parser.parse_args().seed, skipped), "skipped": skipped}))

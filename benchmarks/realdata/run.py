@@ -52,7 +52,7 @@ def main() -> None:
             continue
         print(f"{name}: {len(seeds)} seeds, {time.monotonic() - began:.0f} s", file=sys.stderr)
     try:
-        results["open_bandit"] = open_bandit.run()
+        results["open_bandit"] = {**open_bandit.run(), "plan": open_bandit.plan()}
     except RegistryUnreachable as reason:
         results["skipped"].append(f"Open Bandit Data: {reason}")
         print(f"skipped Open Bandit Data: {reason}", file=sys.stderr)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -34,8 +33,8 @@ from c4b.features import FeatureBuilder
 from c4b.logs import Columns, open_log
 from c4b.planning import Plan, plan_log, plan_rates
 from c4b.planning.forecast import Progress
+from c4b.planning.in_words import numbers_to_declare, what_to_expect
 from c4b.planning.page import write_page
-from c4b.planning.plans import WEEKS
 from c4b.replay import Terms
 
 
@@ -152,31 +151,10 @@ def _shown() -> Iterator[Progress]:
 
 
 def _show(made: Plan) -> None:
-    proposal, forecast = made.proposal, made.forecast
-    numbers = [
-        ["policy", proposal.policy, "see c4b policies"],
-        ["noise", f"{proposal.noise:.3g}", proposal.origins["noise"]],
-        ["norm_bound", f"{proposal.norm_bound:.3g}", proposal.origins["norm_bound"]],
-        ["confidence", proposal.confidence, proposal.origins["confidence"]],
-        ["alpha", f"{proposal.alpha:g}", proposal.risk],
-        ["reserve", f"{proposal.reserve:g}", proposal.origins["reserve"]],
-        ["history", f"{proposal.history} rows", "learned before the first decision"],
-    ]
-    print_table("Numbers to declare", ["number", "value", "where it comes from"], numbers, left=3)
-    rows = [
-        ["first other action in round", *(_count(v) for v in forecast.opens_at)],
-        ["incumbent's action, % of rounds", *(f"{100 * v:.1f}" for v in forecast.fallback)],
-        ["pays from round", *(_count(v) for v in forecast.pays_from)],
-    ]
-    for weeks, (horizon, found) in zip(WEEKS, forecast.uplift.items(), strict=True):
-        label = f"uplift after {weeks} week{'s' * (weeks > 1)} ({horizon:,} rounds), %"
-        rows.append([label, *(f"{100 * v:+.1f}" for v in found)])
-    print_table(
-        f"What to expect ({forecast.simulations} simulations)", ["", "5 %", "median", "95 %"], rows
-    )
+    heading = ["number", "value", "where it comes from"]
+    print_table("Numbers to declare", heading, numbers_to_declare(made.proposal), left=3)
+    forecast = made.forecast
+    title = f"What to expect ({forecast.simulations} simulations of {forecast.rounds:,} rounds)"
+    print_table(title, ["", "5 %", "median", "95 %"], what_to_expect(forecast))
     print_line(f"Alarms in {100 * forecast.alarms:.0f} % of simulations.")
     print_paragraph(made.verdict, style="bold")
-
-
-def _count(value: float) -> str:
-    return "never" if math.isinf(value) else f"{value:,.0f}"

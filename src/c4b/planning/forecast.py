@@ -20,6 +20,10 @@ from c4b.policies.compiled_gate import CompiledGate
 LEVELS = (5.0, 50.0, 95.0)
 MEASURED = 1
 """Marks the stream of random numbers for errors of measuring; a simulation itself uses none of it."""
+SMALLEST_SHARE = 0.25
+"""Of the incumbent's estimated reward, which a simulated one is taken to earn at least when gains are
+given as a share of it: nothing is a share of an incumbent that earns nothing."""
+MOMENTS = 60
 FEATURES_OF_ONE = 32
 """From so many features on, outcomes are absorbed together: one costs as much as many, and up to d³."""
 Progress = Callable[[str, int, int], None]
@@ -75,6 +79,8 @@ class Forecast:
     """From this round on more was earned than by the incumbent alone; infinite if never."""
     alarms: float
     """Share of simulations with an alarm."""
+    course: dict[int, Range3]
+    """By round, up to MOMENTS of them: the uplift up to there, without noise."""
 
 
 class Episode(NamedTuple):
@@ -108,6 +114,9 @@ class Simulator:
         """Simulate, here or on an executor: the result is the same. What was kept is not run again."""
         opened, fallback, pays, alarms = [], [], [], 0
         uplift: dict[int, tuple[list[float], list[float]]] = {each: ([], []) for each in horizons}
+        moments = np.unique(np.linspace(1, rounds, min(MOMENTS, rounds)).astype(int))
+        course: list[Array] = []
+        least = SMALLEST_SHARE * self.expected_baseline()
         steps = kept if kept is not None else KeptSteps(None, {})
         episodes = self._episodes(simulations, rounds, seed, executor, steps)
         for n, episode in enumerate(episodes):
@@ -117,7 +126,8 @@ class Simulator:
             opened.append(float("inf") if fell_back.all() else float(np.argmin(fell_back)) + 1.0)
             fallback.append(float(fell_back.mean()))
             pays.append(_pays_from(gains))
-            base = float(episode.incumbent.mean())
+            base = max(float(episode.incumbent.mean()), least)
+            course.append(np.cumsum(gains)[moments - 1] / moments / (base if base > 0.0 else np.nan))
             error = episode.noise * float(np.random.default_rng([seed, n, MEASURED]).normal())
             hopeful = float((episode.best - episode.incumbent).mean())
             rates = hopeful - _late(episode.best - episode.earned), hopeful
@@ -133,6 +143,10 @@ class Simulator:
             uplift={horizon: _joined(*values) for horizon, values in uplift.items()},
             pays_from=_range(pays),
             alarms=alarms / simulations,
+            course={
+                int(n): _range(values)
+                for n, values in zip(moments, np.transpose(course).tolist(), strict=True)
+            },
         )
 
     def _episodes(
@@ -183,6 +197,12 @@ class Simulator:
         noise = self._variances(earned) + self._variances(incumbent)
         spread = math.sqrt(float(np.where(fell_back, 0.0, noise).mean()))
         return Episode(earned, incumbent, best, fell_back, policy.alarm is not None, spread)
+
+    def expected_baseline(self) -> float:
+        """The incumbent's mean reward by the estimate."""
+        given = self.traffic
+        own = [pool[n] @ given.estimate for pool, n in zip(given.pools, given.baselines, strict=True)]
+        return float(self._means(np.array(own)).mean())
 
     def _means(self, means: Array) -> Array:
         low, high = self.range

@@ -124,10 +124,8 @@ def plan_log(
         residuals=np.empty(0) if seen.two_values else _residuals(second, builder, truth.estimate),
     )
     declared = _declared(terms, builder.dim, norm, said, past.mean)
-    own = np.array([each.features[each.baseline] for each in offered]) @ truth.estimate
-    baseline = float(np.clip(own, *terms.reward_range).mean())
     return _plan(
-        traffic, terms, declared, baseline, rounds_a_day, simulations, rounds, seed, executor, kept,
+        traffic, terms, declared, rounds_a_day, simulations, rounds, seed, executor, kept,
         progress,
     )  # fmt: skip
 
@@ -281,7 +279,7 @@ def plan_rates(
     said = f"{NORM_MARGIN:g} times the norm of the guessed rates, at least 1"
     declared = _declared(terms, len(rates), norm, said, float(rates.mean()))
     return _plan(
-        traffic, terms, declared, float(rates[0]), rounds_a_day, simulations, rounds, seed, executor,
+        traffic, terms, declared, rounds_a_day, simulations, rounds, seed, executor,
         progress=progress,
     )  # fmt: skip
 
@@ -324,7 +322,7 @@ def _declared(terms: Terms, dim: int, norm: float, norm_origin: str, mean: float
 
 
 def _plan(
-    traffic: Traffic, terms: Terms, declared: _Declared, baseline: float, rounds_a_day: float,
+    traffic: Traffic, terms: Terms, declared: _Declared, rounds_a_day: float,
     simulations: int, rounds: int | None, seed: int, executor: Executor | None,
     kept: KeptSteps | None = None, progress: Progress = unseen,
 ) -> Plan:  # fmt: skip
@@ -334,6 +332,7 @@ def _plan(
         rounds = _length(rounds_a_day, declared.model.dim, len(traffic.pools[0]))
     rounds = _validate.count("rounds", rounds, 10, "must be at least 10")
     model, policy = declared.model, declared.policy
+    simulator = Simulator(traffic, model, policy, terms.alpha, terms.reserve, terms.reward_range)
     proposal = Proposal(
         policy=policy,
         noise=model.noise,
@@ -343,11 +342,10 @@ def _plan(
         alpha=terms.alpha,
         reserve=terms.reserve,
         history=len(traffic.history),
-        baseline_reward=baseline,
+        baseline_reward=simulator.expected_baseline(),
         rounds_a_week=7.0 * rounds_a_day,
         origins=declared.origins,
     )
-    simulator = Simulator(traffic, model, policy, terms.alpha, terms.reserve, terms.reward_range)
     forecast = simulator.run(simulations, rounds, horizons, seed, executor, kept, progress)
     return Plan(proposal, forecast, _verdict(forecast, horizons[-1]))
 
@@ -356,15 +354,13 @@ def _verdict(forecast: Forecast, last: int) -> str:
     days = 7 * WEEKS[-1]
     if math.isinf(forecast.pays_from.middle):
         return "Not worth it: in most simulations the gate never earns more than the incumbent."
-    needed = forecast.pays_from.high
-    if math.isinf(needed):
-        return "Uncertain: in some simulations the gate never earns more than the incumbent."
-    if needed > last:
+    needed, gain = forecast.pays_from.high, forecast.uplift[last]
+    earns = f"{100 * gain.low:+.1f} to {100 * gain.high:+.1f} % beside the incumbent"
+    if needed > last and not math.isinf(needed):
         return (
             f"Not worth it below {needed / days:,.0f} rounds a day: it pays after {needed:,.0f} rounds."
         )
-    gain = forecast.uplift[last]
-    return (
-        f"Worth it: it pays after at most {needed:,.0f} rounds, and after {WEEKS[-1]} weeks earns "
-        f"{100 * gain.low:+.1f} to {100 * gain.high:+.1f} % beside the incumbent."
-    )
+    if math.isinf(needed) or gain.low < 0.0:
+        return f"Uncertain: after {WEEKS[-1]} weeks it earns {earns}; more rows would tell."
+    worth = f"Worth it: it pays after at most {needed:,.0f} rounds"
+    return worth + ("." if math.isnan(gain.low) else f", and after {WEEKS[-1]} weeks earns {earns}.")
