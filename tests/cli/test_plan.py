@@ -43,3 +43,19 @@ def test_neither_or_both(c4b: Call) -> None:
 def test_what_never_happens_is_null(c4b: Call) -> None:
     made = c4b("plan", "--rate", 0.01, "--rate", 0.02, "--simulations", 2, "--rounds", 20, "--json")
     assert json.loads(made.out)["forecast"]["opens_at"] == [None, None, None]
+
+
+@pytest.mark.parametrize("command", ["plan", "replay", "diagnose", "offpolicy"])
+def test_rows_out_of_order_and_ids_that_return(c4b: Call, tmp_path: Path, command: str) -> None:
+    rows = {"action": ["a", "b"] * 20, "reward": [0.0, 1.0] * 20, "propensity": [0.5] * 40}
+    times = [*range(39), 3]
+    frame = pl.DataFrame({**rows, "policy_probability": [0.5] * 40, "when": times, "key": times})
+    frame.write_parquet(tmp_path / "log.parquet")
+    options = ["--baseline", "a"] if command in ("plan", "replay") else []
+    for option, column, said in (
+        ("--time", "when", "is earlier than the row before"),
+        ("--id", "key", "is the id of row 4 already"),
+    ):
+        made = c4b(command, tmp_path / "log.parquet", *options, option, column)
+        assert made.code == 2
+        assert f"column '{column}', row 40 = 3: {said}" in made.err

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from c4b.errors import InvalidInput, InvalidLog
-from c4b.logs import Columns, Log, read_log
+from c4b.logs import Columns, Log, open_log, read_log
 
 GOOD: dict[str, list[Any]] = {
     "click": [0.0, 1.0, 0.0, 1.0],
@@ -121,6 +121,14 @@ def test_every_kind_of_file(tmp_path: Path) -> None:
         assert log.frame.columns == ["click", "item", "p", "q", "when"]  # nothing else is read
     lines = read_log(tmp_path / "log.jsonl", Columns(reward="click", id="key"))
     assert lines.numbers("reward").tolist() == GOOD["click"]
+
+
+def test_a_cell_far_down_that_is_no_number(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("item,click\n" + "a,1\n" * 10_500 + "b,much\n")
+    for read_it in (read_log, open_log):
+        with pytest.raises(InvalidLog, match=r"column 'click', row 10501 = 'much': is no number"):
+            read_it(path, Columns(reward="click", action="item"))
 
 
 def test_frames_of_other_libraries() -> None:

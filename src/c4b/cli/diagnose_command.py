@@ -14,9 +14,11 @@ from c4b.cli.log_commands import (
     Candidates,
     Delta,
     HighestReward,
+    IdColumn,
     LogFile,
     LowestReward,
     RewardColumn,
+    TimeColumn,
     Vectors,
     print_json,
     wants_json,
@@ -36,6 +38,8 @@ def diagnose(
     ] = None,
     candidates: Candidates = None,
     vectors: Vectors = None,
+    time: TimeColumn = None,
+    row_id: IdColumn = None,
     period: Annotated[
         str | None,
         typer.Option(help="Column: the week or month (default: eight equal parts of the log)."),
@@ -62,7 +66,7 @@ def diagnose(
     """
     extra = () if period is None else (period,)
     columns = Columns(
-        reward=reward, action=action, candidates=candidates, vectors=vectors,
+        reward=reward, action=action, candidates=candidates, vectors=vectors, time=time, id=row_id,
         context=(*(context or ()), *extra),
     )  # fmt: skip
     rows = read_log(log, columns, reward_range=(lowest, highest))

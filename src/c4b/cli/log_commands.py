@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -48,6 +49,12 @@ Incumbent = Annotated[
     str | None,
     typer.Option(help="Column: the incumbent's action in each row, if it is not always the same."),
 ]
+TimeColumn = Annotated[
+    str | None, typer.Option("--time", help="Column: when; an error if a row is earlier than the last.")
+]
+IdColumn = Annotated[
+    str | None, typer.Option("--id", help="Column: the row's id; an error if two rows have the same.")
+]
 Cluster = Annotated[
     str | None,
     typer.Option(help="Address of a Dask scheduler, e.g. tcp://host:8786 (extra: cluster)."),
@@ -79,6 +86,8 @@ def offpolicy(
             help="The largest possible weight, e.g. 10 for ten equally likely actions; saves rows."
         ),
     ] = None,
+    time: TimeColumn = None,
+    row_id: IdColumn = None,
     as_json: AsJson = False,
 ) -> None:
     """Decide from a log whether a new policy may replace the incumbent that wrote it.
@@ -92,9 +101,9 @@ def offpolicy(
 
     Exit code 1: the rows contradict what was declared, and no answer is valid.
     """
-    columns = Columns(reward=reward, propensity=propensity, policy_probability=policy_probability)
-    if weight is not None:
-        columns = Columns(reward=reward, weight=weight)
+    columns = Columns(reward=reward, weight=weight, time=time, id=row_id)
+    if weight is None:
+        columns = replace(columns, propensity=propensity, policy_probability=policy_probability)
     top = math.inf if max_weight is None else max_weight
     gate = OffPolicyGate(fraction=fraction, delta=delta, reward_range=(lowest, highest), max_weight=top)
     rows = open_log(log, columns, reward_range=(lowest, highest))
@@ -149,6 +158,8 @@ def replay(
     candidates: Candidates = None,
     vectors: Vectors = None,
     incumbent: Incumbent = None,
+    time: TimeColumn = None,
+    row_id: IdColumn = None,
     resume: Annotated[
         Path | None,
         typer.Option(
@@ -169,17 +180,12 @@ def replay(
     Example: [bold]c4b replay log.parquet --baseline home --action page --reward click --uniform[/bold]
     """
     if full:
-        columns = Columns(rewards=tuple(full), baseline=incumbent, context=tuple(context or ()))
+        columns = Columns(rewards=tuple(full))
     else:
         columns = Columns(
-            reward=reward,
-            action=action,
-            propensity=propensity,
-            candidates=candidates,
-            vectors=vectors,
-            baseline=incumbent,
-            context=tuple(context or ()),
+            reward=reward, action=action, propensity=propensity, candidates=candidates, vectors=vectors
         )
+    columns = replace(columns, baseline=incumbent, time=time, id=row_id, context=tuple(context or ()))
     terms = Terms(
         baseline=baseline,
         past=past,

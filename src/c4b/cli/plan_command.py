@@ -17,11 +17,13 @@ from c4b.cli.log_commands import (
     Context,
     Delta,
     HighestReward,
+    IdColumn,
     Incumbent,
     LowestReward,
     PolicyName,
     Reserve,
     RewardColumn,
+    TimeColumn,
     Vectors,
     print_json,
     wants_json,
@@ -51,6 +53,8 @@ def plan(
     candidates: Candidates = None,
     vectors: Vectors = None,
     incumbent: Incumbent = None,
+    time: TimeColumn = None,
+    row_id: IdColumn = None,
     features: Annotated[Path | None, typer.Option(help="A saved FeatureBuilder.")] = None,
     rate: Annotated[
         list[float] | None,
@@ -111,6 +115,7 @@ def plan(
             )  # fmt: skip
             columns = Columns(
                 reward=reward, action=action, candidates=candidates, vectors=vectors, baseline=incumbent,
+                time=time, id=row_id,
                 context=tuple(context or ()),
             )  # fmt: skip
             rows = open_log(log, columns, reward_range=(lowest, highest))

@@ -6,8 +6,10 @@ from dataclasses import dataclass, fields
 
 from c4b.errors import InvalidInput
 
+_LATER = ("vectors", "baseline")
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Columns:
     """The names of a log's columns. Only what is declared is read and checked; the rest is ignored.
 
@@ -57,6 +59,12 @@ class Columns:
                 used[name] = field.name
         if self.vectors is not None and self.candidates is None:
             raise InvalidInput("vectors", self.vectors, "needs a column of candidates, in the same order")
+
+    def __repr__(self) -> str:
+        """Without fields that came later and are not used: folders of interrupted replays compare it."""
+        shown = [(field.name, getattr(self, field.name)) for field in fields(self)]
+        kept = [f"{name}={value!r}" for name, value in shown if name not in _LATER or value is not None]
+        return f"Columns({', '.join(kept)})"
 
     def _of(self, role: str) -> tuple[str, ...]:
         value = getattr(self, role)

@@ -69,7 +69,7 @@ def collect(frame: pl.LazyFrame, name: str) -> pl.DataFrame:
     try:
         return frame.collect()
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise InvalidLog(name, "rows", f"cannot be read: {_first_line(error)}") from error
+        raise _unreadable(frame, name, error) from error
 
 
 def in_batches(frame: pl.LazyFrame, size: int, name: str) -> Iterator[pl.DataFrame]:
@@ -83,9 +83,24 @@ def in_batches(frame: pl.LazyFrame, size: int, name: str) -> Iterator[pl.DataFra
                 yield together.head(size)
                 waiting = [together.slice(size)]
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise InvalidLog(name, "rows", f"cannot be read: {_first_line(error)}") from error
+        raise _unreadable(frame, name, error) from error
     if any(map(len, waiting)):
         yield pl.concat(waiting)
+
+
+def _unreadable(frame: pl.LazyFrame, name: str, error: Exception) -> InvalidLog:
+    """Of a CSV file the first cell that is no number, unlike those above; else what Polars says."""
+    if name.lower().endswith(".csv"):
+        schema = frame.collect_schema()
+        texts = pl.scan_csv(name, infer_schema=False).select(schema.names()).with_row_index("row")
+        for column, kind in schema.items():
+            text = pl.col(column)
+            wrong = text.is_not_null() & text.cast(kind, strict=False).is_null()
+            found = texts.filter(wrong).head(1).collect() if kind.is_numeric() else pl.DataFrame()
+            if len(found):
+                where = f"{name}, column {column!r}, row {found['row'][0] + 1}"
+                return InvalidLog(where, found[column][0], "is no number, unlike the rows before it")
+    return InvalidLog(name, "rows", f"cannot be read: {_first_line(error)}")
 
 
 def _first_line(error: Exception) -> str:

@@ -51,7 +51,10 @@ class ActionPool:
             if columns.candidates is None:
                 _require_known(log, columns.baseline, self.labels)
         elif baseline not in self.labels:
-            raise InvalidInput("baseline", baseline, f"must be one of {list(self.labels)[:20]}")
+            remedy = f"must be the incumbent's action, one of {list(self.labels)[:20]}"
+            if not baseline:
+                remedy += ", unless a column names it in each row"
+            raise InvalidInput("baseline", baseline, remedy)
         elif columns.candidates is not None:
             _require_everywhere(log, columns.candidates, baseline)
 
