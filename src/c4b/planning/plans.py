@@ -209,10 +209,10 @@ class _Seen(NamedTuple):
         low, high = reward_range
         counts, total, others, two_values = np.zeros(len(pool.labels)), 0.0, 0, True
         for batch in batches:
-            rewards = batch.numbers("reward")
-            counts += np.bincount(pool.taken(batch), minlength=len(counts))
+            rewards, taken = batch.numbers("reward"), pool.taken(batch)
+            counts += np.bincount(taken, minlength=len(counts))
             total += float(rewards.sum())
-            others += int((~pool.plays_incumbent(batch)).sum())
+            others += int((taken != pool.incumbents(batch)).sum())
             two_values &= bool(np.all((rewards == low) | (rewards == high)))
         if counts.min() == 0 and not pool.listed_by_row:
             never = pool.labels[int(np.argmin(counts))]
