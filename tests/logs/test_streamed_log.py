@@ -9,7 +9,7 @@ import pytest
 from c4b.errors import InvalidLog
 from c4b.logs import Columns, open_log, read_log
 from c4b.logs import checks as checks_module
-from c4b.logs import streamed_log as streamed_module
+from c4b.logs import log as log_module
 
 COLUMNS = Columns(reward="click", action="page", time="at", id="id", context=("age",))
 
@@ -29,7 +29,8 @@ def frame(rows: int = 25) -> pl.DataFrame:
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streamed_module, "BATCH", 7)
+    monkeypatch.setattr(log_module, "BATCH", 7)
+    monkeypatch.setattr(log_module, "BATCH_OF_VECTORS", 3)
     monkeypatch.setattr(checks_module, "IDS_AT_ONCE", 4)
 
 
@@ -83,3 +84,15 @@ def test_the_first_of_several_doubled_ids_is_named() -> None:
 def test_no_rows() -> None:
     with pytest.raises(InvalidLog, match="at least one row"):
         open_log(frame(0), COLUMNS)
+
+
+def test_vectors_of_other_lengths_in_later_batches(tmp_path: Path) -> None:
+    films = [["a", "b"]] * 8
+    columns = Columns(action="shown", candidates="films", vectors="x")
+    good = pl.DataFrame({"films": films, "x": [[[1.0, 2.0], [3.0, 4.0]]] * 8, "shown": ["a"] * 8})
+    good.write_parquet(tmp_path / "log.parquet")
+    assert [len(batch) for batch in open_log(tmp_path / "log.parquet", columns).batches()] == [3, 3, 2]
+    long = [[[1.0, 2.0], [3.0, 4.0]]] * 4 + [[[1.0, 2.0, 0.0], [3.0, 4.0, 0.0]]] * 4
+    good.with_columns(x=pl.Series(long)).write_parquet(tmp_path / "log.parquet")
+    with pytest.raises(InvalidLog, match=r"column 'x', row 5 .*one length, here 2"):
+        open_log(tmp_path / "log.parquet", columns)

@@ -17,6 +17,8 @@ from c4b.logs.sources import collect, scan
 
 BATCH = 100_000
 """Rows that are looked at together."""
+BATCH_OF_VECTORS = 5_000
+"""The same where each row holds many vectors."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +66,15 @@ class Log:
         """Every label in a column of labels or of lists of them, sorted as texts."""
         return labels_in(self.frame.lazy(), column)
 
-    def batches(self, size: int = BATCH) -> Iterator[Log]:
+    def batches(self, size: int | None = None) -> Iterator[Log]:
         """All rows in order, as logs of at most ``size`` rows."""
-        for frame in self.frame.iter_slices(size):
+        for frame in self.frame.iter_slices(size or batch_size(self.columns)):
             yield Log(frame, self.columns, self.name)
+
+
+def batch_size(columns: Columns) -> int:
+    """Rows that are looked at together where nobody says."""
+    return BATCH if columns.vectors is None else BATCH_OF_VECTORS
 
 
 def labels_in(frame: pl.LazyFrame, column: str) -> list[str]:

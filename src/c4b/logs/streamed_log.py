@@ -11,7 +11,7 @@ from c4b import _validate
 from c4b.errors import InvalidLog
 from c4b.logs.checks import check_ids, check_rows, length_of_vectors
 from c4b.logs.columns import Columns
-from c4b.logs.log import BATCH, Log, declared, labels_in
+from c4b.logs.log import Log, batch_size, declared, labels_in
 from c4b.logs.sources import in_batches
 
 
@@ -47,8 +47,9 @@ class StreamedLog:
         """Every label in a column of labels or of lists of them, sorted as texts."""
         return labels_in(self.lazy.slice(self.start, self.rows), column)
 
-    def batches(self, size: int = BATCH) -> Iterator[Log]:
+    def batches(self, size: int | None = None) -> Iterator[Log]:
         """All rows in order, as logs of at most ``size`` rows in memory."""
+        size = size or batch_size(self.columns)
         for frame in in_batches(self.lazy.slice(self.start, self.rows), size, self.name):
             yield Log(frame, self.columns, self.name)
 
@@ -70,7 +71,7 @@ def open_log(
     """
     lazy, name = declared(source, columns)
     rows, last, length = 0, None, None
-    for frame in in_batches(lazy, BATCH, name):
+    for frame in in_batches(lazy, batch_size(columns), name):
         length = length_of_vectors(frame, columns) if length is None else length
         check_rows(frame, columns, reward_range, name, rows, last, length)
         rows += len(frame)

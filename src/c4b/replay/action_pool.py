@@ -13,6 +13,7 @@ from c4b._validate import Array
 from c4b.errors import InvalidInput, InvalidLog, LogCannotAnswer
 from c4b.features import FeatureBuilder, Interaction, Intercept, Number, OneHot, Part, Vector
 from c4b.logs import Log, StreamedLog
+from c4b.logs.log import BATCH_OF_VECTORS
 
 AT_ONCE = 20_000
 """Rows of candidates whose features are in memory at once."""
@@ -234,7 +235,7 @@ def fitted(builder: FeatureBuilder | None, past: Log | StreamedLog, pool: Action
     """A builder whose scales and labels are fixed, from past rows where they were not yet."""
     if builder is not None and builder.fitted:
         return builder
-    head = past.head(FITTED_ON)
+    head = past.head(FITTED_ON if past.columns.vectors is None else BATCH_OF_VECTORS)
     frame = head.frame if head.columns.rewards else executed_frame(head)
     if builder is not None:
         return builder.fit(frame)
