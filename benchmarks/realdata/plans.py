@@ -24,6 +24,7 @@ from realdata import classification, movielens, open_bandit, trials
 from c4b import LinearModel
 from c4b._validate import Array
 from c4b.diagnostics.ridge_fit import fit
+from c4b.features import FeatureBuilder, Intercept, OneHot
 from c4b.logs import Columns, read_log
 from c4b.planning import Forecast, Simulator, Traffic, plan_log
 from c4b.replay import Terms
@@ -45,13 +46,14 @@ class Foretold(NamedTuple):
 
 
 def of_trial(actions: NDArray[np.int64], rewards: Array, seed: int, horizon: int) -> Foretold:
-    """A plan on the trial's own rows in another order, with the history that the replay gives."""
+    """A plan on the trial's own rows in another order, with features and history of the replay."""
     order = np.random.default_rng([seed, 5]).permutation(len(actions))
     frame = pl.DataFrame({"action": actions[order], "reward": rewards[order]})
     log = read_log(frame, Columns(reward="reward", action="action"))
+    others = OneHot("action", labels=tuple(str(n) for n in range(1, int(actions.max()) + 1)))
     plan = plan_log(
         log, Terms("0", norm_bound=trials.NORM_BOUND), rounds_a_day=horizon / 7, history=trials.HISTORY,
-        simulations=SIMULATIONS, rounds=ROUNDS, seed=seed,
+        simulations=SIMULATIONS, rounds=ROUNDS, seed=seed, builder=FeatureBuilder([Intercept(), others]),
     )  # fmt: skip
     return Foretold(plan.proposal.policy, plan.forecast, plan.verdict)
 

@@ -17,7 +17,7 @@ from c4b.planning.kept_steps import KeptSteps
 from c4b.policies import Decision, Policy
 from c4b.policies.compiled_gate import CompiledGate
 
-LEVELS = (5.0, 50.0, 95.0)
+TAIL = 0.05
 MEASURED = 1
 """Marks the stream of random numbers for errors of measuring; a simulation itself uses none of it."""
 SMALLEST_SHARE = 0.25
@@ -267,7 +267,11 @@ def _pays_from(gains: Array) -> float:
 
 
 def _range(values: list[float]) -> Range3:
-    return Range3(*(float(v) for v in np.percentile(values, LEVELS, method="inverted_cdf")))
+    """One more simulation would be below the first with a probability of at most 5 %, or the smallest is
+    all that is known; the same above the last."""
+    ordered, count = sorted(values), len(values)
+    tail = max(math.floor(TAIL * (count + 1)), 1)
+    return Range3(ordered[tail - 1], ordered[(count - 1) // 2], ordered[count - tail])
 
 
 def _joined(cautious: list[float], hopeful: list[float]) -> Range3:

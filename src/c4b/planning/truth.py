@@ -2,8 +2,8 @@
 
 Least squares alone takes the luck of a few rows for the truth: an item without a click has rate 0 for
 sure, and the best of eighty items several times its rate. Here all coefficients but that of a constant
-feature are drawn around 0 with an unknown scale. The rows say how likely each scale is, and the answer
-averages over the scales.
+feature are drawn around 0 with an unknown scale, from Student's distribution: most may be small while
+a few are large. The rows say how likely each scale is, and the answer averages over the scales.
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ from c4b.diagnostics.ridge_fit import Batches
 SCALES = np.geomspace(3e-3, 10.0, 25)
 """Of coefficients, in standard deviations of a reward."""
 ROUNDING = 1e-9
-NEGLIGIBLE = 1e-6
-"""A scale with a smaller share is left out."""
+FREEDOM = 4.0
+"""Degrees of freedom of Student's distribution."""
+REPEATS = 6
+"""Steps of the iteration that finds how much each coefficient is shrunk: Student's distribution is a
+normal one whose variance is drawn, and a step sets it to what the coefficient suggests."""
 Variances = Callable[[Array, Array], Array]
 """From rewards and their estimated means to the variances of the rewards."""
 
@@ -41,29 +44,57 @@ class _Sums(NamedTuple):
     rows: int
 
 
+class _Posterior(NamedTuple):
+    """For each scale of the coefficients: how likely it is, and what then is likely of them."""
+
+    shares: Array
+    penalties: Array
+    """Shape (scales, d)."""
+    centres: Array
+    """Shape (scales, d)."""
+    inverses: Array
+    """Shape (scales, d, d): the covariance of normal coefficients, in units of the noise."""
+
+
 def possible_truth(batches: Batches, dim: int, variances: Variances) -> Truth:
     """The coefficients that the rows suggest, in two passes: nothing but sums is kept."""
     sums = _added_up(batches, dim)
-    shrunk = ~np.isclose(np.diagonal(sums.gram) * sums.rows, np.square(sums.features), rtol=ROUNDING)
     noise, spread = _noise(sums)
-    penalties = noise / np.square(SCALES * spread)
-    shapes = [_shape(sums.gram, penalty * shrunk) for penalty in penalties]
-    inverses = [np.linalg.inv(shape) for shape in shapes]
-    centres = np.array([inverse @ sums.moment for inverse in inverses])
-    sizes = np.array([np.linalg.slogdet(shape)[1] for shape in shapes])
-    logs = 0.5 * (shrunk.sum() * np.log(penalties) - sizes + centres @ sums.moment / noise)
-    logs += np.log(SCALES)  # the grid's steps: before the rows are seen, all scales are equally likely
-    shares = np.exp(logs - logs.max()) / np.exp(logs - logs.max()).sum()
-    estimate: Array = shares @ centres
+    constant = np.isclose(np.diagonal(sums.gram) * sums.rows, np.square(sums.features), rtol=ROUNDING)
+    local = np.where(constant, 0.0, 1.0)
+    for _ in range(REPEATS):
+        found = _posterior(sums, local, noise, spread)
+        ratios = _mean_square(found, noise).T @ (found.shares / np.square(SCALES * spread))
+        local = np.where(constant, 0.0, (FREEDOM + 1.0) / (FREEDOM + ratios))
+    estimate: Array = found.shares @ found.centres
     meat = np.zeros((dim, dim))
     for x, y in batches():
         meat += (x * variances(y, x @ estimate)[:, None]).T @ x
     covariance = np.zeros((dim, dim))
-    for share, penalty, centre, inverse in zip(shares, penalties, centres, inverses, strict=True):
-        if share > NEGLIGIBLE:
-            own = inverse @ (meat + np.diag(noise * penalty * shrunk)) @ inverse
-            covariance += share * (own + np.outer(centre - estimate, centre - estimate))
+    for share, penalty, centre, inverse in zip(*found, strict=True):
+        own = inverse @ (meat + np.diag(noise * penalty)) @ inverse
+        covariance += share * (own + np.outer(centre - estimate, centre - estimate))
     return Truth(estimate, (covariance + covariance.T) / 2.0)
+
+
+def _posterior(sums: _Sums, local: Array, noise: float, spread: float) -> _Posterior:
+    """With coefficient k of variance ``(scale * spread)**2 / local[k]``, of any size where local is 0."""
+    penalties = noise / np.square(SCALES * spread)
+    tiny = ROUNDING * max(float(np.trace(sums.gram)) / len(sums.gram), ROUNDING)
+    shapes = sums.gram + (np.outer(penalties, local) + tiny)[:, :, None] * np.eye(len(local))
+    inverses: Array = np.linalg.inv(shapes).astype(np.float64)
+    centres = inverses @ sums.moment
+    logs = np.count_nonzero(local) * np.log(penalties) - np.linalg.slogdet(shapes)[1]
+    logs = 0.5 * (logs + centres @ sums.moment / noise)
+    logs += np.log(SCALES)  # steps of the grid: before the rows are seen, all scales are equally likely
+    shares = np.exp(logs - logs.max())
+    return _Posterior(shares / shares.sum(), np.outer(penalties, local), centres, inverses)
+
+
+def _mean_square(found: _Posterior, noise: float) -> Array:
+    """Of each coefficient at each scale, shape (scales, d)."""
+    own = np.diagonal(found.inverses, axis1=1, axis2=2)
+    return np.asarray(np.square(found.centres) + noise * own)
 
 
 def _added_up(batches: Batches, dim: int) -> _Sums:
@@ -91,9 +122,3 @@ def _noise(sums: _Sums) -> tuple[float, float]:
     smallest = ROUNDING * max(sums.squares / sums.rows, ROUNDING)
     variance = max(sums.squares / sums.rows - (sums.rewards / sums.rows) ** 2, smallest)
     return max(left / max(sums.rows - len(free), 1), smallest), float(np.sqrt(variance))
-
-
-def _shape(gram: Array, penalty: Array) -> Array:
-    """Definite even if several features are constant."""
-    tiny = ROUNDING * max(float(np.trace(gram)) / len(gram), ROUNDING)
-    return np.asarray(gram + np.diag(penalty + tiny))
