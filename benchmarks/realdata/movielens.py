@@ -4,11 +4,22 @@ estimated.
 A world, by seed: the ratings of 300 users are the past, and all that features are made of. Rounds draw
 one of the other users and ten of his films; the reward is 1 for a rating of 4 or 5. The incumbent
 recommends the film that was rated most often in the past.
+
+    python benchmarks/realdata/movielens.py [--seeds 10] [--first-seed 100]
+
+prints JSON, five seconds of a processor for each seed: rewards over the second half of the rounds, and
+how often the policy was at least 15 % above the incumbent, above LinUCB and above the best past average.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np
 import polars as pl
@@ -149,3 +160,44 @@ def run(seed: int, rounds: int = ROUNDS) -> list[Outcome]:
         of_rewards(WORLD, seed, "best past average", given.earned(given.best_average)),
         of_rewards(WORLD, seed, "random", random),
     ]
+
+
+GATED, UNGATED, INCUMBENT, AVERAGE = (
+    "reserve-c4b+", "linucb", "most popular (incumbent)", "best past average"
+)  # fmt: skip
+
+
+def summary(outcomes: list[dict[str, Any]]) -> dict[str, Any]:
+    """Over the second half of the rounds, by seed."""
+    late = {
+        name: np.array([row["reward_second_half"] for row in outcomes if row["policy"] == name])
+        for name in (GATED, UNGATED, INCUMBENT, AVERAGE)
+    }
+    gated = [row for row in outcomes if row["policy"] == GATED]
+    above = late[GATED] / late[INCUMBENT] - 1.0
+    return {
+        "seeds": len(above),
+        "means": {name: round(float(values.mean()), 4) for name, values in late.items()},
+        "above_the_incumbent": round(float(late[GATED].mean() / late[INCUMBENT].mean() - 1.0), 4),
+        "smallest_above_the_incumbent": round(float(above.min()), 4),
+        "seeds_at_least_15_percent_above": int((above >= 0.15).sum()),
+        "seeds_not_below_linucb": int((late[GATED] >= late[UNGATED]).sum()),
+        "seeds_not_below_best_average": int((late[GATED] >= late[AVERAGE]).sum()),
+        "seeds_with_a_deficit_beyond_noise": sum(
+            row["smallest_credit"] < -row["noise_allowance"] for row in gated
+        ),
+        "alarms": sum(row["alarm"] is not None for row in gated),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--first-seed", type=int, default=100)
+    given = parser.parse_args()
+    seeds = range(given.first_seed, given.first_seed + given.seeds)
+    print(json.dumps(summary([each.as_dict() for seed in seeds for each in run(seed)])))
+
+
+if __name__ == "__main__":
+    main()
