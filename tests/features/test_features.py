@@ -18,6 +18,7 @@ from c4b.features import (
     Number,
     OneHot,
     Transformer,
+    Vector,
 )
 
 PAST = pl.DataFrame(
@@ -172,3 +173,21 @@ def test_damaged_files(tmp_path: Path) -> None:
     path.write_text("{")
     with pytest.raises(CorruptState):
         FeatureBuilder.load(path)
+
+
+def test_vectors_that_rows_hold(tmp_path: Path) -> None:
+    rows = pl.DataFrame({"x": [[1.0, 2.0], [3.0, 4.0]], "n": [1, 2]})
+    builder = FeatureBuilder([Intercept(), Vector("x")]).fit(rows)
+    assert builder.names == ["1", "x[0]", "x[1]"]
+    assert builder.transform(rows).tolist() == [[1.0, 1.0, 2.0], [1.0, 3.0, 4.0]]
+    builder.save(tmp_path / "features.json")
+    online = FeatureBuilder.load(tmp_path / "features.json")
+    assert online.candidates({}, [{"x": [5.0, 6.0]}]).tolist() == [[1.0, 5.0, 6.0]]
+    fixed = rows.with_columns(pl.col("x").list.to_array(2))
+    assert np.array_equal(builder.transform(fixed), builder.transform(rows))
+    with pytest.raises(InvalidLog, match=r"column 'x', row 1 = \[1.0\]: must hold 2 numbers"):
+        builder.transform(pl.DataFrame({"x": [[1.0]]}))
+    with pytest.raises(InvalidLog, match="finite"):
+        builder.transform(pl.DataFrame({"x": [[1.0, float("nan")]]}))
+    with pytest.raises(InvalidLog, match="must hold vectors"):
+        FeatureBuilder([Vector("n")]).fit(rows)

@@ -162,6 +162,15 @@ def test_what_is_no_log(tmp_path: Path) -> None:
         read_log(tmp_path / "cut.parquet", COLUMNS)
 
 
+def test_a_declaration_is_written_as_ever() -> None:
+    """Folders of interrupted replays hold it; later fields are shown where they are used."""
+    assert repr(Columns(reward="y", action="a")) == (
+        "Columns(reward='y', action='a', propensity=None, policy_probability=None, weight=None, "
+        "time=None, id=None, candidates=None, context=(), rewards=())"
+    )
+    assert "baseline='b'" in repr(Columns(reward="y", action="a", baseline="b"))
+
+
 def test_a_column_has_one_meaning() -> None:
     with pytest.raises(InvalidInput, match="is declared as reward already"):
         Columns(reward="x", weight="x")
