@@ -12,6 +12,7 @@ import numpy as np
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
+from realdata import movielens
 from realdata.plans import summary as plan_summary
 
 STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0
@@ -152,6 +153,46 @@ def commands_section(measured: list[dict[str, Any]]) -> str:
     return "<h2>The command c4b plan</h2>" + said + table(heading, rows)
 
 
+def in_short(results: dict[str, Any]) -> str:
+    """The page in a few sentences, as a list."""
+    said = []
+    films = [row for row in results["outcomes"] if row["world"] == movielens.WORLD]
+    if films:
+        found = movielens.summary(films)
+        said.append(
+            f"MovieLens, second half of the rounds: {100 * found['above_the_incumbent']:.1f} % above the "
+            f"incumbent, in the worst of {found['seeds']} seeds "
+            f"{100 * found['smallest_above_the_incumbent']:.1f} %; not below LinUCB, which has no gate, "
+            f"in {found['seeds_not_below_linucb']}, and not below the best past average in "
+            f"{found['seeds_not_below_best_average']}."
+        )
+    trial = [row for row in results["outcomes"] if row["world"] == "thornton_hiv"]
+    gated = [row for row in trial if row["policy"] == "reserve-c4b+"]
+    if gated:
+        said.append(
+            f"thornton_hiv: reserve-c4b+ opens in round {min(row['opened_at'] for row in gated)} to "
+            f"{max(row['opened_at'] for row in gated)}."
+        )
+    broken = [row for row in results["outcomes"] if row["policy"] in GATED and _is_broken(row)]
+    said.append(f"Runs of a gate whose realised deficit is more than noise explains: {len(broken)}.")
+    if results.get("plans"):
+        worlds = plan_summary(results["plans"])
+        near = sum(each["within_a_factor_of_two"] for each in worlds)
+        said.append(
+            f"Plans: the median opening round within a factor of two of what happened in {near} of "
+            f"{len(worlds)} worlds."
+        )
+    if results.get("commands"):
+        most = max(each["processor_seconds"] for each in results["commands"])
+        largest = max(each["peak_mb"] for each in results["commands"])
+        said.append(f"c4b plan takes at most {most:.0f} s of a processor and {largest} MB.")
+    return "<h2>In short</h2><ul>" + "".join(f"<li>{html.escape(each)}" for each in said) + "</ul>"
+
+
+def _is_broken(row: dict[str, Any]) -> bool:
+    return row["smallest_credit"] is not None and row["smallest_credit"] < -row["noise_allowance"]
+
+
 def write(results: dict[str, Any], command: str) -> str:
     """The whole page."""
     parts = [
@@ -163,6 +204,7 @@ def write(results: dict[str, Any], command: str) -> str:
         "a thousand.</p>",
         f"<p><small>Made by <code>{html.escape(command)}</code>.</small></p>",
     ]
+    parts.append(in_short(results))
     worlds = dict.fromkeys(row["world"] for row in results["outcomes"])
     for world in worlds:
         rows = [row for row in results["outcomes"] if row["world"] == world]
