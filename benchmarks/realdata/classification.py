@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from realdata.datasets import table
-from realdata.outcome import Outcome, of_replay, of_rewards
+from realdata.outcome import CITED, Outcome, of_replay, of_rewards
 
 from c4b import LinearModel, Policy
 from c4b._validate import Array
@@ -87,7 +87,7 @@ def prepare(world: str, seed: int, rounds: int) -> Prepared:
 def run(world: str, seed: int, rounds: int = MOST_ROUNDS) -> list[Outcome]:
     pools, right, usual, model, x = prepare(world, seed, rounds)
     outcomes = []
-    for name in ("reserve-c4b+", "linucb"):
+    for name in ("reserve-c4b+", CITED, "linucb"):
         policy = Policy(name, model, alpha=ALPHA)
         policy.learn(pools[:PAST, usual], right[:PAST, usual])
         given = (FullRound(pools[n], usual, right[n]) for n in range(PAST, len(x)))

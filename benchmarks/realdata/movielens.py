@@ -26,7 +26,7 @@ import polars as pl
 from numpy.typing import NDArray
 from realdata.datasets import table
 from realdata.film_log import GENRES
-from realdata.outcome import Outcome, of_replay, of_rewards
+from realdata.outcome import CITED, Outcome, of_replay, of_rewards
 from realdata.similar_users import People, SimilarUsers
 
 from c4b import LinearModel, Policy
@@ -38,6 +38,9 @@ PAST_USERS, POOL, HISTORY, ROUNDS = 300, 10, 2000, 20_000
 ALPHA, NOISE, NORM_BOUND = 0.05, 0.5, 1.5
 SIZE = 4.0
 """Features but the intercept are divided by it, so that a pool's differences are below 1."""
+GATED, UNGATED, INCUMBENT, AVERAGE = (
+    "reserve-c4b+", "linucb", "most popular (incumbent)", "best past average"
+)  # fmt: skip
 
 
 class World(NamedTuple):
@@ -155,16 +158,11 @@ def run(seed: int, rounds: int = ROUNDS) -> list[Outcome]:
     given = world(seed, rounds)
     random = given.rewards[HISTORY:].mean(axis=1)
     return [
-        *(of_replay(WORLD, seed, given.replay(name)) for name in ("reserve-c4b+", "linucb")),
+        *(of_replay(WORLD, seed, given.replay(name)) for name in (GATED, CITED, UNGATED)),
         of_rewards(WORLD, seed, "most popular (incumbent)", given.earned(given.popular)),
         of_rewards(WORLD, seed, "best past average", given.earned(given.best_average)),
         of_rewards(WORLD, seed, "random", random),
     ]
-
-
-GATED, UNGATED, INCUMBENT, AVERAGE = (
-    "reserve-c4b+", "linucb", "most popular (incumbent)", "best past average"
-)  # fmt: skip
 
 
 def summary(outcomes: list[dict[str, Any]]) -> dict[str, Any]:

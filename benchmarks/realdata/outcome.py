@@ -11,6 +11,8 @@ from c4b._validate import Array
 from c4b.replay import ReplayResult
 
 POINTS = 200
+CITED = "clucb-unknown"
+"""Kazerouni et al. 2017 with an unknown baseline: of the literature, what applies in all worlds."""
 
 
 @dataclass(frozen=True)

@@ -13,16 +13,18 @@ import numpy as np
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 from realdata import movielens
+from realdata.outcome import CITED
 from realdata.plans import summary as plan_summary
 
 STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0
 1rem;color:#222} table{border-collapse:collapse;margin:1rem 0}td,th{padding:.25rem
 .7rem;border-bottom:1px solid #ddd;text-align:right}
 td:first-child,th:first-child,td:nth-child(7):last-child,th:nth-child(7):last-child{text-align:left}img{max-width:100%}small{color:#555}"""
-GATED = ("reserve-c4b+", "clicks")
+OURS = ("reserve-c4b+", "clicks")
+GATED = (*OURS, CITED)
 HEADING = (
     "policy", "reward a round", "second half", "fallback %", "opened at", "smallest credit",
-    "noise allows", "alarms",
+    "noise allows", "certified at the end", "alarms",
 )  # fmt: skip
 
 
@@ -34,7 +36,7 @@ def figure(world: str, rows: list[dict[str, Any]]) -> str:
         least = min(len(row["rate"]) for row in runs)
         rate = np.mean([row["rate"][:least] for row in runs], axis=0)
         places = np.linspace(1, np.mean([row["rounds"] for row in runs]), least)
-        axes.plot(places, rate, color=f"C{n}", lw=2.2 if policy in GATED else 1.2, label=policy)
+        axes.plot(places, rate, color=f"C{n}", lw=2.2 if policy in OURS else 1.2, label=policy)
     axes.set(xlabel="round", ylabel="mean reward so far", title=world)
     axes.grid(alpha=0.3)
     axes.legend(frameon=False, fontsize=9)
@@ -51,6 +53,11 @@ def lines(rows: list[dict[str, Any]]) -> list[list[str]]:
         values = [row[name] for row in runs if row[name] is not None]
         return form.format(scale * np.mean(values)) if values else "-"
 
+    def opened(runs: list[dict[str, Any]]) -> str:
+        shut = sum(row["opened_at"] is None for row in runs)
+        shown = mean(runs, "opened_at", "{:.0f}")
+        return "never" if shut == len(runs) else shown + f" (never in {shut})" * (shut > 0)
+
     made = []
     for policy in dict.fromkeys(row["policy"] for row in rows):
         runs = [row for row in rows if row["policy"] == policy]
@@ -63,9 +70,10 @@ def lines(rows: list[dict[str, Any]]) -> list[list[str]]:
                 mean(runs, "reward", "{:.4f}"),
                 mean(runs, "reward_second_half", "{:.4f}"),
                 mean(runs, "fallback", "{:.1f}", 100.0),
-                mean(runs, "opened_at", "{:.0f}") if gated else "-",
+                opened(runs) if gated else "-",
                 f"{min(worst):.1f}" if worst else "-",
                 f"{-max(allowed):.1f}" if allowed else "-",
+                mean(runs, "bank", "{:.0f}") if gated else "-",
                 f"{sum(row['alarm'] is not None for row in runs)} of {len(runs)}" if gated else "-",
             ]
         )
@@ -201,7 +209,9 @@ def write(results: dict[str, Any], command: str) -> str:
         "<p>Rewards are averages over seeds. <i>Smallest credit</i> is the lowest point, over all",
         "rounds and seeds, of the sum of reward less 95 % of what the incumbent earned in the same",
         "rounds, noise included; <i>noise allows</i> is how far noise alone takes it in one run of",
-        "a thousand.</p>",
+        "a thousand. <i>Certified at the end</i> is the bank: a lower bound, known while playing, of",
+        "that sum's mean. <i>clucb-unknown</i> is the system of Kazerouni et al. (2017) where the",
+        "incumbent's mean is not known.</p>",
         f"<p><small>Made by <code>{html.escape(command)}</code>.</small></p>",
     ]
     parts.append(in_short(results))

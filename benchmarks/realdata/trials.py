@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from realdata.datasets import table
-from realdata.outcome import Outcome, of_replay, of_rewards
+from realdata.outcome import CITED, Outcome, of_replay, of_rewards
 
 from c4b import LinearModel, Policy
 from c4b._validate import Array
@@ -44,7 +44,8 @@ def run_trial(world: str, seed: int, actions: NDArray[np.int64], rewards: Array)
     outcomes = []
     gaussian = LinearModel(dim=kinds, noise=NOISE, norm_bound=NORM_BOUND)
     yes_or_no = LinearModel.bounded(kinds, NORM_BOUND)
-    for name, model in (("reserve-c4b+", gaussian), ("clicks", yes_or_no), ("linucb", gaussian)):
+    plain = ((name, gaussian) for name in ("reserve-c4b+", CITED, "linucb"))
+    for name, model in (*plain, ("clicks", yes_or_no)):
         policy = Policy(name, model, alpha=ALPHA)
         policy.learn(features[actions[past]], rewards[past])
         found = replay_queues(policy, features, 0, actions[rest], rewards[rest])
