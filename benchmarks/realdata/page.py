@@ -175,11 +175,12 @@ def in_short(results: dict[str, Any]) -> str:
             f"{found['seeds_not_below_best_average']}."
         )
     trial = [row for row in results["outcomes"] if row["world"] == "thornton_hiv"]
-    gated = [row for row in trial if row["policy"] == "reserve-c4b+"]
+    gated = [row for row in trial if row["policy"] == "reserve-c4b+" and row["opened_at"] is not None]
     if gated:
+        rounds = [row["opened_at"] for row in gated]
         said.append(
-            f"thornton_hiv: reserve-c4b+ opens in round {min(row['opened_at'] for row in gated)} to "
-            f"{max(row['opened_at'] for row in gated)}."
+            f"thornton_hiv: reserve-c4b+ opens in round {min(rounds)} to {max(rounds)} and earns "
+            f"{min(row['reward'] for row in gated):.3f} a round or more."
         )
     broken = [row for row in results["outcomes"] if row["policy"] in GATED and _is_broken(row)]
     said.append(f"Runs of a gate whose realised deficit is more than noise explains: {len(broken)}.")
