@@ -34,7 +34,7 @@ MOST_ROWS = 2000
 MOST_RESIDUALS = 100_000
 FEWEST_ROUNDS, MOST_ROUNDS = 2_000, 10_000
 """Of a simulation whose length nobody chose."""
-MOST_WORK = 18_000_000
+MOST_WORK = 4_000_000
 """Rounds of such a simulation, beyond the fewest, times d (d + K): rounds of many features take long."""
 LOW_VARIANCE = 0.5
 """Share of the largest possible variance below which the set ``bounded-2`` is proposed."""
