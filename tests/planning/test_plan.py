@@ -168,3 +168,23 @@ def test_rows_with_candidates_vectors_and_incumbents_of_their_own() -> None:
     always = frame.with_columns(shown=pl.col("usual"))
     with pytest.raises(LogCannotAnswer, match="always took the incumbent's action"):
         c4b.plan(always, columns, rounds_a_day=100)
+
+
+def test_outcomes_of_many_features_come_a_little_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are absorbed 8 at once: the gate opens at about the same time."""
+    features = np.zeros((2, 32))
+    features[:, 0], features[1, 1] = 0.6, 0.6
+    traffic = Traffic(
+        pools=[features], baselines=np.zeros(1, dtype=np.int64), history=np.repeat(features[:1], 60, 0),
+        estimate=np.concatenate([[0.5, 0.8], np.zeros(30)]), covariance=np.zeros((32, 32)),
+        residuals=np.empty(0),
+    )  # fmt: skip
+    simulator = Simulator(
+        traffic, LinearModel(dim=32, noise=0.5, norm_bound=1.0), "refresh", 0.05, 0.5, (0.0, 1.0)
+    )
+    together = [simulator.episode(320, [0, n]) for n in range(3)]
+    monkeypatch.setattr("c4b.planning.forecast.FEATURES_OF_ONE", 33)
+    alone = [simulator.episode(320, [0, n]) for n in range(3)]
+    for late, prompt in zip(together, alone, strict=True):
+        assert np.argmin(prompt.fell_back) > 200
+        assert abs(int(np.argmin(late.fell_back)) - int(np.argmin(prompt.fell_back))) <= 16
