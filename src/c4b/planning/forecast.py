@@ -18,12 +18,14 @@ from c4b.policies import Decision, Policy
 from c4b.policies.compiled_gate import CompiledGate
 
 TAIL = 0.05
+"""Probability beyond each end of a range."""
 MEASURED = 1
 """Marks the stream of random numbers for errors of measuring; a simulation itself uses none of it."""
 SMALLEST_SHARE = 0.25
 """Of the incumbent's estimated reward, which a simulated one is taken to earn at least when gains are
 given as a share of it: nothing is a share of an incumbent that earns nothing."""
 MOMENTS = 60
+"""Rounds at which the course of a forecast is given, at most."""
 FEATURES_OF_ONE = 32
 """From so many features on, outcomes are absorbed together: one costs as much as many, and up to d³."""
 Progress = Callable[[str, int, int], None]
@@ -50,7 +52,7 @@ class Traffic(NamedTuple):
 
 
 class Range3(NamedTuple):
-    """5, 50 and 95 % of the simulations."""
+    """The median of the simulations, and ends that a further one would be beyond with 5 % each."""
 
     low: float
     middle: float
@@ -267,8 +269,8 @@ def _pays_from(gains: Array) -> float:
 
 
 def _range(values: list[float]) -> Range3:
-    """One more simulation would be below the first with a probability of at most 5 %, or the smallest is
-    all that is known; the same above the last."""
+    """As many simulations are beyond each end as make a further one lie there with probability TAIL; with
+    few simulations the ends are the smallest and the largest."""
     ordered, count = sorted(values), len(values)
     tail = max(math.floor(TAIL * (count + 1)), 1)
     return Range3(ordered[tail - 1], ordered[(count - 1) // 2], ordered[count - tail])

@@ -98,13 +98,8 @@ def _mean_square(found: _Posterior, noise: float) -> Array:
 
 
 def _added_up(batches: Batches, dim: int) -> _Sums:
-    gram, moment, features, rewards, squares, rows = (
-        np.zeros((dim, dim)),
-        *np.zeros((2, dim)),
-        0.0,
-        0.0,
-        0,
-    )
+    gram, moment, features = np.zeros((dim, dim)), np.zeros(dim), np.zeros(dim)
+    rewards, squares, rows = 0.0, 0.0, 0
     for x, y in batches():
         gram += x.T @ x
         moment += x.T @ y
