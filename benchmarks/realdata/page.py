@@ -28,6 +28,24 @@ HEADING = (
 )  # fmt: skip
 
 
+ABOUT = {
+    "MovieLens": "Recommend one of ten films that a user has rated; 1 for a rating of 4 or 5. The "
+    "incumbent recommends the film that 300 past users rated most often. Everything is known of every "
+    "film, so nothing is estimated. 2,000 past rounds of the incumbent are the history.",
+    "thornton_hiv": "A randomised trial: who came to learn the result of an HIV test, by the incentive "
+    "that was drawn for him. The incumbent pays nothing. Each decision is answered by the next person of "
+    "the trial who got that incentive, until there is none. 100 rows of history.",
+    "ResumeNames": "A randomised trial: which applications were called back, by the quality of the "
+    "resume. The incumbent sends the resume of low quality. 100 rows of history.",
+    "Shuttle": "Tell from nine sensors whether something is wrong; 1 if the answer is right, and what "
+    "would have been right is never shown. The incumbent names the most frequent class. 500 rows of "
+    "history.",
+    "adult": "The same with census data: does a person earn more than 50,000 dollars?",
+    "digits": "The same with images of ten digits, 90 features: too many for so few rows, and the gate "
+    "stays closed.",
+}
+
+
 def figure(world: str, rows: list[dict[str, Any]]) -> str:
     """Mean reward up to each round, one line a policy (mean over seeds), as an inline image."""
     drawn, axes = plt.subplots(figsize=(7.5, 3.6), layout="constrained")
@@ -36,7 +54,8 @@ def figure(world: str, rows: list[dict[str, Any]]) -> str:
         least = min(len(row["rate"]) for row in runs)
         rate = np.mean([row["rate"][:least] for row in runs], axis=0)
         places = np.linspace(1, np.mean([row["rounds"] for row in runs]), least)
-        axes.plot(places, rate, color=f"C{n}", lw=2.2 if policy in OURS else 1.2, label=policy)
+        style = {"ls": "--", "zorder": 3} if policy == CITED else {}  # it may lie on the incumbent's
+        axes.plot(places, rate, color=f"C{n}", lw=2.2 if policy in OURS else 1.2, label=policy, **style)
     axes.set(xlabel="round", ylabel="mean reward so far", title=world)
     axes.grid(alpha=0.3)
     axes.legend(frameon=False, fontsize=9)
@@ -71,8 +90,8 @@ def lines(rows: list[dict[str, Any]]) -> list[list[str]]:
                 mean(runs, "reward_second_half", "{:.4f}"),
                 mean(runs, "fallback", "{:.1f}", 100.0),
                 opened(runs) if gated else "-",
-                f"{min(worst):.1f}" if worst else "-",
-                f"{-max(allowed):.1f}" if allowed else "-",
+                f"{min(worst) + 0.0:.1f}" if worst else "-",
+                f"{0.0 - max(allowed):.1f}" if allowed else "-",
                 mean(runs, "bank", "{:.0f}") if gated else "-",
                 f"{sum(row['alarm'] is not None for row in runs)} of {len(runs)}" if gated else "-",
             ]
@@ -220,7 +239,8 @@ def write(results: dict[str, Any], command: str) -> str:
     for world in worlds:
         rows = [row for row in results["outcomes"] if row["world"] == world]
         seeds = len({row["seed"] for row in rows})
-        parts.append(f"<h2>{html.escape(world)}</h2><p>{seeds} seed{'s' * (seeds > 1)}</p>")
+        about = f"{ABOUT.get(world, '')} {seeds} seed{'s' * (seeds > 1)}.".strip()
+        parts.append(f"<h2>{html.escape(world)}</h2><p>{html.escape(about)}</p>")
         parts.append(table(HEADING, lines(rows)))
         alt = html.escape(f"{world}: mean reward so far, by round")
         parts.append(f'<img alt="{alt}" src="data:image/png;base64,{figure(world, rows)}">')

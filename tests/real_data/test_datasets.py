@@ -80,7 +80,7 @@ def test_the_page() -> None:
         "commands": [command],
     }  # fmt: skip
     written = page.write(json.loads(json.dumps(results)), "python run.py")
-    assert "<h2>shop</h2><p>2 seeds</p>" in written
+    assert "<h2>shop</h2><p>2 seeds.</p>" in written
     assert "data:image/png;base64," in written
     assert "<td>1 / 2 / inf</td><td>3</td><td>+1.0 to +3.0</td>" in written
     assert "<td>shop</td><td>2</td><td>3</td><td>yes</td><td>1 of 1</td>" in written
