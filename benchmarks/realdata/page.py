@@ -41,8 +41,8 @@ ABOUT = {
     "would have been right is never shown. The incumbent names the most frequent class. 500 rows of "
     "history.",
     "adult": "The same with census data: does a person earn more than 50,000 dollars?",
-    "digits": "The same with images of ten digits, 90 features: too many for so few rows, and the gate "
-    "stays closed.",
+    "digits": "The same with images of ten digits, 90 features: too many for so few rows; the gate "
+    "hardly opens.",
 }
 
 
