@@ -112,6 +112,9 @@ def test_rare_clicks_get_the_set_that_learns_their_noise() -> None:
 
 
 def test_a_plan_needs_a_log_or_rates() -> None:
+    frame = pl.DataFrame({"a": [0.0, 1.0] * 20, "b": [1.0, 0.0] * 20})
+    with pytest.raises(InvalidInput, match="a plan needs what was executed"):
+        c4b.plan(frame, Columns(rewards=("a", "b")), baseline="a", rounds_a_day=10)
     with pytest.raises(InvalidInput, match="give either a log with its columns, or rates"):
         c4b.plan(rounds_a_day=10)
     with pytest.raises(InvalidInput, match="the label of its incumbent"):

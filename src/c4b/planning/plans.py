@@ -94,6 +94,9 @@ def plan_log(
     it goes on from there; a call with more simulations, too.
     """
     rounds_a_day = _validate.positive("rounds_a_day", rounds_a_day, "must be a positive number")
+    for role in ("action", "reward"):
+        if getattr(log.columns, role) is None:
+            raise InvalidInput(role, None, "name its column in Columns: a plan needs what was executed")
     first, second = log.split(len(log) // 2)
     pool = ActionPool(log, terms.baseline)
     builder = fitted(builder, first, pool)
