@@ -19,7 +19,7 @@ from numba.core import caching
 
 from c4b import _sources as sources
 
-_DECORATED = re.compile(r"^(?:@|\w+ = )(?:kernel|inlined|called|allocating)\b", re.M)
+_DECORATED = re.compile(r"^(?:@|\w+ = )(?:kernel|inlined|called|called_allocating|allocating)\b", re.M)
 
 
 def kernel_files() -> list[Path]:

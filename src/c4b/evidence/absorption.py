@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from c4b._jit import inlined, kernel
+from c4b._jit import called, inlined, kernel
 from c4b._validate import Array
 from c4b.errors import InvalidInput
 from c4b.evidence.alarms import watch
@@ -100,7 +100,7 @@ def recentre(region: Region, data: Data, terms: Terms) -> None:
     watch(data, terms, explained, rho)
 
 
-@inlined
+@called
 def factor(region: Region, data: Data) -> None:
     """The eigenbasis afresh from the sums; or V_g^-1 and log det by Cholesky, all in the place of V_g^-1.
 

@@ -60,7 +60,7 @@ def upper(region: Region, v: Array) -> float:
     return interval(region, v)[1]
 
 
-@inlined
+@called
 def interval(region: Region, v: Array) -> tuple[float, float]:
     """(L(v), U(v)): both bounds from one quadratic form an ellipsoid."""
     if region.spectral:
