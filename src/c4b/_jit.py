@@ -4,13 +4,13 @@ A kernel that Python calls is one module of machine code. The kernels that it ca
 they were written, are optimised there and nowhere else, and have no machine code of their own.
 """
 
+import gc
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
 from numba import types
-from numba.core import codegen, compiler, compiler_machinery, registry, typed_passes
+from numba.core import codegen, compiler, compiler_lock, compiler_machinery, registry, typed_passes
 from numba.extending import intrinsic
 
 from c4b import _compile_cache as cache
@@ -45,12 +45,18 @@ def kernel(function: F) -> F:
     For kernels that Python calls. A kernel allocates nothing, so it is compiled without reference
     counts: their atomic operations on every view would cost more than the arithmetic of a round.
     """
-    return _for_python(function, forceinline=True, _nrt=False)
+    return _for_python(function, _Entry, forceinline=True, _nrt=False)
+
+
+def kernel_of_known_shapes(function: F) -> F:
+    """A kernel that Python calls and whose loops are over constant shapes: ``pooled`` kernels are copied
+    into it, so that their loops are unrolled."""
+    return _for_python(function, _EntryOfKnownShapes, forceinline=True, _nrt=False)
 
 
 def allocating(function: F) -> F:
     """A kernel that Python calls and that makes arrays of its own."""
-    return _for_python(function, forceinline=False)
+    return _for_python(function, _Entry, forceinline=False)
 
 
 def inlined(function: F) -> F:
@@ -71,13 +77,18 @@ def called_allocating(function: F) -> F:
     return _for_kernels(function, _Called, forceinline=False)
 
 
+def pooled(function: F) -> F:
+    """``called``, except in a ``kernel_of_known_shapes``: for loops over candidates or few features."""
+    return _for_kernels(function, _Pooled, forceinline=False, _nrt=False)
+
+
 def is_compiled(function: Callable[..., object]) -> bool:
     """Whether a kernel runs at once: compiled in this process before, or found in the cache."""
     made: Any = function
     if getattr(made, "signatures", True):  # a plain function, where compiling is switched off
         return True
     module = made.py_func.__module__.rsplit(".", 1)[-1]
-    return any(Path(cache.FOLDER).rglob(f"{module}.{made.py_func.__qualname__}-*.nbc"))
+    return cache.holds(module, made.py_func.__qualname__)
 
 
 # -- how -----------------------------------------------------------------------------------------
@@ -88,6 +99,16 @@ class _Kernel(registry.CPUDispatcher):
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         return super().get_call_template(tuple(types.unliteral(a) for a in args), kws)
+
+    def compile(self, sig: Any) -> Any:
+        """With few collections of garbage: they take an eighth of the time and find nothing."""
+        with compiler_lock.global_compiler_lock:
+            before = gc.get_threshold()
+            gc.set_threshold(50_000, 20, 100)
+            try:
+                return super().compile(sig)
+            finally:
+                gc.set_threshold(*before)
 
 
 class _KernelForKernels(_Kernel):
@@ -100,12 +121,13 @@ class _KernelForKernels(_Kernel):
     def from_python(self) -> Any:
         made = self.__dict__.get("_from_python")
         if made is None:
-            made = self._from_python = _for_python(self.py_func, _nrt=self.targetoptions.get("_nrt", True))
+            counted = self.targetoptions.get("_nrt", True)
+            made = self._from_python = _for_python(self.py_func, _Entry, _nrt=counted)
         return made
 
 
-def _for_python(function: F, **options: Any) -> F:
-    made = _compiled(function, pipeline_class=_Entry, **options)
+def _for_python(function: F, pipeline: type, **options: Any) -> F:
+    made = _compiled(function, pipeline_class=pipeline, **options)
     if hasattr(made, "py_func"):  # not where compiling is switched off
         made.__class__ = _Kernel
         made._cache = cache.KernelCache(function)
@@ -124,30 +146,11 @@ def _compiled(function: Any, **options: Any) -> Any:
     return njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)(function)
 
 
-class _EntryLibrary(codegen.JITCodeLibrary):
-    """The machine code of a kernel that Python calls.
-
-    Everything else in it is local, so that the optimiser may drop what no call needs: arguments that are
-    not used, functions that were copied everywhere.
-    """
-
-    def _optimize_final_module(self) -> None:
-        own = self.__dict__.get("own_names", ())
-        for function in self._final_module.functions:
-            if not function.is_declaration and function.name not in own:
-                function.linkage = "internal"
-        super()._optimize_final_module()
-
-    def add_ir_module(self, ir_module: Any) -> None:
-        names = {function.name for function in ir_module.functions if not function.is_declaration}
-        self.own_names = self.__dict__.get("own_names", set()) | names
-        super().add_ir_module(ir_module)
-
-
 class _InnerLibrary(codegen.JITCodeLibrary):
     """What callers copy. It is neither optimised nor made into machine code."""
 
-    stays_a_function = False
+    functions: set[str] | None = None
+    """Names of all functions in libraries of this kind, where that matters."""
 
     def _optimize_final_module(self) -> None:
         pass
@@ -157,10 +160,8 @@ class _InnerLibrary(codegen.JITCodeLibrary):
         self._finalized = True
 
     def add_llvm_module(self, ll_module: Any) -> None:
-        if self.stays_a_function:
-            for function in ll_module.functions:
-                if not function.is_declaration:
-                    function.add_function_attribute("noinline")
+        if self.functions is not None:
+            self.functions.update(f.name for f in ll_module.functions if not f.is_declaration)
         super().add_llvm_module(ll_module)
 
     def get_pointer_to_function(self, _name: str) -> int:
@@ -171,10 +172,6 @@ class _InnerLibrary(codegen.JITCodeLibrary):
         return _WithoutEnvironment()
 
 
-class _CalledLibrary(_InnerLibrary):
-    stays_a_function = True
-
-
 class _WithoutEnvironment:
     """Takes the environment that machine code would have; Numba's functions need it for objects only."""
 
@@ -182,55 +179,70 @@ class _WithoutEnvironment:
         pass
 
 
-class _Pipeline(compiler.CompilerBase):
-    """Numba's pipeline with a library of ours."""
-
-    into: type[compiler_machinery.CompilerPass]
-
-    def define_pipelines(self) -> list[Any]:
-        passes = compiler.DefaultPassBuilder.define_nopython_pipeline(self.state)
-        passes.add_pass_after(self.into, typed_passes.AnnotateTypes)
-        passes.finalize()
-        return [passes]
+class _CalledLibrary(_InnerLibrary):
+    functions = set()  # noqa: RUF012 (of all libraries)
 
 
-class _Into(compiler_machinery.LoweringPass):
-    library: type[codegen.JITCodeLibrary]
-
-    def __init__(self) -> None:
-        super().__init__()
-
-    def run_pass(self, state: Any) -> bool:
-        state.library = self.library(state.targetctx.codegen(), state.func_id.func_qualname)
-        state.library.enable_object_caching()
-        return False
+class _PooledLibrary(_InnerLibrary):
+    functions = set()  # noqa: RUF012 (of all libraries)
 
 
-@compiler_machinery.register_pass(mutates_CFG=False, analysis_only=False)
-class _IntoEntry(_Into):
-    _name = "into_entry_library"
-    library = _EntryLibrary
+class _EntryLibrary(codegen.JITCodeLibrary):
+    """The machine code of a kernel that Python calls.
+
+    Everything else in it is local, so that the optimiser may drop what no call needs: arguments that are
+    not used, functions that were copied everywhere.
+    """
+
+    known_shapes = False
+
+    def add_ir_module(self, ir_module: Any) -> None:
+        names = {function.name for function in ir_module.functions if not function.is_declaration}
+        self.own_names = self.__dict__.get("own_names", set()) | names
+        super().add_ir_module(ir_module)
+
+    def _optimize_final_module(self) -> None:
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.name not in self.own_names:
+                function.linkage = "internal"
+                if function.name in _CalledLibrary.functions:
+                    function.add_function_attribute("noinline")
+                elif function.name in _PooledLibrary.functions:
+                    function.add_function_attribute("alwaysinline" if self.known_shapes else "noinline")
+        super()._optimize_final_module()
 
 
-@compiler_machinery.register_pass(mutates_CFG=False, analysis_only=False)
-class _IntoInner(_Into):
-    _name = "into_inner_library"
-    library = _InnerLibrary
+class _EntryOfKnownShapesLibrary(_EntryLibrary):
+    known_shapes = True
 
 
-@compiler_machinery.register_pass(mutates_CFG=False, analysis_only=False)
-class _IntoCalled(_Into):
-    _name = "into_called_library"
-    library = _CalledLibrary
+def _pipeline(name: str, library: type[codegen.JITCodeLibrary]) -> type[compiler.CompilerBase]:
+    """Numba's pipeline with libraries of a class of ours."""
+
+    @compiler_machinery.register_pass(mutates_CFG=False, analysis_only=False)
+    class Into(compiler_machinery.LoweringPass):
+        _name = f"into_{name}"
+
+        def __init__(self) -> None:
+            super().__init__()
+
+        def run_pass(self, state: Any) -> bool:
+            state.library = library(state.targetctx.codegen(), state.func_id.func_qualname)
+            state.library.enable_object_caching()
+            return False
+
+    class Pipeline(compiler.CompilerBase):
+        def define_pipelines(self) -> list[Any]:
+            passes = compiler.DefaultPassBuilder.define_nopython_pipeline(self.state)
+            passes.add_pass_after(Into, typed_passes.AnnotateTypes)
+            passes.finalize()
+            return [passes]
+
+    return Pipeline
 
 
-class _Entry(_Pipeline):
-    into = _IntoEntry
-
-
-class _Inner(_Pipeline):
-    into = _IntoInner
-
-
-class _Called(_Pipeline):
-    into = _IntoCalled
+_Entry = _pipeline("entry", _EntryLibrary)
+_EntryOfKnownShapes = _pipeline("entry_of_known_shapes", _EntryOfKnownShapesLibrary)
+_Inner = _pipeline("inner", _InnerLibrary)
+_Called = _pipeline("called", _CalledLibrary)
+_Pooled = _pipeline("pooled", _PooledLibrary)

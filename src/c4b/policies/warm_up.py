@@ -9,7 +9,7 @@ from c4b.policies.policy import Policy
 def warm_up() -> None:
     """Compile everything a compiled policy needs, if it is not in the cache yet.
 
-    A first decision on a new machine waits for the compiler, one to two minutes. Call this, or run
+    A first decision on a new machine waits for the compiler, about half a minute. Call this, or run
     ``c4b compile``, where waiting does no harm: when an image is built, or before a service takes
     requests. All compiled policies share their kernels, so one call serves every policy and dimension.
     """
