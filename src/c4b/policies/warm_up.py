@@ -3,7 +3,9 @@
 import numpy as np
 
 from c4b.evidence import LinearModel
+from c4b.policies.gate import Played
 from c4b.policies.policy import Policy
+from c4b.policies.round import Round
 
 
 def warm_up() -> None:
@@ -24,3 +26,7 @@ def warm_up() -> None:
         else:
             policy.observe(decision.id, outcome)
     decision.explain()
+    policy.evidence.lower(baseline)
+    policy.evidence.contains(baseline)
+    policy.gate.explanation(Round(baseline[np.newaxis], baseline))
+    policy.gate.charge(policy.bank, Played(baseline, baseline, True))
