@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
+from llvmlite import binding
 from numba import types
 from numba.core import codegen, compiler, compiler_lock, compiler_machinery, registry, typed_passes
 from numba.extending import intrinsic
@@ -147,16 +148,16 @@ def _compiled(function: Any, **options: Any) -> Any:
 
 
 class _InnerLibrary(codegen.JITCodeLibrary):
-    """What callers copy. It is neither optimised nor made into machine code."""
+    """What callers copy. It is neither linked nor optimised, nor made into machine code."""
 
     functions: set[str] | None = None
     """Names of all functions in libraries of this kind, where that matters."""
 
-    def _optimize_final_module(self) -> None:
-        pass
-
-    def _finalize_final_module(self) -> None:
-        self._finalize_dynamic_globals()
+    def finalize(self) -> None:
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage == binding.Linkage.external:
+                function.linkage = "linkonce_odr"
+        self._shared_module = self._final_module
         self._finalized = True
 
     def add_llvm_module(self, ll_module: Any) -> None:
@@ -200,6 +201,18 @@ class _EntryLibrary(codegen.JITCodeLibrary):
         names = {function.name for function in ir_module.functions if not function.is_declaration}
         self.own_names = self.__dict__.get("own_names", set()) | names
         super().add_ir_module(ir_module)
+
+    def finalize(self) -> None:
+        libraries = dict.fromkeys(self._linking_libraries)
+        waiting = list(libraries)
+        while waiting:
+            library = waiting.pop()
+            if isinstance(library, _InnerLibrary):
+                more = [other for other in library._linking_libraries if other not in libraries]
+                libraries.update(dict.fromkeys(more))
+                waiting += more
+        self._linking_libraries = list(libraries)
+        super().finalize()
 
     def _optimize_final_module(self) -> None:
         for function in self._final_module.functions:
