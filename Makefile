@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PYTHONS ?= python3.11 python3.12 python3.13
 
-.PHONY: reproduce worlds test quick pythons demo check browser bench hostile simulate flips kills powerloss widths realdata docs pictures package clean
+.PHONY: reproduce worlds test quick pythons demo check browser bench hostile simulate flips kills powerloss widths realdata docs pictures package wheel clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed; try make PYTHON=python3.12")'
@@ -93,6 +93,11 @@ package: $(READY)  ## wheel and sdist in dist/, installed and run in an environm
 	cd build && clean/bin/c4b deploy create sqlite:///clean.db shop --dim 2 --noise 0.1 --norm-bound 1 --reserve 1 \
 	  && clean/bin/c4b deploy decide sqlite:///clean.db shop '{"candidates": [[1, 0.1]], "baseline": [1, 0]}' \
 	  && clean/bin/c4b deploy audit sqlite:///clean.db shop && rm clean.db*
+
+wheel: package  ## a wheel for this platform that carries compiled kernels, in dist/; a first decision with it, nothing cached
+	$(BIN)/python packaging/wheel_with_kernels.py dist/*-py3-none-any.whl
+	build/clean/bin/pip install --quiet --disable-pip-version-check --no-deps --force-reinstall dist/*-linux_*.whl
+	env -u PYTHONPATH build/clean/bin/python benchmarks/first_decision.py --carried
 
 clean:
 	rm -rf $(VENV) .venv-* build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -80,6 +80,42 @@ def against_refresh(
     }
 
 
+def bounded(rng: np.random.Generator, size: int, dim: int, reference: str, quick: bool) -> dict[str, Any]:
+    """reserve-c4b+ with rewards in a declared range against a policy with a declared noise."""
+    theta, baseline = np.r_[0.5, np.full(dim - 1, 0.02)], np.eye(dim)[0]
+    streams, before = pools(rng, 100 if size < 100 else 10, size, dim), pools(rng, WARM, 100, dim)
+
+    def rounds(gate: c4b.Policy, pools_: list[Array]) -> None:
+        for x in pools_:
+            decision = gate.decide(x, baseline)
+            played = baseline if decision.action is None else x[decision.action]
+            gate.observe(decision.id, min(max(float(played @ theta), 0.0), 1.0))
+
+    ours = c4b.Policy("reserve-c4b+", c4b.LinearModel.bounded(dim, 1.5), reserve=10.0)
+    model = c4b.LinearModel(dim=dim, noise=0.3, norm_bound=1.5)
+    theirs = c4b.Policy(reference, model, reserve=10.0)
+    history = np.c_[np.ones(4 * dim), rng.normal(size=(4 * dim, dim - 1))]
+    for gate in (ours, theirs):
+        gate.learn(history, np.clip(history @ theta, 0.0, 1.0))
+        rounds(gate, before)
+    found = side_by_side(
+        lambda: rounds(ours, streams),
+        lambda: rounds(theirs, streams),
+        3 if quick else 11,
+        time.thread_time,
+    )
+    per_round = 1e6 / len(streams)
+    return {
+        "what": f"round with the set {ours.model.confidence} / {reference} round",
+        "K": size,
+        "d": dim,
+        "ours_us": round(found["ours"] * per_round, 1),
+        "reference_us": round(found["reference"] * per_round, 1),
+        "baseline_played": statistics.mean(ours.preview(x, baseline).is_baseline for x in streams),
+        "ratio": round(found["ratio"], 2),
+    }
+
+
 def against_a_product(rng: np.random.Generator, size: int, dim: int, quick: bool) -> dict[str, Any]:
     (pool,), theta = pools(rng, 1, size, dim), np.r_[0.8, np.full(dim - 1, 0.06)]
     gate = warmed("reserve-c4b+", GATE_OPEN, dim, rng, theta)
@@ -127,6 +163,8 @@ def main() -> None:
         (1000, 50, NOTHING_ADMISSIBLE),
     ):
         print(json.dumps(against_refresh(rng, size, dim, case, quick)), flush=True)
+    print(json.dumps(bounded(rng, 1000, 50, "refresh", quick)), flush=True)
+    print(json.dumps(bounded(rng, 32, 5, "reserve-c4b+", quick)), flush=True)
     print(json.dumps(against_a_product(rng, 10_000 if quick else 100_000, 64, quick)), flush=True)
     print(json.dumps(steadiness(rng, 200 if quick else 2000, 10, 200)), flush=True)
     print(json.dumps({"seconds": round(time.perf_counter() - start, 1)}), flush=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from c4b import _compile_cache, _sources
+from c4b._jit import called, inlined, kernel
 from c4b.study.spec import identity
 
 LOOK = """
@@ -48,7 +49,10 @@ def test_a_first_call_fills_the_cache_that_was_asked_for(tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_whether_a_kernel_is_compiled_is_known_before_it_is_called(tmp_path: Path) -> None:
-    start = "from c4b._jit import is_compiled; from c4b.evidence.bounds import clipped; "
+    start = (
+        "from c4b._jit import is_compiled; from c4b.evidence.bounds import clipped; "
+        "clipped = clipped.from_python; "
+    )
     run(
         f"{start}assert not is_compiled(clipped); clipped(-1.0, 1.0, 2); assert is_compiled(clipped)",
         tmp_path,
@@ -59,7 +63,7 @@ def test_whether_a_kernel_is_compiled_is_known_before_it_is_called(tmp_path: Pat
 @pytest.mark.slow
 def test_a_cache_serves_another_installation_of_the_same_source(tmp_path: Path) -> None:
     look = (
-        "from c4b.evidence.bounds import clipped; "
+        "from c4b.evidence.bounds import clipped; clipped = clipped.from_python; "
         "clipped(-1.0, 1.0, 2); print(len(clipped.stats.cache_hits))"
     )
     shutil.copytree(
@@ -103,6 +107,26 @@ def test_compiling_says_so_once_unless_silenced(
         check=True,
     )
     assert run_.stderr.count("c4b: compiling") == lines
+
+
+def test_a_kernel_is_compiled_once_for_all_constants_that_kernels_call_it_with() -> None:
+    @inlined
+    def scaled(x: float, times: int, negated: bool) -> float:
+        return -times * x if negated else times * x
+
+    @called
+    def shifted(x: float, by: int) -> float:
+        return x + by
+
+    @kernel
+    def combined(x: float) -> float:
+        first = scaled(x, 2, False) + scaled(x, 3, True)
+        return shifted(first, 1) + shifted(x, 2)
+
+    assert combined(10.0) == 3.0
+    assert len(scaled.signatures) == len(shifted.signatures) == 1  # type: ignore[attr-defined]
+    assert scaled(10.0, 2, True) == -20.0  # from Python, after kernels have called it
+    assert shifted(1.0, 1) == 2.0
 
 
 @pytest.fixture

@@ -5,7 +5,9 @@ from __future__ import annotations
 import configparser
 import json
 import os
+import platform
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -157,3 +159,36 @@ def test_the_unit_file() -> None:
             [judge, "verify", SHIPPED / "c4b.service"], capture_output=True, text=True, check=False
         ).stderr.splitlines()
         assert [line for line in said if "c4b.service" in line and "is not executable" not in line] == []
+
+
+CLIPPED = "from c4b.evidence.bounds import clipped; clipped = clipped.from_python; clipped(-1.0, 1.0, 2)"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="there is no other baseline")
+def test_kernels_that_a_wheel_carries_run_where_they_fit_and_nowhere_else(
+    wheel: Path, tmp_path: Path
+) -> None:
+    script = runpy.run_path(str(SHIPPED / "wheel_with_kernels.py"))
+    made = script["carrying"](Path(shutil.copy(wheel, tmp_path)), CLIPPED)
+    site = tmp_path / "site"
+    install = ["pip", "install", "--quiet", "--no-deps", "--no-index", "--target", str(site), str(made)]
+    subprocess.run([sys.executable, "-m", *install], check=True)
+
+    def loaded(cache: str) -> str:
+        """How often a process that has nothing else compiled uses what the wheel carries."""
+        environment = os.environ | {"PYTHONPATH": str(site), "NUMBA_CACHE_DIR": str(tmp_path / cache)}
+        command = [sys.executable, "-c", f"{CLIPPED}; print(len(clipped.stats.cache_hits))"]
+        ran = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+        return ran.stdout.strip()
+
+    assert loaded("first") == "1"
+    assert not list((tmp_path / "first").rglob("*.nbc"))
+    target = site / "c4b/_compiled" / _compile_cache.TARGET
+    fitting = target.read_text()
+    target.write_text(fitting.replace("+avx,", "+avx,+of-another-processor,"))
+    assert loaded("second") == "0"
+    target.write_text(fitting)
+    with open(site / "c4b/errors.py", "a") as source:
+        source.write("\n")
+    assert loaded("third") == "0"

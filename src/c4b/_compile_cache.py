@@ -4,22 +4,33 @@ Numba's own cache looks only at the file a function is written in. A kernel inli
 files, so an edit there would leave old machine code in use: a certificate computed by code that is no
 longer in the source. Here the cache folder is named after the content of every file that holds a kernel
 and of every module that such a file imports: an edit there starts a new cache, other edits do not. Inside
-the folder a kernel is named by its place in the package, not by where the package is installed: the
-folder serves every installation of the same source on the same kind of processor.
+the folder a kernel is named by its place in the package, not by where the package is installed or when:
+the folder serves every installation of the same source on the same kind of processor.
+
+A wheel may carry such a folder, compiled for the least processor that it supports. What it carries is
+used if it was compiled from this source, for this Python and these versions of the compiler, and if this
+processor has every instruction of that one; else kernels are compiled as ever.
 """
 
+import functools
 import hashlib
+import json
 import os
 import re
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
+import llvmlite
+import numba
+from llvmlite import binding
 from numba.core import caching
 
 from c4b import _sources as sources
 
-_DECORATED = re.compile(r"^(?:@|\w+ = )(?:kernel|inlined|called|allocating)\b", re.M)
+_DECORATORS = "kernel|kernel_of_known_shapes|inlined|called|called_allocating|pooled|allocating"
+_DECORATED = re.compile(rf"^(?:@|\w+ = )(?:{_DECORATORS})\b", re.M)
 
 
 def kernel_files() -> list[Path]:
@@ -28,50 +39,123 @@ def kernel_files() -> list[Path]:
     return sources.closure(p for p in every if _DECORATED.search(p.read_text(encoding="utf-8")))
 
 
+NAME = f"c4b-{sources.digest(kernel_files())}"
+"""Of the folder: the content that its kernels were compiled from."""
+
+
 def _folder() -> str:
     """Beside the package if it can be written, else in the user's or the machine's temporary space."""
-    name = f"c4b-{sources.digest(kernel_files())}"
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     if chosen:
-        return str(Path(chosen) / name)
+        return str(Path(chosen) / NAME)
     beside = sources.PACKAGE / "__pycache__"
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     for parent in (beside, home / "reserve-c4b"):
         try:
-            (parent / name).mkdir(parents=True, exist_ok=True)
+            (parent / NAME).mkdir(parents=True, exist_ok=True)
         except OSError:
             continue
-        if os.access(parent / name, os.W_OK):
-            return str(parent / name)
-    return str(Path(tempfile.gettempdir()) / f"{name}-{os.getuid()}")
+        if os.access(parent / NAME, os.W_OK):
+            return str(parent / NAME)
+    return str(Path(tempfile.gettempdir()) / f"{NAME}-{os.getuid()}")
 
 
 FOLDER = _folder()
+CARRIED = sources.PACKAGE / "_compiled"
+"""What a wheel carries: a folder ``NAME``, and ``TARGET``, which says for what it was compiled."""
+TARGET = "target.json"
+
+
+def compilers() -> dict[str, str]:
+    """The versions that compiled code depends on, besides the source."""
+    python = sys.implementation.cache_tag or ""
+    return {"python": python, "numba": numba.__version__, "llvmlite": llvmlite.__version__}
+
+
+def target_of(codegen: Any) -> dict[str, Any]:
+    """What ``TARGET`` holds for kernels that this process compiles."""
+    triple, processor, features = codegen.magic_tuple()
+    return compilers() | {"name": NAME, "triple": triple, "processor": processor, "features": features}
+
+
+@functools.cache
+def _carried_target() -> tuple[str, str, str] | None:
+    """Triple, processor and features that carried kernels were compiled for; None if they cannot run."""
+    try:
+        target = json.loads((CARRIED / TARGET).read_text(encoding="utf-8"))
+        wanted = [name[1:] for name in target["features"].split(",") if name.startswith("+")]
+        fits = target["name"] == NAME and compilers().items() <= target.items()
+        here = binding.get_host_cpu_features()
+        if fits and target["triple"] == binding.get_process_triple() and all(here.get(f) for f in wanted):
+            return target["triple"], target["processor"], target["features"]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError):
+        pass
+    return None
 
 
 class _ByContent(caching.UserProvidedCacheLocator):
     """A kernel's place below ``FOLDER``: its module's, or, outside the package, a name for its file."""
 
+    root = FOLDER
+
     def __init__(self, function: Any, file: str) -> None:
         self._py_file = file
         self._lineno = function.__code__.co_firstlineno
         path = Path(file).resolve()
-        try:
+        self.is_ours = path.is_relative_to(sources.PACKAGE.resolve())
+        if self.is_ours:
             place = path.parent.relative_to(sources.PACKAGE.resolve()).as_posix()
-        except ValueError:
+        else:
             place = "elsewhere-" + hashlib.sha256(str(path).encode()).hexdigest()[:16]
-        self._cache_path = str(Path(FOLDER) / place)
+        self._cache_path = str(Path(self.root) / place)
 
     @classmethod
     def from_function(cls, function: Any, file: str) -> "_ByContent":
         return cls(function, file)
+
+    def get_source_stamp(self) -> Any:
+        return NAME if self.is_ours else super().get_source_stamp()
+
+
+class _InCarried(_ByContent):
+    root = str(CARRIED / NAME)
 
 
 class _Implementation(caching.CompileResultCacheImpl):
     _locator_classes = [_ByContent]  # noqa: RUF012 (as Numba has it)
 
 
+class _CarriedImplementation(caching.CompileResultCacheImpl):
+    _locator_classes = [_InCarried]  # noqa: RUF012 (as Numba has it)
+
+
+class _CarriedCache(caching.FunctionCache):
+    """Kernels that the wheel carries, compiled for the processor ``_carried_target``."""
+
+    _impl_class = _CarriedImplementation
+
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        _, _, code = super()._index_key(sig, codegen)
+        return sig, _carried_target(), code
+
+
 class KernelCache(caching.FunctionCache):
     """What a kernel's dispatcher asks for machine code before it compiles."""
 
     _impl_class = _Implementation
+    uses_carried = True
+    """Whether carried kernels count; False: compile for the very processor that is here."""
+
+    def _load_overload(self, sig: Any, target_context: Any) -> Any:
+        found = super()._load_overload(sig, target_context)
+        if found is None and KernelCache.uses_carried and _carried_target() is not None:
+            found = _CarriedCache(self._py_func).load_overload(sig, target_context)
+        return found
+
+
+def holds(module: str, function: str) -> bool:
+    """Whether there is machine code of a kernel on disk."""
+    places = [Path(FOLDER)]
+    if KernelCache.uses_carried and _carried_target() is not None:
+        places.append(CARRIED / NAME)
+    return any(found for place in places for found in place.rglob(f"{module}.{function}-*.nbc"))

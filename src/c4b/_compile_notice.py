@@ -11,7 +11,7 @@ PATIENCE = 1.0
 """Seconds of compiling before anything is said."""
 
 TEXT = (
-    "c4b: compiling for the first use on this machine, one to two minutes; later starts are immediate. "
+    "c4b: compiling for the first use on this machine, about half a minute; later starts are immediate. "
     "Once for an image or an install: `c4b compile`. Silence this line: C4B_QUIET=1."
 )
 

@@ -1,12 +1,17 @@
-"""How kernels are compiled: once, for everybody who calls them, and cached on disk."""
+"""How kernels are compiled: once, for everybody who calls them, and cached on disk.
 
+A kernel that Python calls is one module of machine code. The kernels that it calls are handed to it as
+they were written, are optimised there and nowhere else, and have no machine code of their own.
+"""
+
+import gc
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+from llvmlite import binding
 from numba import types
-from numba.core import compiler, compiler_machinery, typed_passes
+from numba.core import codegen, compiler, compiler_lock, compiler_machinery, registry, typed_passes
 from numba.extending import intrinsic
 
 from c4b import _compile_cache as cache
@@ -32,33 +37,7 @@ fma: Callable[[float, float, float], float] = _make(_typed_fma)
 sums as it likes, two copies of one kernel could round differently."""
 
 
-@compiler_machinery.register_pass(mutates_CFG=False, analysis_only=False)
-class _LeaveToCallers(compiler_machinery.LoweringPass):
-    """Give the function a library that is not optimised."""
-
-    _name = "leave_optimisation_to_callers"
-
-    def __init__(self) -> None:
-        super().__init__()
-
-    def run_pass(self, state: Any) -> bool:
-        library = state.targetctx.codegen().create_library(state.func_id.func_qualname)
-        library.enable_object_caching()
-        library._optimize_final_module = lambda: None
-        state.library = library
-        return False
-
-
-class _Inner(compiler.CompilerBase):
-    """Numba's pipeline without the optimiser. A function that is copied into every caller is optimised
-    there; to optimise it alone before, on each level of calls, took most of the time of compiling.
-    """
-
-    def define_pipelines(self) -> list[Any]:
-        passes = compiler.DefaultPassBuilder.define_nopython_pipeline(self.state)
-        passes.add_pass_after(_LeaveToCallers, typed_passes.AnnotateTypes)
-        passes.finalize()
-        return [passes]
+# -- what Python calls, and what kernels call --------------------------------------------------
 
 
 def kernel(function: F) -> F:
@@ -67,33 +46,41 @@ def kernel(function: F) -> F:
     For kernels that Python calls. A kernel allocates nothing, so it is compiled without reference
     counts: their atomic operations on every view would cost more than the arithmetic of a round.
     """
-    return _compiled(function, forceinline=True, _nrt=False)
+    return _for_python(function, _Entry, forceinline=True, _nrt=False)
+
+
+def kernel_of_known_shapes(function: F) -> F:
+    """A kernel that Python calls and whose loops are over constant shapes: ``pooled`` kernels are copied
+    into it, so that their loops are unrolled."""
+    return _for_python(function, _EntryOfKnownShapes, forceinline=True, _nrt=False)
+
+
+def allocating(function: F) -> F:
+    """A kernel that Python calls and that makes arrays of its own."""
+    return _for_python(function, _Entry, forceinline=False)
 
 
 def inlined(function: F) -> F:
     """A kernel that kernels call: copied into each of them, because a call would hand over every field of
-    every array, some sixty words. Python may call it too, slowly, for tests, unless it returns arrays:
-    they would not live long enough.
+    every array. Python may call it too, slowly, for tests, unless it returns arrays: they would not live
+    long enough.
     """
-    return _compiled(function, forceinline=True, _nrt=False, pipeline_class=_Inner)
+    return _for_kernels(function, _Inner, forceinline=True, _nrt=False)
 
 
 def called(function: F) -> F:
-    """A kernel that stays a function of its own: a large one, for a few calls a round."""
-    return _compiled(function, _nrt=False)
+    """A kernel that stays a function of its own: a large one, or one that many places call."""
+    return _for_kernels(function, _Called, forceinline=False, _nrt=False)
 
 
-def allocating(function: F) -> F:
-    """A kernel that makes arrays of its own."""
-    return _compiled(function)
+def called_allocating(function: F) -> F:
+    """``called``, for a kernel that makes arrays of its own."""
+    return _for_kernels(function, _Called, forceinline=False)
 
 
-def _compiled(function: F, **options: Any) -> F:
-    njit: Any = numba.njit
-    made: Any = njit(nogil=True, error_model="numpy", **options)(function)
-    if hasattr(made, "py_func"):  # not where compiling is switched off
-        made._cache = cache.KernelCache(function)
-    return cast(F, made)
+def pooled(function: F) -> F:
+    """``called``, except in a ``kernel_of_known_shapes``: for loops over candidates or few features."""
+    return _for_kernels(function, _Pooled, forceinline=False, _nrt=False)
 
 
 def is_compiled(function: Callable[..., object]) -> bool:
@@ -102,4 +89,173 @@ def is_compiled(function: Callable[..., object]) -> bool:
     if getattr(made, "signatures", True):  # a plain function, where compiling is switched off
         return True
     module = made.py_func.__module__.rsplit(".", 1)[-1]
-    return any(Path(cache.FOLDER).rglob(f"{module}.{made.py_func.__qualname__}-*.nbc"))
+    return cache.holds(module, made.py_func.__qualname__)
+
+
+# -- how -----------------------------------------------------------------------------------------
+
+
+class _Kernel(registry.CPUDispatcher):
+    """Compiles one version of a kernel for all constants that kernels call it with."""
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        return super().get_call_template(tuple(types.unliteral(a) for a in args), kws)
+
+    def compile(self, sig: Any) -> Any:
+        """With few collections of garbage: they take an eighth of the time and find nothing."""
+        with compiler_lock.global_compiler_lock:
+            before = gc.get_threshold()
+            gc.set_threshold(50_000, 20, 100)
+            try:
+                return super().compile(sig)
+            finally:
+                gc.set_threshold(*before)
+
+
+class _KernelForKernels(_Kernel):
+    """A kernel without machine code of its own, and another one, with it, for calls from Python."""
+
+    def __call__(self, *args: Any) -> Any:
+        return self.from_python(*args)
+
+    @property
+    def from_python(self) -> Any:
+        made = self.__dict__.get("_from_python")
+        if made is None:
+            counted = self.targetoptions.get("_nrt", True)
+            made = self._from_python = _for_python(self.py_func, _Entry, _nrt=counted)
+        return made
+
+
+def _for_python(function: F, pipeline: type, **options: Any) -> F:
+    made = _compiled(function, pipeline_class=pipeline, **options)
+    if hasattr(made, "py_func"):  # not where compiling is switched off
+        made.__class__ = _Kernel
+        made._cache = cache.KernelCache(function)
+    return cast(F, made)
+
+
+def _for_kernels(function: F, pipeline: type, **options: Any) -> F:
+    made = _compiled(function, pipeline_class=pipeline, no_cpython_wrapper=True, **options)
+    if hasattr(made, "py_func"):
+        made.__class__ = _KernelForKernels
+    return cast(F, made)
+
+
+def _compiled(function: Any, **options: Any) -> Any:
+    njit: Any = numba.njit
+    return njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)(function)
+
+
+class _InnerLibrary(codegen.JITCodeLibrary):
+    """What callers copy. It is neither linked nor optimised, nor made into machine code."""
+
+    functions: set[str] | None = None
+    """Names of all functions in libraries of this kind, where that matters."""
+
+    def finalize(self) -> None:
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage == binding.Linkage.external:
+                function.linkage = "linkonce_odr"
+        self._shared_module = self._final_module
+        self._finalized = True
+
+    def add_llvm_module(self, ll_module: Any) -> None:
+        if self.functions is not None:
+            self.functions.update(f.name for f in ll_module.functions if not f.is_declaration)
+        super().add_llvm_module(ll_module)
+
+    def get_pointer_to_function(self, _name: str) -> int:
+        return 0
+
+    @property
+    def codegen(self) -> Any:
+        return _WithoutEnvironment()
+
+
+class _WithoutEnvironment:
+    """Takes the environment that machine code would have; Numba's functions need it for objects only."""
+
+    def set_env(self, _name: str, _environment: Any) -> None:
+        pass
+
+
+class _CalledLibrary(_InnerLibrary):
+    functions = set()  # noqa: RUF012 (of all libraries)
+
+
+class _PooledLibrary(_InnerLibrary):
+    functions = set()  # noqa: RUF012 (of all libraries)
+
+
+class _EntryLibrary(codegen.JITCodeLibrary):
+    """The machine code of a kernel that Python calls.
+
+    Everything else in it is local, so that the optimiser may drop what no call needs: arguments that are
+    not used, functions that were copied everywhere.
+    """
+
+    known_shapes = False
+
+    def add_ir_module(self, ir_module: Any) -> None:
+        names = {function.name for function in ir_module.functions if not function.is_declaration}
+        self.own_names = self.__dict__.get("own_names", set()) | names
+        super().add_ir_module(ir_module)
+
+    def finalize(self) -> None:
+        libraries = dict.fromkeys(self._linking_libraries)
+        waiting = list(libraries)
+        while waiting:
+            library = waiting.pop()
+            if isinstance(library, _InnerLibrary):
+                more = [other for other in library._linking_libraries if other not in libraries]
+                libraries.update(dict.fromkeys(more))
+                waiting += more
+        self._linking_libraries = list(libraries)
+        super().finalize()
+
+    def _optimize_final_module(self) -> None:
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.name not in self.own_names:
+                function.linkage = "internal"
+                if function.name in _CalledLibrary.functions:
+                    function.add_function_attribute("noinline")
+                elif function.name in _PooledLibrary.functions:
+                    function.add_function_attribute("alwaysinline" if self.known_shapes else "noinline")
+        super()._optimize_final_module()
+
+
+class _EntryOfKnownShapesLibrary(_EntryLibrary):
+    known_shapes = True
+
+
+def _pipeline(name: str, library: type[codegen.JITCodeLibrary]) -> type[compiler.CompilerBase]:
+    """Numba's pipeline with libraries of a class of ours."""
+
+    @compiler_machinery.register_pass(mutates_CFG=False, analysis_only=False)
+    class Into(compiler_machinery.LoweringPass):
+        _name = f"into_{name}"
+
+        def __init__(self) -> None:
+            super().__init__()
+
+        def run_pass(self, state: Any) -> bool:
+            state.library = library(state.targetctx.codegen(), state.func_id.func_qualname)
+            state.library.enable_object_caching()
+            return False
+
+    class Pipeline(compiler.CompilerBase):
+        def define_pipelines(self) -> list[Any]:
+            passes = compiler.DefaultPassBuilder.define_nopython_pipeline(self.state)
+            passes.add_pass_after(Into, typed_passes.AnnotateTypes)
+            passes.finalize()
+            return [passes]
+
+    return Pipeline
+
+
+_Entry = _pipeline("entry", _EntryLibrary)
+_EntryOfKnownShapes = _pipeline("entry_of_known_shapes", _EntryOfKnownShapesLibrary)
+_Inner = _pipeline("inner", _InnerLibrary)
+_Called = _pipeline("called", _CalledLibrary)
+_Pooled = _pipeline("pooled", _PooledLibrary)

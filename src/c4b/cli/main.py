@@ -74,10 +74,12 @@ def compile_now(
 
     For images and install steps. What is in the cache already is not compiled again. The cache lies
     beside the package, or where NUMBA_CACHE_DIR says, and serves every installation of the same source
-    on the same kind of processor.
+    on the same kind of processor. Kernels that a wheel carries are for an older kind: they are compiled
+    as well.
     """
     started = time.monotonic()
-    with console.status("compiling, one to two minutes"):
+    _compile_cache.KernelCache.uses_carried = False
+    with console.status("compiling, about a minute"):
         c4b.warm_up()
         if study:
             study_engine.warm_up()

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from c4b._jit import inlined, kernel
+from c4b._jit import called, inlined, kernel
 from c4b._validate import Array
 from c4b.errors import InvalidInput
 from c4b.evidence.alarms import watch
@@ -39,7 +39,7 @@ from c4b.evidence.model import LinearModel
 from c4b.evidence.rounding import UNIT, USABLE, sums_error
 from c4b.evidence.sets.bounded import take
 from c4b.evidence.sets.confidence_set import PythonSet
-from c4b.evidence.sets.table import recentre_by_code
+from c4b.evidence.sets.table import recentre_by_code, recentre_for_noise
 
 
 def empty(model: LinearModel) -> Array:
@@ -67,7 +67,10 @@ def empty(model: LinearModel) -> Array:
         data.inverse_error[:] = 2.0 * UNIT
         for g, ridge in enumerate(ridges):
             np.fill_diagonal(region.inverse[g], 1.0 / ridge)
-    many_absorber(model)(flat, np.empty((0, dim)), np.empty(0))
+    if entry.is_compiled and code < BOUNDED:
+        centre(flat)
+    else:
+        many_absorber(model)(flat, np.empty((0, dim)), np.empty(0))
     return flat
 
 
@@ -100,7 +103,7 @@ def recentre(region: Region, data: Data, terms: Terms) -> None:
     watch(data, terms, explained, rho)
 
 
-@inlined
+@called
 def factor(region: Region, data: Data) -> None:
     """The eigenbasis afresh from the sums; or V_g^-1 and log det by Cholesky, all in the place of V_g^-1.
 
@@ -129,6 +132,15 @@ def factor(region: Region, data: Data) -> None:
             loss = 2.0 * sums_error(dim, data.tally[COUNT], amplification(region, data, 0))
             known = loss <= USABLE and data.inverse_error[0] <= USABLE
             data.log_det_error[0] = dim * loss + 4.0 * (dim + 4) * UNIT * size if known else np.inf
+
+
+@kernel
+def centre(flat: Array) -> None:
+    """Centres and radii of a set with a declared noise that has no data yet: ``recentre`` with less to
+    compile, because a first decision waits for it."""
+    region, data, terms = opened(flat)
+    explained, rho = recentre_for_noise(region, data, terms)
+    watch(data, terms, explained, rho)
 
 
 @kernel

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from c4b._jit import called, fma, inlined
+from c4b._jit import called, fma, inlined, pooled
 from c4b._validate import Array
 from c4b.evidence.chains import four_products
 from c4b.evidence.eigenbasis import misturn
@@ -60,7 +60,7 @@ def upper(region: Region, v: Array) -> float:
     return interval(region, v)[1]
 
 
-@inlined
+@pooled
 def interval(region: Region, v: Array) -> tuple[float, float]:
     """(L(v), U(v)): both bounds from one quadratic form an ellipsoid."""
     if region.spectral:

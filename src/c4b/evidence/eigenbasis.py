@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from c4b._jit import inlined
+from c4b._jit import called, inlined
 from c4b._validate import Array
 from c4b.evidence.rounding import UNIT
 
@@ -54,7 +54,7 @@ def spectrum_size(dim: int) -> int:
 # -- one observation ---------------------------------------------------------------------------
 
 
-@inlined
+@called
 def turn(basis: Array, spectrum: Spectrum, x: Array) -> None:
     """The decomposition of A + x x^T from that of A; basis (d, d)."""
     dim, values, errors = len(x), spectrum.values, spectrum.errors
@@ -270,7 +270,7 @@ def _sort(basis: Array, values: Array) -> None:
 # -- all observations at once ------------------------------------------------------------------
 
 
-@inlined
+@called
 def polish(basis: Array, spectrum: Spectrum, gram: Array, count: float) -> None:
     """Decompose the Gram matrix of ``count`` observations, from the basis that there is, and measure."""
     dim, values, errors = len(gram), spectrum.values, spectrum.errors

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from c4b._jit import allocating, called, fma, inlined
+from c4b._jit import called, called_allocating, fma, inlined, pooled
 from c4b._shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.evidence.bounds import ball_reach, clipped, slack_over_norm
@@ -39,7 +39,7 @@ def form_rows(stack: int, dim: int, spectral: bool, size: int) -> int:
     return 1 + 2 * stack + 2 * dim + ABREAST + (dim + size - 1) // max(size, 1)
 
 
-@allocating
+@called_allocating
 def new_forms(region: Region, size: int) -> Array:
     stack, dim = region.estimate.shape
     return np.empty((form_rows(stack, dim, region.spectral, size), size))
@@ -59,7 +59,7 @@ def shifted_norm(inverse: Array, g: int, offset: Array, pool: Array, k: int) -> 
     return math.sqrt(square if square >= 0.0 else clipped(square, size, dim))
 
 
-@inlined
+@pooled
 def pool_squares(region: Region, g: int, pool: Array, forms: Array) -> None:
     """x_k V_g^-1 x_k into its row of ``forms``; pool (d, K).
 
@@ -173,7 +173,7 @@ def spectral_centres(region: Region, pool: Array, forms: Array) -> None:
     pool_chains(turned, region.estimate, 0, stack, CENTRES, 2, forms)
 
 
-@inlined
+@pooled
 def pool_upper(region: Region, forms: Array, pool: Array, row: int, out: Array) -> None:
     """out[row, k] = U(x_k): the optimistic score of each candidate; pool (d, K).
 
@@ -200,7 +200,7 @@ def pool_upper(region: Region, forms: Array, pool: Array, row: int, out: Array) 
                 out[row, k] = value if value < held else held
 
 
-@inlined
+@pooled
 def pool_interval(
     region: Region, forms: Array, pool: Array, low_row: int, high_row: int, out: Array
 ) -> None:
@@ -234,7 +234,7 @@ def pool_interval(
                 out[low_row, k] = low if (held < low) & (low < np.inf) else held
 
 
-@inlined
+@pooled
 def pool_lower(region: Region, forms: Array, pool: Array, base: float, row: int, out: Array) -> None:
     """out[row, k] = base + L(x_k); pool (d, K); -inf when nothing bounds it."""
     size, several = out.shape[1], len(region.radius) > 1
@@ -303,7 +303,7 @@ def base_below(region: Region, base: float, length: float) -> float:
     return base - 4.0 * UNIT * (abs(base) + region.norm_bound * length)
 
 
-@inlined
+@pooled
 def raise_to_lower(
     region: Region,
     forms: Array,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from c4b._jit import allocating, inlined
+from c4b._jit import called_allocating, inlined
 from c4b._validate import Array
 from c4b.certificates.contrast_kernels import Assessment, joint_claim
 from c4b.evidence.bounds import lower
@@ -67,7 +67,7 @@ class BankClaims(NamedTuple):
     free: float  # see ``c4b.ledger.free_ledger``; -inf: nothing is free
 
 
-@allocating
+@called_allocating
 def bank_claims(
     ledger: Ledger, account: Account, region: Region, baseline: Array, wanted: bool
 ) -> BankClaims:

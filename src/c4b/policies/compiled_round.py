@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from c4b._jit import allocating, inlined
+from c4b._jit import allocating, called_allocating, inlined
 from c4b._shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.certificates.contrast_kernels import (
@@ -274,7 +274,7 @@ def decide(
     return action, action, margin, details[UCB, action], bound, details, not lazy
 
 
-@allocating
+@called_allocating
 def _assess(
     region: Region,
     ledger: Ledger,

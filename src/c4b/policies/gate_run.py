@@ -82,6 +82,8 @@ class GateRun:
     def check_outcome(self, number: int, argument: str, outcome: Outcome) -> None:
         """Refuse an outcome of an open round that its action cannot have."""
         items = self.outcomes.open[number].items
+        if items is None and type(outcome) is float:
+            return
         by_item = isinstance(outcome, tuple)
         if items is None and by_item:
             raise InvalidInput(argument, outcome, "must be one number: the decision is no slate")

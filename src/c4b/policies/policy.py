@@ -113,6 +113,8 @@ class Policy:
         self._run = GateRun(self._gate, in_order=self._absorb == "in-order")
         self._dim = model.dim
         self._token = secrets.token_hex(6)
+        self._latest = ("", 0)
+        """Id and number of the latest decision: most outcomes are of that one."""
 
     # -- evidence before the first decision -----------------------------------------------------
 
@@ -186,8 +188,10 @@ class Policy:
         """One round. Whatever interrupts it, even a signal, leaves no charge without a round."""
         run = self._run
         before, number = self._gate.mark(), run.rounds
+        id_ = f"{self._token}-{number}"
+        self._latest = (id_, number)
         try:
-            return run.decide(round_, f"{self._token}-{number}")
+            return run.decide(round_, id_)
         except BaseException:
             run.undo(Mark(before, number))
             raise
@@ -230,12 +234,15 @@ class Policy:
         Of a slate: the rewards of its items in their order, or one number, which is their sum. The
         decision itself may be given instead of its id, and True or False as the reward.
         """
-        value = checked_outcome(self.model, "reward", reward)
-        id_ = _array_likes.decision_id(decision_id)
-        number = self._round_of(id_)
+        run = self._run
+        value = checked_outcome(self._gate.terms.model, "reward", reward)
+        id_, number = self._latest
+        if decision_id is not id_ or number >= run.rounds:
+            id_ = _array_likes.decision_id(decision_id)
+            number = self._round_of(id_)
         if self._is_news(number, id_, value):
-            self._run.check_outcome(number, "reward", value)
-            self._run.report(number, value)
+            run.check_outcome(number, "reward", value)
+            run.report(number, value)
 
     def observe_many(
         self, outcomes: Mapping[str, Reward] | Iterable[tuple[str | Decision, Reward]]
@@ -304,7 +311,7 @@ class Policy:
     def _is_news(self, number: int, decision_id: str, reward: Outcome) -> bool:
         """False for a harmless repetition; raises for anything that contradicts the past."""
         entry = self._run.outcomes.open.get(number)
-        if entry is not None and not entry.known:
+        if entry is not None and entry.reward is None and not entry.lost:
             return True
         previous = self._run.outcomes.remembered(number) if entry is None else entry.reward
         reward = total(reward) if entry is None else plain(reward)  # sums alone are remembered for long

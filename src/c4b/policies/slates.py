@@ -104,6 +104,8 @@ def features_of(items: Array) -> Array:
 
 def checked_outcome(model: LinearModel, argument: str, value: object) -> Outcome:
     """One reward, or the rewards of the items of a slate."""
+    if type(value) is float and model.rewards is None and abs(value) <= _validate.LARGEST:
+        return value  # in most calls
     if type(value) is float or not isinstance(value, list | tuple | np.ndarray) or not np.ndim(value):
         return _checked_reward(model, argument, value)
     rewards = tuple(_checked_reward(model, f"{argument}[{n}]", each) for n, each in enumerate(value))

@@ -3,13 +3,15 @@
 import numpy as np
 
 from c4b.evidence import LinearModel
+from c4b.policies.gate import Played
 from c4b.policies.policy import Policy
+from c4b.policies.round import Round
 
 
 def warm_up() -> None:
     """Compile everything a compiled policy needs, if it is not in the cache yet.
 
-    A first decision on a new machine waits for the compiler, one to two minutes. Call this, or run
+    A first decision on a new machine waits for the compiler, about half a minute. Call this, or run
     ``c4b compile``, where waiting does no harm: when an image is built, or before a service takes
     requests. All compiled policies share their kernels, so one call serves every policy and dimension.
     """
@@ -24,3 +26,7 @@ def warm_up() -> None:
         else:
             policy.observe(decision.id, outcome)
     decision.explain()
+    policy.evidence.lower(baseline)
+    policy.evidence.contains(baseline)
+    policy.gate.explanation(Round(baseline[np.newaxis], baseline))
+    policy.gate.charge(policy.bank, Played(baseline, baseline, True))

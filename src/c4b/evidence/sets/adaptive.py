@@ -16,7 +16,6 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.special import chndtr
 
 from c4b._validate import Array
 from c4b.evidence.sets.confidence_set import PythonSet, SetView
@@ -119,6 +118,8 @@ def _scales(model: LinearModel) -> Array:
 
 def solved_radius(level: float, dim: int, reach_square: float) -> float:
     """At least the R with R^2 + 2 log Q_d(R, c) = level; inf where it cannot be found."""
+    from scipy.special import chndtr  # noqa: PLC0415 (slow to import, and few policies need it)
+
     low, high = 0.0, 4.0 * level + 4.0
     for _ in range(60):
         middle = 0.5 * (low + high)

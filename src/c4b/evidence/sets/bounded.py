@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from c4b._jit import inlined
+from c4b._jit import called, inlined
 from c4b._shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.evidence.eigenbasis import distance, misturn, polish
@@ -167,7 +167,7 @@ opened_learned = inlined(learned_of)
 # -- one observation ---------------------------------------------------------------------------
 
 
-@inlined
+@called
 def take(data: Data, totals: Array, x: Array, y: float) -> None:
     """One observation into every sum s_t x x^T, before the other sums take it.
 
@@ -373,7 +373,7 @@ def level_of(log_det: float, terms: Terms, version: int, j: int) -> float:
 # -- the set -----------------------------------------------------------------------------------
 
 
-@inlined
+@called
 def recentre_bounded(region: Region, data: Data, terms: Terms) -> float:
     """Centres and radii of all ellipsoids; returns inf, because residuals raise no alarm here."""
     dim, count, version = len(data.moment), data.tally[COUNT], version_of(data)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from c4b._jit import inlined
+from c4b._jit import called
 from c4b._validate import Array
 from c4b.evidence.ellipsoids import CONSTRAINED, LOG_DET, MIXTURE, Data, Region, Terms, gamma_squared
 from c4b.evidence.rounding import UNIT
@@ -46,7 +46,7 @@ def _ridges(model: LinearModel) -> Array:
     return np.concatenate([[model.ridge], model.ridge * GRID])
 
 
-@inlined
+@called
 def recentre_constrained(region: Region, data: Data, terms: Terms) -> float:
     """Centres and radii of all ellipsoids; returns an upper bound of m V^-1 m.
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from c4b._jit import inlined
+from c4b._jit import called, inlined
 from c4b._shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.evidence.ellipsoids import COUNT, LOG_DET, SEVERAL_RIDGES, Data, Region, Terms, drift
@@ -149,7 +149,7 @@ def choice_of(extra: Array) -> Choice:
 opened_choice = inlined(choice_of)
 
 
-@inlined
+@called
 def recentre_several_ridges(region: Region, data: Data, terms: Terms) -> float:
     """Centres and radii of all ellipsoids; returns an upper bound of m (A + lambda I)^-1 m."""
     far, moment_error = turned_moment(region, data)

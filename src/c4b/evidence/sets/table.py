@@ -106,8 +106,15 @@ def _load_entry_points() -> None:
 
 @inlined
 def recentre_by_code(region: Region, data: Data, terms: Terms) -> tuple[float, float]:
-    """Centres and radii; returns m V^-1 m of the first ellipsoid and its centre's rounding error. An
-    unknown code has no radius."""
+    """Centres and radii; returns m V^-1 m of the first ellipsoid and its centre's rounding error."""
+    if data.code >= BOUNDED:
+        return recentre_bounded(region, data, terms), 0.0
+    return recentre_for_noise(region, data, terms)
+
+
+@inlined
+def recentre_for_noise(region: Region, data: Data, terms: Terms) -> tuple[float, float]:
+    """``recentre_by_code`` for sets with a declared noise. An unknown code has no radius."""
     if data.code == SELF_NORMALIZED:
         return recentre_self_normalized(region, data, terms)
     if data.code == MIXTURE:
@@ -118,8 +125,6 @@ def recentre_by_code(region: Region, data: Data, terms: Terms) -> tuple[float, f
         return recentre_unbiased(region, data, terms), 0.0
     if data.code == SEVERAL_RIDGES:
         return recentre_several_ridges(region, data, terms), 0.0
-    if data.code >= BOUNDED:
-        return recentre_bounded(region, data, terms), 0.0
     region.radius[:] = np.nan
     region.reach[:] = np.nan
     return np.nan, np.nan

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from c4b._jit import inlined
+from c4b._jit import called
 from c4b._validate import Array
 from c4b.evidence.ellipsoids import (
     LOG_DET,
@@ -59,7 +59,7 @@ def _ridges(model: LinearModel) -> Array:
     return np.concatenate([[_mixing(model)], np.geomspace(least, 1e3 * model.ridge, SHIFTS)])
 
 
-@inlined
+@called
 def recentre_unbiased(region: Region, data: Data, terms: Terms) -> float:
     """Centres and radii of all ellipsoids; returns an upper bound of m W^-1 m."""
     far, moment_error = turned_moment(region, data)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from c4b._jit import inlined, kernel
+from c4b._jit import inlined, kernel, kernel_of_known_shapes
 from c4b._shaped_view import shaped_view
 from c4b._validate import Array, Counts
 from c4b.certificates.contrast_kernels import Assessment
@@ -263,7 +263,7 @@ def run_setting(
         _play(evidences, lineup, scene, work, metrics, fallbacks, setting, m, stack, dim, size)
 
 
-@kernel
+@kernel_of_known_shapes
 def run_usual_setting(
     evidences: Array,
     lineup: Lineup,
