@@ -229,6 +229,9 @@ class RecomputedChecks:
             if not weight.is_sure:
                 return decision.chosen
             if weight.candidate is not None:
+                left_out = np.isneginf(details[SCORE]) & np.isfinite(scores)
+                if left_out.any():
+                    raise Finding(f"leaves out candidate {int(left_out.argmax())}, nothing competed")
                 return weight.candidate
         chosen = self._choice(details, baseline, decision.fields["alarm"])
         if self.rule.competes and self.optimistic:
