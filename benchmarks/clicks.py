@@ -1,6 +1,7 @@
 """Reward over the incumbent's where rewards are clicks, in seven worlds. Prints one JSON line a world.
 
     python benchmarks/clicks.py [--policy clicks] [--episodes 64] [--seed 20000] [--worlds sphere-10 ...]
+    python benchmarks/clicks.py --ledger checkpoints  # without what means that are never negative allow
 
 Five features, S = 1, alpha = .05, R0 = 0. The incumbent is (1, 0, 0, 0, 0) with click rate p, 2000 of its
 rows are the history. *sphere*: 32 candidates (1, u), u uniform on the unit sphere, drawn anew each round,
@@ -13,6 +14,7 @@ would be a violation.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import time
 from typing import NamedTuple
@@ -21,6 +23,7 @@ import numpy as np
 
 import c4b
 from c4b._validate import Array
+from c4b.policies.composition import BUILT_IN
 
 ALPHA, DIM = 0.05, 5
 BASELINE = np.eye(DIM)[0]
@@ -57,8 +60,18 @@ class Outcome(NamedTuple):
     alarmed: bool
 
 
+def policy_of(name: str, ledger: str | None) -> c4b.Composition:
+    """A built-in policy, with another ledger if one is named."""
+    built_in = next(policy for policy in BUILT_IN if policy.name == name)
+    return built_in if ledger is None else dataclasses.replace(built_in, ledger=ledger)
+
+
 def episode(
-    world: World, policy: str, seed: int, rounds: int | None = None, confidence: str = "bounded-2"
+    world: World,
+    policy: c4b.Composition,
+    seed: int,
+    rounds: int | None = None,
+    confidence: str = "bounded-2",
 ) -> Outcome:
     rng, theta = np.random.default_rng(seed), world.theta
     model = c4b.LinearModel(DIM, 0.5, 1.0, confidence=confidence, rewards=(0, 1))
@@ -85,7 +98,7 @@ def episode(
 
 def measured(
     name: str,
-    policy: str,
+    policy: c4b.Composition,
     episodes: int,
     seed: int,
     rounds: int | None,
@@ -97,7 +110,8 @@ def measured(
     ratios = np.array([outcome.ratio for outcome in outcomes])
     return {
         "world": name,
-        "policy": policy,
+        "policy": policy.name,
+        "ledger": policy.ledger,
         "confidence": confidence,
         "episodes": episodes,
         "seed": seed,
@@ -114,14 +128,16 @@ def measured(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--policy", default="clicks")
+    parser.add_argument("--ledger", default=None, help="instead of the policy's own")
     parser.add_argument("--confidence", default="bounded-2", help="or several-ridges, for sigma = 1/2")
     parser.add_argument("--episodes", type=int, default=64)
     parser.add_argument("--seed", type=int, default=20_000, help="of the first episode")
     parser.add_argument("--rounds", type=int, default=None, help="instead of each world's own")
     parser.add_argument("--worlds", nargs="+", choices=WORLDS, default=list(WORLDS))
     asked = parser.parse_args()
+    policy = policy_of(asked.policy, asked.ledger)
     for name in asked.worlds:
-        row = measured(name, asked.policy, asked.episodes, asked.seed, asked.rounds, asked.confidence)
+        row = measured(name, policy, asked.episodes, asked.seed, asked.rounds, asked.confidence)
         print(json.dumps(row), flush=True)
 
 

@@ -6,6 +6,10 @@ import numpy as np
 import pytest
 
 from c4b import Deployment, LinearModel
+from c4b.deployment.audit.recomputed_counterweight import counterweight
+from c4b.policies import CandidateField
+from support.forgeries import Forgery, another, only_one
+from support.shop_world import forge
 
 BASELINE = np.array([1.0, 0.0, 0.0])
 ARMS = np.array([[1.0, 1.0, 0.0], [1.0, 0.0, 1.0]])
@@ -39,3 +43,50 @@ def test_a_clean_verdict(sqlite_url: str, rows: int, changing: bool) -> None:
         state = dep.state()
     with Deployment.open(sqlite_url, "shop") as dep:
         assert dep.state() == state
+
+
+@pytest.mark.parametrize("forgery", [another, only_one])
+def test_counterweights_are_audited(sqlite_url: str, forgery: Forgery) -> None:
+    """A pool around the baseline: where one direction has used up its credit the opposite is played."""
+    rng, forged, weights = np.random.default_rng(5), None, 0
+    directions = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0], [0.6, 0.8], [-0.6, -0.8]])
+    with Deployment.create(
+        sqlite_url, "shop", LinearModel.bounded(3, 1.0), "clicks", alpha=0.1, snapshot_every=60
+    ) as dep:
+        dep.learn(np.tile(BASELINE, (1500, 1)), 1.0 * (rng.random(1500) < 0.5))
+        for _ in range(120):
+            pool = np.c_[np.ones(6), directions * rng.uniform(0.01, 0.5, size=(6, 1))]
+            made = dep.decide(pool, BASELINE)
+            played = BASELINE if made.action is None else pool[made.action]
+            dep.observe(made.id, float(rng.random() < 0.5 + 0.25 * played[1]))
+            scores, margins = made.details[CandidateField.SCORE], made.details[CandidateField.MARGIN]
+            if made.action is not None and margins[np.argmax(scores)] < 0.0:
+                weights += 1
+                if (margins >= 0.0).sum() > 1:
+                    assert made.receipt is not None
+                    forged = made.receipt.seq
+        assert weights > 10
+        assert forged is not None
+        report = dep.audit(sample=50)
+        assert report.clean, report
+        forge(dep, forged, forgery)
+        assert dep.audit(sample=0).entry == forged
+
+
+def test_what_counterweight_the_rule_takes() -> None:
+    pool, near = np.zeros((4, 2)), 1e-9
+
+    def taken(
+        scores: list[float], margins: list[float], promise: float = 1.0, rival: float = 0.5
+    ) -> object:
+        found = counterweight(np.array(scores), np.array(margins), pool, lambda _: promise, rival, near)
+        return found.candidate if found.is_sure else "rounding decides"
+
+    assert taken([4.0, 3.0, 2.0, 1.0], [-0.1, 0.9, 0.6, 0.4]) == 2
+    assert taken([4.0, 3.0, 2.0, 1.0], [0.1, 0.9, 0.6, 0.4]) is None
+    assert taken([4.0, 3.0, 2.0, 1.0], [-0.1, 0.9, 0.6, 0.4], promise=-1.0) is None
+    assert taken([4.0, 3.0, 2.0, 1.0], [-0.1, 0.4, 0.3, 0.4]) is None
+    assert taken([np.inf, 3.0, 2.0, 1.0], [-np.inf, 0.9, 0.6, 0.4]) is None
+    assert taken([4.0, 3.0, 2.0, 1.0], [-0.1, 0.9, 0.5, 0.4]) == "rounding decides"
+    assert taken([4.0, 3.0, 2.0, 1.0], [-0.1, 0.9, 0.6, 0.4], promise=0.0) == "rounding decides"
+    assert taken([4.0, 4.0, 2.0, 1.0], [-0.1, 0.9, 0.6, 0.4]) == "rounding decides"

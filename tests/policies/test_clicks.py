@@ -109,7 +109,7 @@ def test_the_benchmark_in_small() -> None:
     """`benchmarks/clicks.py` with one short episode a world: safe, and the gate opens in each."""
     clicks = benchmark("clicks")
     for name in clicks.WORLDS:
-        row = clicks.measured(name, "clicks", 1, 100, 600)
+        row = clicks.measured(name, clicks.policy_of("clicks", None), 1, 100, 600)
         assert row["lowest_credit"] == 0.0
         assert row["fallback"] < 1.0
         assert row["alarms"] == 0

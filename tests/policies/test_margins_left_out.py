@@ -96,7 +96,9 @@ def play(pair: Twins, rng: np.random.Generator, rounds: int, binary: bool = Fals
     return left_out
 
 
-@pytest.mark.parametrize("selection", ["filter", "thrifty", "propose", "competitive", "curious"])
+@pytest.mark.parametrize(
+    "selection", ["filter", "thrifty", "propose", "competitive", "curious", "balanced"]
+)
 @pytest.mark.parametrize(
     ("ledger", "confidence", "score"),
     [

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import c4b
+from c4b.policies.choice_in_words import because
 from c4b.policies.compiled_choice import MARGIN, SCORE, UCB, choose
 from c4b.policies.compiled_round import ROWS
 from c4b.policies.composition import OPTIMISTIC_PERIOD, SCORES, SELECTIONS
@@ -140,6 +141,35 @@ def test_a_curious_choice_tries_what_could_be_better_and_costs_nothing() -> None
         assert decision.details[MARGIN, 0] > 5.0
         assert decision.action == expected
         assert policy("competitive", "keen", reserve=5.0).decide(pool, BASELINE).action is None
+
+
+def test_a_balanced_choice_plays_a_counterweight_where_the_best_is_not_admissible() -> None:
+    """UP leaves .2 + .15 * .99 - 1.365 sqrt(.15^2/100 + .8^2/16) = .075, a second time -.05. DOWN then
+    makes the second axis of the prefix certain: .2 + .25 * .99 - 1.365 * .25/10 = .413. The baseline
+    leaves .2 + .25 * .99 - 1.365 sqrt(.25^2/100 + .8^2/16) = .172, SLIGHTLY a little more."""
+    up, slightly, down = [1.05, 0.8], [1.02, 0.0], [1.0, -0.8]
+    for selection, second in (("balanced", 2), ("filter", 1)):
+        made = policy(selection, "mean", reserve=0.2)
+        first = made.decide([up, slightly, down], BASELINE)
+        assert first.action == 0
+        assert first.bank == pytest.approx(0.075, abs=1e-3)
+        decision = made.decide([up, slightly, down], BASELINE)
+        assert decision.details[MARGIN].tolist() == pytest.approx([-0.05, 0.191, 0.413], abs=1e-3)
+        assert decision.action == second
+        if selection == "balanced":
+            assert "Counterweight" in because(decision, made.spec, 2)
+            assert made.decide([up, slightly, down], BASELINE).action == 0
+
+
+def test_no_counterweight_for_a_candidate_that_promises_no_more_than_the_baseline() -> None:
+    """Both others leave more than the baseline; the one with the higher score is played."""
+    unwanted, down, further_down = [0.97, 1.0], [0.95, -0.5], [0.85, -0.8]
+    made = policy("balanced", "mean", reserve=0.2)
+    assert made.decide([[1.05, 0.8]], BASELINE).action == 0
+    decision = made.decide([unwanted, down, further_down], BASELINE)
+    assert decision.details[MARGIN, 0] < 0.0
+    assert min(decision.details[MARGIN, 1:]) > 0.172  # the baseline's, as above
+    assert decision.action == 1
 
 
 def test_the_baseline_is_played_where_it_promises_more() -> None:

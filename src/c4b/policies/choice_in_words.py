@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from c4b.policies.candidate_fields import CandidateField
-from c4b.policies.compiled_choice import BASELINE_COMPETES, CUSHION, Rule
+from c4b.policies.compiled_choice import BASELINE_COMPETES, COUNTERWEIGHTS, CUSHION, Rule
 from c4b.policies.composition import Composition
 from c4b.policies.decision import Decision, candidate_name
 from c4b.policies.registry import PolicySpec
@@ -45,6 +45,12 @@ def rule_in_words(spec: PolicySpec, dim: int) -> str:
         sentences.append(
             "A candidate that promises no more than the baseline and leaves no more in the bank is "
             "passed over, unless it could be better and takes nothing from the bank."
+        )
+    if rule.competes == COUNTERWEIGHTS:
+        sentences.append(
+            "Counterweight: where the best-scored candidate promises more than the baseline but is not "
+            "admissible, the lowest-scored one is played of those that leave more in the bank than the "
+            "baseline would."
         )
     if rule.period:
         sentences.append(
@@ -107,6 +113,13 @@ def _because_played(decision: Decision, rule: Rule, played: int, gated: bool) ->
         if rule.period and all(s == u for s, u in zip(scores, ucbs, strict=True) if math.isfinite(s))
         else ""
     )
+    if higher and rule.competes == COUNTERWEIGHTS:
+        return (
+            f"Counterweight: the best-scored candidate is not admissible yet. This one, with {named}, "
+            f"leaves {margins[played]:.4f} in the bank of {decision.bank_before:.4f}, more than the "
+            "baseline would: it makes up for what earlier plays left uncertain and teaches about the "
+            "same direction."
+        )
     if higher and rule.thrift:
         best = max(higher, key=lambda k: scores[k])
         return (

@@ -28,10 +28,10 @@ GOLDEN = 0.6180339887498949
 """Multiples of it spread evenly between 0 and 1: they say which round of a period is optimistic."""
 ASKED_ONE_BY_ONE = 8
 """Candidates that are passed over one by one, best score first; then all others are looked at."""
-BASELINE_COMPETES, BANK_COMPETES = 1, 2
+BASELINE_COMPETES, BANK_COMPETES, COUNTERWEIGHTS = 1, 2, 3
 """Values of ``Rule.competes``. A candidate that promises no more than the baseline is played if it leaves
-more in the bank than playing the baseline would; with the second also if it leaves more than there is now
-and could be better than the baseline."""
+more in the bank than playing the baseline would; with the second and third also if it leaves more than
+there is now and could be better than the baseline. The third adds counterweights: see there."""
 
 
 class Rule(NamedTuple):
@@ -172,14 +172,18 @@ def chosen(
     """
     refuted, alarmed, competes, optimistic, least, rival, passed_over = contest
     action = BASELINE
-    while not alarmed:
+    if rule.competes == COUNTERWEIGHTS and competes and not (alarmed or optimistic or passed_over > 0):
+        action, rival = _counterweight(
+            region, ledger, account, rule, rival, candidates, baseline, mean, earned, details, scratch,
+            rank, lazy,
+        )  # fmt: skip
+    settled = alarmed or action != BASELINE
+    while not settled:
         action = choose(details, rule.propose, least, rank, lazy)
         if action < 0:
             break
         if not usable(candidates, action):
-            details[UCB, action] = np.inf  # absorbing it could overflow: never admitted
-            details[SCORE, action] = np.inf
-            details[MARGIN, action] = -np.inf
+            _never_admit(details, action)
         elif competes and optimistic:
             if not details[UCB, action] > upper(region, baseline):
                 action = BASELINE  # it has the highest UCB of all
@@ -187,7 +191,7 @@ def chosen(
         elif competes and not (_promise(region, rule.trust, candidates, action, baseline, scratch) > 0.0):
             if np.isnan(rival):
                 rival = baseline_margin(ledger, account, region, baseline, mean, earned, scratch)
-            spare = ledger.bank[0] if rule.competes == BANK_COMPETES else np.inf
+            spare = ledger.bank[0] if rule.competes >= BANK_COMPETES else np.inf
             if details[MARGIN, action] > rival or (
                 details[MARGIN, action] > spare
                 and _promise(region, 1.0, candidates, action, baseline, scratch) > 0.0
@@ -205,6 +209,60 @@ def chosen(
     if action >= 0 and _is_baseline(account, candidates, action, baseline):
         action = BASELINE
     return action, Contest(refuted, alarmed, competes, optimistic, least, rival, passed_over)
+
+
+@inlined
+def _never_admit(details: Array, k: int) -> None:
+    """Leave out a candidate that could overflow when it is absorbed."""
+    details[UCB, k], details[SCORE, k], details[MARGIN, k] = np.inf, np.inf, -np.inf
+
+
+@inlined
+def _counterweight(
+    region: Region,
+    ledger: Ledger,
+    account: Account,
+    rule: Rule,
+    rival: float,
+    candidates: Array,
+    baseline: Array,
+    mean: float,
+    earned: Array,
+    details: Array,
+    scratch: Array,
+    rank: Array,
+    lazy: bool,
+) -> tuple[int, float]:
+    """What to play because the best-scored candidate is not admissible, and the baseline's margin.
+
+    If that candidate promises more than the baseline: the lowest-scored one of those that leave more in
+    the bank than the baseline, ``rival``, would. It undoes what earlier plays left uncertain, so that the
+    best-scored ones are admissible again, and teaches about the same direction as they do. BASELINE if
+    there is none, or the code of margins that are needed first.
+    """
+    top = best_from(details, 0.0, True, rank, lazy)
+    while top != BASELINE and not usable(candidates, top):
+        _never_admit(details, top)
+        top = best_from(details, 0.0, True, rank, lazy)
+    action = BASELINE
+    if top != BASELINE and lazy and np.isnan(details[MARGIN, top]):
+        action = ONE_MARGIN - top
+    elif (
+        top != BASELINE
+        and not details[MARGIN, top] >= 0.0
+        and _promise(region, rule.trust, candidates, top, baseline, scratch) > 0.0
+    ):
+        if lazy:
+            action = ALL_MARGINS
+        else:
+            if np.isnan(rival):
+                rival = baseline_margin(ledger, account, region, baseline, mean, earned, scratch)
+            lowest, least = np.inf, max(rival, 0.0)
+            for k in range(details.shape[1]):
+                score = details[SCORE, k]
+                if details[MARGIN, k] > least and -np.inf < score < lowest and usable(candidates, k):
+                    action, lowest = k, score
+    return action, rival
 
 
 @inlined

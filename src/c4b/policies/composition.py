@@ -16,7 +16,7 @@ from c4b.errors import InvalidInput
 from c4b.evidence.model import LinearModel
 from c4b.evidence.sets.table import checked_name
 from c4b.ledger.books import Account, Certificate, LedgerKind
-from c4b.policies.compiled_choice import BANK_COMPETES, BASELINE_COMPETES, Rule
+from c4b.policies.compiled_choice import BANK_COMPETES, BASELINE_COMPETES, COUNTERWEIGHTS, Rule
 from c4b.policies.promise import Kind, Promise
 from c4b.policies.round import BASELINE_MEAN
 
@@ -45,7 +45,14 @@ LEARNS = ("all", "plays")
 EARNED = ("none", "martingale")
 """Whether the rewards of absorbed plays make a claim of their own: see ``c4b.evidence.earned``. Then half
 of delta is for it and half for the confidence set."""
-SELECTIONS = {"filter": 0.0, "thrifty": 0.9, "propose": 0.0, "competitive": 0.9, "curious": 0.9}
+SELECTIONS = {
+    "filter": 0.0,
+    "thrifty": 0.9,
+    "propose": 0.0,
+    "competitive": 0.9,
+    "curious": 0.9,
+    "balanced": 0.0,
+}
 """Selection name -> thrift. ``filter``: the best-scored admissible candidate. ``thrifty``: the same, but,
 where there are such, among those that leave 0.9 of the bank or six rounds of baseline credit: what is
 not spent on one bold play keeps the gate open for the next. ``propose``: only the best-scored
@@ -53,14 +60,16 @@ candidate is tested. ``competitive``: thrifty, and a candidate is not played if 
 baseline itself, x(a) - x(b), has a score of 0 or less, so that the baseline promises as much, and if
 playing it leaves no more in the bank than playing the baseline. ``curious``: competitive, but such a
 candidate is played, too, if it leaves more than there is in the bank and could be better than the
-baseline: what it teaches costs nothing that is certified."""
+baseline: what it teaches costs nothing that is certified. ``balanced``: curious without thrift; and where
+the best-scored candidate is not admissible though it promises more than the baseline, the lowest-scored
+one is played of those that leave more in the bank than playing the baseline."""
 SCORES = {"ucb": 1.0, "blend": 0.5, "mean": 0.0, "patient": 0.4, "certificate": 1.0, "keen": 0.2}
 """Score name -> boldness b: the score is the middle of the reward's interval plus b half-widths. That of
 ``patient`` and ``keen`` is for 5 features; for d it is b sqrt(5/d), at most 1: a half-width has about
 sqrt(d) standard errors. The score ``certificate`` is the lower bound of the contrast instead."""
-COMPETES = {"competitive": BASELINE_COMPETES, "curious": BANK_COMPETES}
+COMPETES = {"competitive": BASELINE_COMPETES, "curious": BANK_COMPETES, "balanced": COUNTERWEIGHTS}
 """Selection name -> what a candidate must beat that promises no more than the baseline."""
-TRUST = {"competitive": 0.02, "curious": 0.02}
+TRUST = {"competitive": 0.02, "curious": 0.02, "balanced": 0.02}
 """Selection name -> half-widths added to the middle of x(a) - x(b) where the baseline competes. Not 0:
 after a baseline-only history the middle of an unknown candidate is 0, and it should be tried."""
 OPTIMISTIC_PERIOD = {"ucb": 0, "blend": 0, "mean": 0, "patient": 32, "certificate": 0, "keen": 32}
@@ -232,7 +241,7 @@ BUILT_IN = (
         "clicks",
         "joint",
         "nonnegative",
-        "curious",
+        "balanced",
         "for LinearModel.bounded: also what rewards >= 0 allow, such as free exploration",
         score="keen",
         confidence="several-ridges",

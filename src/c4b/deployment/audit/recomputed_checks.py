@@ -18,6 +18,12 @@ from c4b.deployment.audit.audit_report import Finding, Report
 from c4b.deployment.audit.decision_checks import EVERYTHING, RecordedDecision, Share, described, same
 from c4b.deployment.audit.recompute import RecomputedSet
 from c4b.deployment.audit.recomputed_books import JOINT, MARGIN, SCORE, SEPARATE, UCB, Books
+from c4b.deployment.audit.recomputed_counterweight import (
+    COUNTERWEIGHTS,
+    NONE,
+    Counterweight,
+    counterweight,
+)
 from c4b.policies.gate import Played
 
 TOLERANCE = 1e-6
@@ -185,7 +191,7 @@ class RecomputedChecks:
         chosen = decision.chosen
         self._refutation(decision.fields["alarm"])
         if decision.complete:
-            chosen = self._chosen(decision)
+            chosen = self._chosen(decision, recomputed[SCORE])
         elif self.rule.latches and decision.fields["alarm"] is not None and chosen is not None:
             raise Finding(f"chooses {described(chosen)} although the model is refuted")
         made = decision.chosen
@@ -214,16 +220,40 @@ class RecomputedChecks:
         if self.every and decision.round % self.every == 0:
             self._exactly(decision, scale)
 
-    def _chosen(self, decision: RecordedDecision) -> int | None:
-        """What the rule takes, given all candidates."""
+    def _chosen(self, decision: RecordedDecision, scores: Array) -> int | None:
+        """What the rule takes, given all candidates and their recomputed scores (K,)."""
         candidates, baseline = decision.arrays["candidates"], decision.played.baseline
         details = decision.arrays["details"]
+        if self.rule.competes == COUNTERWEIGHTS and not self.optimistic:
+            weight = self._counterweight(decision, scores)
+            if not weight.is_sure:
+                return decision.chosen
+            if weight.candidate is not None:
+                left_out = np.isneginf(details[SCORE]) & np.isfinite(scores)
+                if left_out.any():
+                    raise Finding(f"leaves out candidate {int(left_out.argmax())}, nothing competed")
+                return weight.candidate
         chosen = self._choice(details, baseline, decision.fields["alarm"])
         if self.rule.competes and self.optimistic:
             return self._against_the_baselines_ucb(details, chosen, decision.chosen, baseline)
         if self.rule.competes:
             self._competition(details, candidates, baseline, chosen)
         return chosen
+
+    def _counterweight(self, decision: RecordedDecision, recomputed: Array) -> Counterweight:
+        baseline, details = decision.played.baseline, decision.arrays["details"]
+        latched = self.rule.latches and decision.fields["alarm"] is not None
+        if latched or self._baseline_is_unplayable(baseline):
+            return NONE
+        candidates, books = decision.arrays["candidates"], self.books
+        return counterweight(
+            np.where(np.isneginf(details[SCORE]), recomputed, details[SCORE]),
+            details[MARGIN],
+            candidates,
+            lambda k: float(books.promises(candidates[k : k + 1], baseline, self.rule.trust)[0]),
+            books.baseline_margin(baseline),
+            self._tolerance * (1.0 + abs(books.bank) + float(np.abs(baseline).max(initial=0.0))),
+        )
 
     def _scores(self, details: Array, recomputed: Array, scale: float, low: Array) -> None:
         """A score of -inf leaves a candidate out, which only the baseline's competition may do; it is
@@ -336,7 +366,7 @@ class RecomputedChecks:
         near = self._tolerance * (1.0 + abs(self.books.bank))
         more |= margins > rival + near
         could = np.full(len(margins), -np.inf)  # how much better a candidate could be that is tried
-        if self.rule.competes == BANK_COMPETES:
+        if self.rule.competes >= BANK_COMPETES:
             could = self.books.promises(candidates, baseline, 1.0)
             more |= (margins > self.books.bank + near) & (could > self._tolerance * scale)
         wrong = np.isneginf(scores) & more

@@ -1,0 +1,63 @@
+"""Which candidate a balanced choice plays because the best-scored one is not admissible, recomputed.
+
+The rule is that of docs/theory.md, section "Choice". Scores and margins are those that the decision
+records; what it compares them with is recomputed, so a comparison may hang on rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from c4b._validate import LARGEST, Array
+
+COUNTERWEIGHTS = 3.0
+"""``RecordedRule.competes`` where counterweights are played."""
+
+
+class Counterweight(NamedTuple):
+    """What the rule says of one decision."""
+
+    candidate: int | None  # the candidate to play; None: the rule does not apply
+    is_sure: bool  # False: rounding decides it
+
+
+NONE = Counterweight(None, True)
+
+
+def counterweight(
+    scores: Array,
+    margins: Array,
+    candidates: Array,
+    promise: Callable[[int], float],
+    rival: float,
+    near: float,
+) -> Counterweight:
+    """From scores (K,) before any candidate was passed over, NaN or inf where there is none.
+
+    promise: what a candidate promises above the baseline. rival: the baseline's margin. near: difference
+    that rounding can make.
+    """
+    rank = np.where(np.abs(scores) < np.inf, scores, -np.inf)
+    if not np.any(rank > -np.inf):
+        return NONE
+    top = int(np.argmax(rank))
+    close = rank >= rank[top] - near
+    if (margins[close] >= 0.0).any():
+        return (
+            NONE if margins[top] >= 0.0 and (margins[close] >= 0.0).all() else Counterweight(None, False)
+        )
+    promised = promise(top)
+    if abs(promised) <= near:
+        return Counterweight(None, False)
+    if promised < 0.0:
+        return NONE
+    usable = np.isfinite(rank) & (np.abs(candidates).max(axis=1, initial=0.0) <= LARGEST)
+    least = max(rival, 0.0)
+    order = np.where(usable & (margins > least - near), rank, np.inf)
+    if not np.any(order < np.inf):
+        return NONE
+    lowest = int(np.argmin(order))
+    return Counterweight(lowest, bool(margins[lowest] > least + near))
