@@ -3,7 +3,7 @@
     python benchmarks/pictures/movielens.py [--seeds 10] [--first-seed 100] [--rounds 20000]
 
 Lines are means over the seeds, bands reach from the worst to the best seed. Features and constants were
-chosen on seeds below 10.
+chosen on seeds below 10 and from 300 to 311.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def main() -> None:
         asked.rounds, -100.0 * ml.ALPHA - 0.5, "promised: never below this line", ha="right", va="top"
     )
     axes.axhline(0.0, color="black", lw=0.6, alpha=0.5)
-    axes.text(asked.rounds, -0.5, "the incumbent: the most popular film", ha="right", va="top", alpha=0.7)
+    axes.text(400, 0.4, "the incumbent: the most popular film", va="bottom", alpha=0.7)
     axes.set_xscale("log")
     axes.set_xlim(FIRST, asked.rounds)
     axes.set_xticks([100, 300, 1000, 3000, 10_000, 20_000])

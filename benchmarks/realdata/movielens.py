@@ -115,11 +115,12 @@ def world(seed: int, rounds: int, stream: int = 2) -> World:
     liked = np.bincount(past["place"].to_numpy(), past["liked"].to_numpy(), len(films))
     average = (liked + 5.0 * past["liked"].mean()) / (popularity + 5.0)
     similar = SimilarUsers(past, users, len(films))
-    said = similar.say(People.of(users, drawn.users), drawn.films)
+    people = People.of(users, drawn.users)
+    said = similar.say(people, drawn.users, drawn.films)
     return World(
         users=drawn.users,
         films=drawn.films,
-        features=_features(said, similar.effect, popularity, films, drawn.films),
+        features=_features(said, similar.effect, popularity, films, drawn.films, people),
         rewards=drawn.rewards,
         popular=popularity[drawn.films].argmax(axis=1),
         best_average=average[drawn.films].argmax(axis=1),
@@ -127,15 +128,22 @@ def world(seed: int, rounds: int, stream: int = 2) -> World:
 
 
 def _features(
-    said: Array, effect: Array, popularity: Array, films: pl.DataFrame, shown: NDArray[np.int64]
+    said: Array,
+    effect: Array,
+    popularity: Array,
+    films: pl.DataFrame,
+    shown: NDArray[np.int64],
+    people: People,
 ) -> Array:
-    """Intercept, what similar users say, popularity, genres."""
+    """Intercept, what similar users say, popularity, genres, and genres by age and by gender."""
     logs = np.log1p(popularity)
     numbers = [(said - effect.mean()) / effect.std(), ((logs - logs.mean()) / logs.std())[shown]]
     genres = films.select(GENRES).to_numpy().astype(float)[shown]
-    return np.concatenate(
-        [np.ones((*shown.shape, 1)), np.stack(numbers, axis=-1) / SIZE, genres / SIZE], axis=-1
-    )
+    older = (people.age - 33.0) / 24.0
+    woman = (people.gender == "F") - 0.3
+    taste = [genres, genres * older[:, None, None], genres * woman[:, None, None]]
+    rest = [np.stack(numbers, axis=-1), *taste]
+    return np.concatenate([np.ones((*shown.shape, 1)), *(part / SIZE for part in rest)], axis=-1)
 
 
 def draw_rounds(ratings: pl.DataFrame, users: Array, count: int, seed: list[int]) -> Drawn:

@@ -2,7 +2,7 @@
 
 Everything is fixed from the past ratings: how lenient each past user was, what is left for each film, and
 which films each of them knows. A user of the rounds was never seen before; past users count more for him
-if they share his gender, occupation or age, and if they know the films that are offered to him.
+if they share his gender, occupation or age, and if they know the films that were offered to him so far.
 """
 
 from __future__ import annotations
@@ -55,28 +55,47 @@ class SimilarUsers:
         length = np.sqrt((self._knows * rarity**2).sum(axis=1) + 20.0)
         self._taste = self._knows * rarity / length[:, None]
 
-    def say(self, people: People, films: NDArray[np.int64]) -> Array:
-        """For each row of films (n, K) and its user: stars above the mean, shape (n, K)."""
-        said = np.empty(films.shape)
+    def say(self, people: People, visitors: NDArray[np.int64], films: NDArray[np.int64]) -> Array:
+        """For each row of films (n, K), its user and who that is: stars above the mean, (n, K). What
+        was offered to a user in earlier rows says what he knows; whether he liked it is not looked at."""
+        said, knows = np.empty(films.shape), _Known(self._knows.shape[1])
         for start in range(0, len(films), AT_ONCE):
             rows = slice(start, start + AT_ONCE)
             shown = films[rows]
-            weights = self._weights(People(*(column[rows] for column in people)), shown)
+            known = knows.after(visitors[rows], shown)
+            weights = self._weights(People(*(column[rows] for column in people)), known)
             stars = np.take_along_axis(weights @ self._said, shown, axis=1)
             count = np.take_along_axis(weights @ self._knows, shown, axis=1)
             said[rows] = (stars + SHRINK_SIMILAR * self.effect[shown]) / (count + SHRINK_SIMILAR)
         return said
 
-    def _weights(self, people: People, films: NDArray[np.int64]) -> Array:
-        """Of each past user for each row, 1 on average over the past users."""
+    def _weights(self, people: People, known: Array) -> Array:
+        """Of each past user for each row, 1 on average over the past users. known: films, (n, films)."""
         own = self._people
-        common = np.stack([self._taste[:, column].T for column in films.T]).sum(axis=0)
+        common = known @ self._taste.T
         common = (common - common.mean(axis=1, keepdims=True)) / common.std(axis=1, keepdims=True)
         weights = np.exp(KNOWS_THE_FILMS * common - np.abs(people.age[:, None] - own.age) / YEARS)
         weights *= np.where(people.gender[:, None] == own.gender, 1.0, OTHER_GENDER)
         weights *= np.where(people.occupation[:, None] == own.occupation, SAME_OCCUPATION, 1.0)
         scaled: Array = weights / weights.mean(axis=1, keepdims=True)
         return scaled
+
+
+class _Known:
+    """Which films were offered to each user so far."""
+
+    def __init__(self, films: int) -> None:
+        self._of_user: dict[int, Array] = {}
+        self._films = films
+
+    def after(self, visitors: NDArray[np.int64], shown: NDArray[np.int64]) -> Array:
+        """1 for each film that the user of a row knows after it, shape (n, films)."""
+        known = np.empty((len(shown), self._films))
+        for row, (user, films) in enumerate(zip(visitors.tolist(), shown, strict=True)):
+            own = self._of_user.setdefault(user, np.zeros(self._films))
+            own[films] = 1.0
+            known[row] = own
+        return known
 
 
 def _effects(
