@@ -7,7 +7,7 @@ recommends the film that was rated most often in the past.
 
     python benchmarks/realdata/movielens.py [--seeds 10] [--first-seed 100]
 
-prints JSON, five seconds of a processor for each seed: rewards over the second half of the rounds, and
+prints JSON, twelve seconds of a processor for each seed: rewards over the second half of the rounds, and
 how often the policy was at least 15 % above the incumbent, above LinUCB and above the best past average.
 """
 
