@@ -54,7 +54,7 @@ bench: $(READY)  ## speed, as ratios measured side by side; kept in benchmarks/r
 	$(BIN)/python benchmarks/run.py
 
 hostile: $(READY)  ## 2000 configurations that are hard on float64, every bound against ball arithmetic; prints JSON
-	$(BIN)/python benchmarks/hostile.py 2000
+	$(BIN)/python benchmarks/hostile.py
 
 SEEDS ?= 10000
 simulate: $(READY)  ## SEEDS simulated histories of deployments with faults, about 0.1 s each; prints JSON

@@ -1,12 +1,13 @@
 """Certified bounds against exact ones on data that are hard on float64; prints JSON.
 
-    python benchmarks/hostile.py [configurations] [first seed]
+    python benchmarks/hostile.py [--configurations 2000] [--first-seed N]
 
 ``false_bounds`` and ``missed`` must be 0: a certified bound beyond the exact set of the same rows, and a
 theta of the exact set outside of the certified bounds. ``width`` is certified over exact width, in the
-median, by the power of ten of the condition.
+median, by the power of ten of the condition. Progress goes to standard error.
 """
 
+import argparse
 import json
 import sys
 from collections import Counter, defaultdict
@@ -23,8 +24,13 @@ MANY = 100_000
 
 
 def main() -> None:
-    configurations = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
-    first = int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--configurations", type=int, default=2000)
+    parser.add_argument("--first-seed", type=int, default=0)
+    asked = parser.parse_args()
+    configurations, first = asked.configurations, asked.first_seed
     counts: Counter[str] = Counter()
     seeds, widths = [], defaultdict(list)
     for seed in range(first, first + configurations):
@@ -38,6 +44,8 @@ def main() -> None:
             if verdict.false_bounds or verdict.missed_truth or verdict.false_alarm:
                 seeds.append(seed)
             widths[int(np.log10(verdict.condition))].append(verdict.ratio)
+        if (seed + 1 - first) % 50 == 0:
+            print(f"{seed + 1 - first} of {configurations}: {dict(counts)}", file=sys.stderr, flush=True)
     collinear: Counter[str] = Counter()
     for confidence in CONFIDENCES:
         for size in (1e4, 2e4, 5e4, 1e5, 2e5, 3e5):

@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
+from c4b._jit import allocating
 from c4b.evidence.absorption import absorb, empty
 from c4b.evidence.bounds import contains
 from c4b.evidence.ellipsoids import Region, opened
@@ -90,7 +91,7 @@ def _centre(region: Region) -> Array:
     return np.dot(region.basis.T.copy(), region.estimate[0].copy())
 
 
-@numba.njit(nogil=True)
+@allocating
 def play(
     first: int, stop: int, seed: int, evidence: Array, ledger: Array, rule: tuple[Any, ...], size: int,
     rounds: int, sigma: float, alpha: float, reserve: float, norm_bound: float, out: Array,
