@@ -97,7 +97,7 @@ def play(pair: Twins, rng: np.random.Generator, rounds: int, binary: bool = Fals
 
 
 @pytest.mark.parametrize(
-    "selection", ["filter", "thrifty", "propose", "competitive", "curious", "balanced"]
+    "selection", ["filter", "thrifty", "propose", "competitive", "curious", "balanced", "hopeful"]
 )
 @pytest.mark.parametrize(
     ("ledger", "confidence", "score"),

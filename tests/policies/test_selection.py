@@ -69,7 +69,7 @@ def test_the_score_moves_from_the_top_to_the_middle_of_the_interval() -> None:
     scores = [score for score in SCORES if score != "certificate"]
     found = {score: policy("filter", score, 1.0).decide([BOLD, SURE], BASELINE) for score in scores}
     assert {score: decision.action for score, decision in found.items()} == {
-        "ucb": 0, "blend": 0, "mean": 1, "patient": 0, "keen": 0,
+        "ucb": 0, "blend": 0, "mean": 1, "patient": 0, "keen": 0, "measured": 0,
     }  # fmt: skip
     for score, decision in found.items():
         evidence = policy("filter", score).evidence
@@ -215,6 +215,56 @@ def test_optimistic_rounds_are_one_in_each_block() -> None:
             optimistic.append(n)
     assert [n // period for n in optimistic] == list(range(6))
     assert len({n % period for n in optimistic}) == 6
+
+
+def test_optimistic_rounds_become_sparse() -> None:
+    """With alpha .1: where 8 (.1 sqrt(t) - 1/4) + t/1024 passes a whole number; none in the first six."""
+    made, optimistic = policy("hopeful", "measured", reserve=10.0), []
+    for n in range(400):
+        decision = made.decide([BOLD, SURE], BASELINE)
+        if decision.details[SCORE, 0] == decision.details[UCB, 0]:
+            optimistic.append(n)
+    due = [max(0.8 * np.sqrt(t) - 2.0, 0.0) + t / 1024 for t in range(401)]
+    assert optimistic == [t for t in range(400) if int(due[t + 1]) > int(due[t])]
+    assert len(optimistic) == 14
+    assert optimistic[0] == 13
+    assert np.all(np.diff(optimistic, 2) >= 0)
+
+
+def test_hope_tries_what_could_be_better_while_little_seems_lost() -> None:
+    """UNSURE promises no more than the baseline and leaves less; the middle of its contrast plus half of
+    the half-width is above 0 at first. KNOWN cannot be better."""
+    known, unsure = np.array([0.9, 0.0]), np.array([0.95, 0.6])
+    made, seen = policy("hopeful", "measured", reserve=50.0), set()
+
+    def middle(v: np.ndarray, trust: float = 0.0) -> float:
+        low, high = made.evidence.lower(v), made.evidence.upper(v)
+        return 0.5 * (low + high) + 0.5 * trust * (high - low)
+
+    for t in range(120):
+        mean, leeway = middle(BASELINE), max(0.1 * np.sqrt(t) - 0.25, 0.0)
+        lost = 0.1 * t * mean - middle(made.gate.prefix)
+        hopeful, could = lost < 4.0 * leeway * mean, middle(unsure - BASELINE, 0.5) > 0.0
+        assert middle(unsure - BASELINE, 0.02) < 0.0
+        decision = made.decide([known, unsure], BASELINE)
+        if decision.details[SCORE, 1] != decision.details[UCB, 1]:  # not an optimistic round
+            assert decision.action == (1 if hopeful and could else None)
+            assert decision.details[SCORE, 0] == -np.inf
+            seen.add((hopeful, could))
+        made.observe(decision.id, 1.0 if decision.action is None else 0.8)
+    assert seen >= {(True, True), (False, True), (True, False)}
+    assert policy("competitive", "measured", reserve=50.0).decide([unsure], BASELINE).action is None
+
+
+def test_hope_beyond_the_candidates_that_are_looked_at_one_by_one() -> None:
+    """Twelve that cannot be better have higher scores than the one that could."""
+    certain = [[0.99 - 0.001 * k, 0.0] for k in range(12)]
+    made = policy("hopeful", "mean", reserve=50.0)
+    for _ in range(10):
+        made.forget(made.decide([], BASELINE).id)
+    decision = made.decide([*certain, [0.95, 0.6], [0.94, 0.6]], BASELINE)
+    assert decision.action == 12
+    assert np.isneginf(np.delete(decision.details[SCORE], 12)).all()
 
 
 def test_a_better_arm_is_found_beside_a_certified_one() -> None:

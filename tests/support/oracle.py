@@ -121,9 +121,28 @@ class OraclePolicy:
         return max(0.0, min(0.9 * self.bank, 6.0 * credit))
 
     def _optimistic(self) -> bool:
-        """One round of 32, spread by multiples of the golden ratio."""
-        block, position = divmod(self.rounds, 32)
-        return position == math.floor(32 * math.fmod((math.sqrt(5.0) - 1.0) / 2.0 * (block + 1), 1.0))
+        """Those in which 8 times the leeway, plus one for each 1024 rounds, passes a whole number."""
+        before, after = (8.0 * self._leeway(t) + t / 1024 for t in (self.rounds, self.rounds + 1))
+        return math.floor(after) > math.floor(before)
+
+    def _leeway(self, rounds: int) -> float:
+        return max(self.alpha * math.sqrt(rounds) - 0.25, 0.0)
+
+    def _hopeful(self, baseline: Array) -> bool:
+        """Whether, by middles, less seems lost than four baselines' rewards for each unit of leeway."""
+        if self.name != "reserve-c4b+" or not self._leeway(self.rounds) > 0.0:
+            return False
+        left = (self.set.lower(self.prefix) + self.set.upper(self.prefix)) / 2.0
+        mean = (self.set.lower(baseline) + self.set.upper(baseline)) / 2.0
+        lost = self.rounds * self.alpha * mean - left
+        self.promises.append(4.0 * self._leeway(self.rounds) * mean - lost)
+        return self.promises[-1] > 0.0
+
+    def _could_be_better(self, x: Array, baseline: Array) -> bool:
+        """Whether the middle of x - x(b) plus half of the half-width is above 0."""
+        low, high = self.set.lower(x - baseline), self.set.upper(x - baseline)
+        self.promises.append((low + high) / 2.0 + (high - low) / 4.0)
+        return self.promises[-1] > 0.0
 
     def _beats_baseline(self, x: Array, margin: float, baseline: Array) -> bool:
         """Whether the middle of x - x(b) plus a fiftieth of the half-width is above 0, or the bank
@@ -164,6 +183,9 @@ class OraclePolicy:
                 for x in candidates
             ]
         least = self._least(baseline)
+        hope: int | None = None
+        hopeful = not self._optimistic() and self._hopeful(baseline)
+        before = list(score)
 
         tested = list(range(len(candidates))) if not self.alarmed else []
         if self.name == "revalue" and tested:
@@ -179,8 +201,12 @@ class OraclePolicy:
             if self._optimistic():
                 action = None
                 break
+            if hopeful and hope is None and self._could_be_better(candidates[action], baseline):
+                hope = action
             tested.remove(action)
             score[action] = -np.inf
+        if action is None and hope is not None:
+            action, score[hope] = hope, before[hope]
 
         if action is None:
             bank, certificate = self._baseline_margin(baseline), self._credit(baseline)

@@ -138,7 +138,7 @@ class Configuration:
         first = (rule.propose, rule.boldness, rule.thrift, rule.latches)
         numbers = [*first, self.spec.checkpoints, CUSHION, rule.period, rule.competes, rule.trust]
         numbers.append(KEPT_BACK if self.spec.ledger == "nonnegative" else 0.0)
-        numbers.append(rule.by_certificate)
+        numbers += [rule.by_certificate, rule.optimism, rule.hope, rule.hopes_trust]
         return {
             "ridges": self.model.ridges,
             "rule": np.array(numbers, dtype=np.float64),

@@ -52,7 +52,19 @@ def rule_in_words(spec: PolicySpec, dim: int) -> str:
             "admissible, the lowest-scored one is played of those that leave more in the bank than the "
             "baseline would."
         )
-    if rule.period:
+    if rule.hope:
+        sentences.append(
+            "Hope: where none promises more, the best-scored one that could be better is tried, while "
+            f"the t rounds so far seem to have lost less than {rule.hope:g} (alpha sqrt(t) - 1/4) "
+            "rewards of the baseline."
+        )
+    if rule.optimism:
+        sentences.append(
+            f"Of the first t rounds about {rule.optimism:g} (alpha sqrt(t) - 1/4) are optimistic, and "
+            f"one of {rule.period}: they score by the upper bound and need no thrift, so that no "
+            "candidate is ignored for ever."
+        )
+    elif rule.period:
         sentences.append(
             f"One round of {rule.period} is optimistic: it scores by the upper bound and needs no "
             "thrift, so that no candidate is ignored for ever."
@@ -128,6 +140,11 @@ def _because_played(decision: Decision, rule: Rule, played: int, gated: bool) ->
             f"one, with {named}, leaves {margins[played]:.4f}."
         )
     others = [scores[k] for k in admissible if k != played and math.isfinite(scores[k])]
+    if not others and rule.hope and len(admissible) > 1:
+        return (
+            f"{optimistic}It has {named}; all other admissible candidates promise no more than the "
+            "baseline and were passed over."
+        )
     if not others:
         return f"{optimistic}It has {named} and is the only one to choose from."
     rest = f"the highest of {len(others) + 1} admissible; the next has {max(others):.4f}"

@@ -3,6 +3,7 @@
 It orders and removes candidates; it certifies nothing.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -45,26 +46,61 @@ class Rule(NamedTuple):
     competes: int  # a rival below: what promises and leaves no more than it is not played; 0: nobody
     trust: float  # share of the half-width in what a candidate promises above the baseline
     by_certificate: bool = False  # the score is the certificate
+    optimism: float = 0.0  # so many more optimistic rounds for each unit of ``leeway``
+    hope: float = 0.0  # loss, in units of ``leeway``, up to which what could be better is tried
+    hopes_trust: float = 0.0  # share of the half-width in what could be
 
 
 @inlined
-def is_optimistic(ledger: Ledger, rule: Rule) -> bool:
+def leeway(account: Account, rounds: float) -> float:
+    """Rounds' rewards that t rounds may risk on what promises nothing: alpha sqrt(t) - 1/4, at least 0.
+
+    A vanishing share of alpha t; and nothing before alpha sqrt(t) is worth a quarter of a round.
+    """
+    return max(account.alpha * math.sqrt(rounds) - 0.25, 0.0)
+
+
+@inlined
+def is_optimistic(ledger: Ledger, account: Account, rule: Rule) -> bool:
     """Whether the next round is one of those that score by the UCB and keep no cushion.
 
-    Every block of ``period`` rounds has one, at a position that differs from block to block and follows
-    from the round's number alone.
+    With ``optimism`` they are where ``optimism * leeway + rounds / period`` passes a whole number.
+    Without, every block of ``period`` rounds has one, at a position that differs from block to block.
+    Both follow from the round's number alone.
     """
     if rule.period == 0:
         return False
     now = int(ledger.tally[Tally.ROUNDS])
+    if rule.optimism > 0.0:
+        before = rule.optimism * leeway(account, now) + now / rule.period
+        after = rule.optimism * leeway(account, now + 1) + (now + 1) / rule.period
+        return math.floor(after) > math.floor(before)
     block, position = now // rule.period, now % rule.period
     return position == int(rule.period * ((GOLDEN * (block + 1.0)) % 1.0))
 
 
 @inlined
-def boldness_now(ledger: Ledger, rule: Rule) -> float:
+def is_hopeful(region: Region, ledger: Ledger, account: Account, rule: Rule, baseline: Array) -> bool:
+    """Whether the rounds so far seem to have lost less than ``hope`` units of leeway in rewards of this
+    baseline.
+
+    Estimates are the middles of intervals. That of the prefix Z is what alpha has left; had baselines
+    like this one played all t rounds, it would be t times alpha x(b).
+    """
+    rounds = ledger.tally[Tally.ROUNDS]
+    free = rule.hope * leeway(account, rounds)
+    if not free > 0.0:
+        return False
+    low, high = interval(region, ledger.prefix)
+    left = 0.5 * (low + high)
+    low, high = interval(region, baseline)
+    return bool(left > 0.5 * (low + high) * (account.alpha * rounds - free))
+
+
+@inlined
+def boldness_now(ledger: Ledger, account: Account, rule: Rule) -> float:
     """Half-widths that a score of the next round adds to the middle of the interval."""
-    return 1.0 if is_optimistic(ledger, rule) else rule.boldness
+    return 1.0 if is_optimistic(ledger, account, rule) else rule.boldness
 
 
 @inlined
@@ -121,6 +157,9 @@ class Contest(NamedTuple):
     least: float  # margin that a choice would like to have
     rival: float  # the baseline's margin; NaN: nobody has asked yet
     passed_over: int  # candidates that promise no more than the baseline
+    hopeful: bool  # one of them that could be better is played where nobody promises more
+    hope: int  # the first of them that could be, or BASELINE
+    hopes_score: float
 
 
 @inlined
@@ -142,12 +181,18 @@ def opened_contest(
     if competes and not account.floor >= 0.0:  # only a baseline that may be played competes
         rival = baseline_margin(ledger, account, region, baseline, mean, earned, scratch)
         competes = rival >= 0.0
-    optimistic = is_optimistic(ledger, rule)
+    optimistic = is_optimistic(ledger, account, rule)
+    hopeful = (
+        rule.hope > 0.0
+        and competes
+        and not optimistic
+        and is_hopeful(region, ledger, account, rule, baseline)
+    )
     if rule.thrift > 0.0 and not optimistic:
         saved = structural(region, baseline, account.alpha, 0.0, account.tolerance)
         least = min(rule.thrift * ledger.bank[0], CUSHION * saved)
     alarmed = alarmed or (rule.latches and refuted)
-    return Contest(refuted, alarmed, competes, optimistic, least, rival, 0)
+    return Contest(refuted, alarmed, competes, optimistic, least, rival, 0, hopeful, BASELINE, 0.0)
 
 
 @inlined
@@ -170,7 +215,7 @@ def chosen(
 
     details (ROWS, K); ``scratch`` (d,); ``rank`` (K,) is scratch, too.
     """
-    refuted, alarmed, competes, optimistic, least, rival, passed_over = contest
+    refuted, alarmed, competes, optimistic, least, rival, passed_over, hopeful, hope, value = contest
     action = BASELINE
     if rule.competes == COUNTERWEIGHTS and competes and not (alarmed or optimistic or passed_over > 0):
         action, rival = _counterweight(
@@ -197,18 +242,33 @@ def chosen(
                 and _promise(region, 1.0, candidates, action, baseline, scratch) > 0.0
             ):
                 break
+            if (
+                hopeful
+                and hope == BASELINE
+                and _promise(region, rule.hopes_trust, candidates, action, baseline, scratch) > 0.0
+            ):
+                hope, value = action, details[SCORE, action]
             details[SCORE, action] = -np.inf
             passed_over += 1
             if passed_over == ASKED_ONE_BY_ONE and lazy:
                 action, passed_over = ALL_MARGINS, passed_over - 1
                 break
             if passed_over == ASKED_ONE_BY_ONE:
+                if hopeful and hope == BASELINE:
+                    hope, value = _first_hope(
+                        region, rule, candidates, baseline, rival, least, details, scratch
+                    )
                 _pass_over(region, rule, candidates, baseline, rival, spare, details, scratch)
         else:
             break
+    if action == BASELINE and hope != BASELINE:
+        action = hope
+        details[SCORE, hope] = value
     if action >= 0 and _is_baseline(account, candidates, action, baseline):
         action = BASELINE
-    return action, Contest(refuted, alarmed, competes, optimistic, least, rival, passed_over)
+    return action, Contest(
+        refuted, alarmed, competes, optimistic, least, rival, passed_over, hopeful, hope, value
+    )
 
 
 @inlined
@@ -302,6 +362,35 @@ def _pass_over(
             or not _promise(region, 1.0, candidates, k, baseline, scratch) > 0.0
         ):
             details[SCORE, k] = -np.inf
+
+
+@inlined
+def _first_hope(
+    region: Region,
+    rule: Rule,
+    candidates: Array,
+    baseline: Array,
+    rival: float,
+    least: float,
+    details: Array,
+    scratch: Array,
+) -> tuple[int, float]:
+    """The first candidate, in the order of ``choose``, that ``_pass_over`` would pass over although it
+    could be better than the baseline; and its score."""
+    first, top, thrifty = BASELINE, -np.inf, False
+    for k in range(details.shape[1]):
+        score, margin = details[SCORE, k], details[MARGIN, k]
+        saves = margin >= max(least, 0.0)
+        later = (thrifty and not saves) or (thrifty == saves and not score > top)
+        if later or not (margin >= 0.0 and -np.inf < score < np.inf and usable(candidates, k)):
+            continue
+        if (
+            not margin > rival
+            and not _promise(region, rule.trust, candidates, k, baseline, scratch) > 0.0
+            and _promise(region, rule.hopes_trust, candidates, k, baseline, scratch) > 0.0
+        ):
+            first, top, thrifty = k, score, saves
+    return first, top
 
 
 @inlined

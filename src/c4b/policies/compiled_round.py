@@ -214,6 +214,9 @@ def decide(
     competes: int,
     trust: float,
     by_certificate: bool,
+    optimism: float,
+    hope: float,
+    hopes_trust: float,
     earned: Array,
     candidates: Array,
     baseline: Array,
@@ -229,7 +232,10 @@ def decide(
     certificate; details (ROWS, K), NaN where left out; whether nothing is.
     """
     region, data, _ = opened_evidence(evidence_flat)
-    rule = Rule(propose, boldness, thrift, latches, period, competes, trust, by_certificate)
+    rule = Rule(
+        propose, boldness, thrift, latches, period, competes, trust, by_certificate, optimism, hope,
+        hopes_trust,
+    )  # fmt: skip
     alarmed = latches and data.tally[ALARM] != 0.0
     ledger, account = opened_ledger(ledger_flat)
     size, dim = candidates.shape
@@ -290,7 +296,7 @@ def _assess(
     """``score`` and, unless ``lazy``, ``certify`` for candidates (K, d); returns a row that is not
     finite, or -1."""
     size, dim = candidates.shape
-    boldness, most = boldness_now(ledger, rule), SPECTRAL_BLOCK if region.spectral else BLOCK
+    boldness, most = boldness_now(ledger, account, rule), SPECTRAL_BLOCK if region.spectral else BLOCK
     block, scratch = max(min(size, most), 1), np.empty(dim)
     pools, parts = np.empty(dim * block), np.empty((ROWS, block))
     stack = len(region.radius)

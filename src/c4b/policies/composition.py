@@ -52,6 +52,7 @@ SELECTIONS = {
     "competitive": 0.9,
     "curious": 0.9,
     "balanced": 0.0,
+    "hopeful": 0.9,
 }
 """Selection name -> thrift. ``filter``: the best-scored admissible candidate. ``thrifty``: the same, but,
 where there are such, among those that leave 0.9 of the bank or six rounds of baseline credit: what is
@@ -62,19 +63,48 @@ playing it leaves no more in the bank than playing the baseline. ``curious``: co
 candidate is played, too, if it leaves more than there is in the bank and could be better than the
 baseline: what it teaches costs nothing that is certified. ``balanced``: curious without thrift; and where
 the best-scored candidate is not admissible though it promises more than the baseline, the lowest-scored
-one is played of those that leave more in the bank than playing the baseline."""
-SCORES = {"ucb": 1.0, "blend": 0.5, "mean": 0.0, "patient": 0.4, "certificate": 1.0, "keen": 0.2}
+one is played of those that leave more in the bank than playing the baseline. ``hopeful``: competitive,
+but where nobody promises more than the baseline, the best-scored candidate that could be better is
+played while little seems lost so far: see ``HOPE``."""
+SCORES = {
+    "ucb": 1.0,
+    "blend": 0.5,
+    "mean": 0.0,
+    "patient": 0.4,
+    "certificate": 1.0,
+    "keen": 0.2,
+    "measured": 0.4,
+}
 """Score name -> boldness b: the score is the middle of the reward's interval plus b half-widths. That of
-``patient`` and ``keen`` is for 5 features; for d it is b sqrt(5/d), at most 1: a half-width has about
-sqrt(d) standard errors. The score ``certificate`` is the lower bound of the contrast instead."""
-COMPETES = {"competitive": BASELINE_COMPETES, "curious": BANK_COMPETES, "balanced": COUNTERWEIGHTS}
+``patient``, ``keen`` and ``measured`` is for 5 features; for d it is b sqrt(5/d), at most 1: a half-width
+has about sqrt(d) standard errors. The score ``certificate`` is the contrast's lower bound instead."""
+COMPETES = {
+    "competitive": BASELINE_COMPETES,
+    "curious": BANK_COMPETES,
+    "balanced": COUNTERWEIGHTS,
+    "hopeful": BASELINE_COMPETES,
+}
 """Selection name -> what a candidate must beat that promises no more than the baseline."""
-TRUST = {"competitive": 0.02, "curious": 0.02, "balanced": 0.02}
+HOPE, HOPES_TRUST = {"hopeful": 4.0}, {"hopeful": 0.5}
+"""Selection name -> c and q: what could be better, x(a) - x(b) scored with q half-widths, is tried while
+the t rounds so far seem to have lost less than c (alpha sqrt(t) - 1/4) rewards of the baseline."""
+TRUST = {"competitive": 0.02, "curious": 0.02, "balanced": 0.02, "hopeful": 0.02}
 """Selection name -> half-widths added to the middle of x(a) - x(b) where the baseline competes. Not 0:
 after a baseline-only history the middle of an unknown candidate is 0, and it should be tried."""
-OPTIMISTIC_PERIOD = {"ucb": 0, "blend": 0, "mean": 0, "patient": 32, "certificate": 0, "keen": 32}
+OPTIMISTIC_PERIOD = {
+    "ucb": 0,
+    "blend": 0,
+    "mean": 0,
+    "patient": 32,
+    "certificate": 0,
+    "keen": 32,
+    "measured": 1024,
+}
 """Score name -> m: one round of m takes b = 1 and keeps no cushion, so that no candidate is ignored for
 ever; 0: no round does."""
+OPTIMISM = {"measured": 8.0}
+"""Score name -> a: so do a (alpha sqrt(t) - 1/4) more of the first t rounds: who may lose more tries
+more, and most of it early."""
 
 _KINDS = {
     ("joint", "carry"): (Certificate.JOINT, LedgerKind.BANK),
@@ -188,6 +218,9 @@ latches=False, learns='all', earned='none', phase=1)
             COMPETES.get(self.selection, 0),
             TRUST.get(self.selection, 0.0),
             self.score == "certificate",
+            OPTIMISM.get(self.score, 0.0),
+            HOPE.get(self.selection, 0.0),
+            HOPES_TRUST.get(self.selection, 0.0),
         )
 
     def account(
@@ -231,9 +264,9 @@ BUILT_IN = (
         "reserve-c4b+",
         "joint",
         "checkpoints",
-        "competitive",
-        "recommended: several ridges, checkpoints, competitive choice",
-        score="patient",
+        "hopeful",
+        "recommended: several ridges, checkpoints, hopeful choice",
+        score="measured",
         confidence="several-ridges",
         latches=True,
     ),

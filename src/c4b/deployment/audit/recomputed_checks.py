@@ -24,6 +24,7 @@ from c4b.deployment.audit.recomputed_counterweight import (
     Counterweight,
     counterweight,
 )
+from c4b.deployment.audit.recomputed_hope import Hope, check_hope, loss_left
 from c4b.policies.gate import Played
 
 TOLERANCE = 1e-6
@@ -55,6 +56,9 @@ class RecordedRule(NamedTuple):
     trust: float = 0.0
     kept_back: float = 0.0
     by_certificate: float = 0.0
+    optimism: float = 0.0
+    hope: float = 0.0
+    hopes_trust: float = 0.0
 
 
 class RecomputedChecks:
@@ -176,7 +180,7 @@ class RecomputedChecks:
         books, baseline = copy.copy(self.books), decision.played.baseline
         candidates, details = decision.arrays["candidates"], decision.arrays["details"]
         action, numbers = decision.action, decision.numbers
-        self.optimistic = books.optimistic(int(self.rule.period))
+        self.optimistic = books.optimistic(int(self.rule.period), self.rule.optimism)
         scale = 1.0 + abs(books.bank) if books.gated else 1.0
         books.region = self.region
         boldness = 1.0 if self.optimistic else self.rule.boldness
@@ -237,7 +241,7 @@ class RecomputedChecks:
         if self.rule.competes and self.optimistic:
             return self._against_the_baselines_ucb(details, chosen, decision.chosen, baseline)
         if self.rule.competes:
-            self._competition(details, candidates, baseline, chosen)
+            self._competition(details, candidates, baseline, chosen, scores)
         return chosen
 
     def _counterweight(self, decision: RecordedDecision, recomputed: Array) -> Counterweight:
@@ -354,10 +358,16 @@ class RecomputedChecks:
         )
 
     def _competition(
-        self, details: Array, candidates: Array, baseline: Array, chosen: int | None
+        self,
+        details: Array,
+        candidates: Array,
+        baseline: Array,
+        chosen: int | None,
+        recomputed: Array,
     ) -> None:
         """A score of -inf says that the baseline promises as much and leaves as much in the bank; the
-        candidate played promises or leaves more."""
+        candidate played promises or leaves more, or gives hope. ``recomputed``: scores (K,) before any
+        candidate was left out."""
         scores, margins = details[SCORE], details[MARGIN]
         promises = self.books.promises(candidates, baseline, self.rule.trust)
         rival = self.books.baseline_margin(baseline)
@@ -376,13 +386,34 @@ class RecomputedChecks:
                 f"leaves out candidate {beaten}, which promises or leaves more than the baseline"
             )
         if chosen is None or self._is_baseline(chosen, candidates, baseline):
+            self._hope(details, candidates, baseline, None, recomputed)
             return
         leaves_more = margins[chosen] > rival - near
         if could[chosen] > -self._tolerance * scale[chosen]:
             leaves_more = leaves_more or margins[chosen] > self.books.bank - near
         unplayable = self._baseline_is_unplayable(baseline)
         if not unplayable and not leaves_more and not promises[chosen] > -self._tolerance * scale[chosen]:
-            raise Finding(f"executes candidate {chosen}, which promises less than the baseline")
+            tried = np.flatnonzero((margins >= 0.0) & ~np.isneginf(scores)).tolist() == [chosen]
+            could = self.books.promises(candidates, baseline, self.rule.hopes_trust)
+            if not (self.rule.hope and tried and could[chosen] > -self._tolerance * scale[chosen]):
+                raise Finding(f"executes candidate {chosen}, which promises less than the baseline")
+            self._hope(details, candidates, baseline, chosen, recomputed)
+
+    def _hope(
+        self, details: Array, candidates: Array, baseline: Array, tried: int | None, scores: Array
+    ) -> None:
+        """Which candidate is tried where none promises more than the baseline, if any is."""
+        if not self.rule.hope or self._baseline_is_unplayable(baseline):
+            return
+        books = self.books
+        low, high = self.region.bounds(np.array([books.prefix, baseline]))
+        middles = 0.5 * (low + high)
+        left, size = loss_left(middles, books.alpha, books.rounds, self.rule.hope)
+        scale = 1.0 + np.abs(candidates).max(axis=1, initial=0.0)
+        could = books.promises(candidates, baseline, self.rule.hopes_trust) - self._tolerance * scale
+        hope = Hope(left, self._tolerance * size, could, scores, books.least(self.rule.thrift, baseline))
+        near = self._tolerance * (1.0 + abs(books.bank))
+        check_hope(hope, details[MARGIN], np.isneginf(details[SCORE]), tried, near)
 
     def _is_baseline(self, action: int | None, candidates: Array, baseline: Array) -> bool:
         """Whether a candidate is the incumbent offered again: equal features have one linear mean."""

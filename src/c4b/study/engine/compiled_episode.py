@@ -49,25 +49,31 @@ class RuleColumn(IntEnum):
     """Half-widths that count in what a candidate promises above the baseline."""
     BY_CERTIFICATE = 7
     """1 if the score is the certificate."""
-    LEARNS_PLAYS_ONLY = 8
+    OPTIMISM = 8
+    """Optimistic rounds for each unit of leeway."""
+    HOPE = 9
+    """Units of leeway that may seem lost while what could be better is tried."""
+    HOPES_TRUST = 10
+    """Half-widths that count in what could be better."""
+    LEARNS_PLAYS_ONLY = 11
     """1 if outcomes of the baseline are not learned."""
-    EARNED_SIZE = 9
+    EARNED_SIZE = 12
     """Numbers that say what plays have earned; 0: nobody asks."""
-    PROMISE_PERIOD = 10
+    PROMISE_PERIOD = 13
     """The budget is promised after every so many rounds."""
-    ROUND_ALONE = 11
+    ROUND_ALONE = 14
     """1 if each round's own contrast is promised to be nonnegative."""
-    FORCED_ROUNDS = 12
+    FORCED_ROUNDS = 15
     """Rounds at the start in which the baseline is played."""
-    EVIDENCE_START = 13
+    EVIDENCE_START = 16
     """Index of the first number of the flat evidence."""
-    EVIDENCE_SIZE = 14
+    EVIDENCE_SIZE = 17
     """Numbers in the flat evidence."""
-    LEDGER_START = 15
+    LEDGER_START = 18
     """Index of the first number of the flat ledger."""
-    LEDGER_SIZE = 16
+    LEDGER_SIZE = 19
     """Numbers in the flat ledger."""
-    METHOD = 17
+    METHOD = 20
     """Index of the method in the study: where its metrics are written."""
 
 
@@ -144,6 +150,9 @@ def _play(
         int(columns[RuleColumn.COMPETES]),
         columns[RuleColumn.TRUST],
         columns[RuleColumn.BY_CERTIFICATE] == 1.0,
+        columns[RuleColumn.OPTIMISM],
+        columns[RuleColumn.HOPE],
+        columns[RuleColumn.HOPES_TRUST],
     )
     learns_plays_only = columns[RuleColumn.LEARNS_PLAYS_ONLY] == 1.0
     promise_period = int(columns[RuleColumn.PROMISE_PERIOD])
@@ -182,7 +191,7 @@ def _play(
         told_mean = scene.told_means[t]
         alarmed = rule.latches and data.tally[ALARM] != 0.0
         assessed = Assessment(pool, forms, baseline, details, scratch, told_mean, earned)
-        score(region, assessed, boldness_now(ledger, rule))
+        score(region, assessed, boldness_now(ledger, account, rule))
         certify(region, ledger, account, rule, assessed, False)
         if t < forced_rounds:
             for k in range(size):
