@@ -244,7 +244,7 @@ def test_hope_tries_what_could_be_better_while_little_seems_lost() -> None:
     for t in range(120):
         mean, leeway = middle(BASELINE), max(0.1 * np.sqrt(t) - 0.25, 0.0)
         lost = 0.1 * t * mean - middle(made.gate.prefix)
-        hopeful, could = lost < 4.0 * leeway * mean, middle(unsure - BASELINE, 0.5) > 0.0
+        hopeful, could = abs(lost) < 4.0 * leeway * mean, middle(unsure - BASELINE, 0.5) > 0.0
         assert middle(unsure - BASELINE, 0.02) < 0.0
         decision = made.decide([known, unsure], BASELINE)
         if decision.details[SCORE, 1] != decision.details[UCB, 1]:  # not an optimistic round
@@ -254,6 +254,17 @@ def test_hope_tries_what_could_be_better_while_little_seems_lost() -> None:
         made.observe(decision.id, 1.0 if decision.action is None else 0.8)
     assert seen >= {(True, True), (False, True), (True, False)}
     assert policy("competitive", "measured", reserve=50.0).decide([unsure], BASELINE).action is None
+
+
+def test_who_has_gained_does_not_hope() -> None:
+    """After 21 rounds four rewards a unit of leeway are .83: one gain of .3 is less, six are more."""
+    for gains, expected in ((1, 0), (6, None)):
+        made = policy("hopeful", "mean", reserve=50.0)
+        for t in range(21):
+            made.observe(
+                made.decide([[1.3, 0.0]] if t < gains else [], BASELINE).id, 1.0 + 0.3 * (t < gains)
+            )
+        assert made.decide([[0.95, 0.6]], BASELINE).action == expected
 
 
 def test_hope_beyond_the_candidates_that_are_looked_at_one_by_one() -> None:

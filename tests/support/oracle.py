@@ -129,13 +129,13 @@ class OraclePolicy:
         return max(self.alpha * math.sqrt(rounds) - 0.25, 0.0)
 
     def _hopeful(self, baseline: Array) -> bool:
-        """Whether, by middles, less seems lost than four baselines' rewards for each unit of leeway."""
+        """Whether, by middles, less seems lost or gained than four baselines for each unit of leeway."""
         if self.name != "reserve-c4b+" or not self._leeway(self.rounds) > 0.0:
             return False
         left = (self.set.lower(self.prefix) + self.set.upper(self.prefix)) / 2.0
         mean = (self.set.lower(baseline) + self.set.upper(baseline)) / 2.0
         lost = self.rounds * self.alpha * mean - left
-        self.promises.append(4.0 * self._leeway(self.rounds) * mean - lost)
+        self.promises.append(4.0 * self._leeway(self.rounds) * mean - abs(lost))
         return self.promises[-1] > 0.0
 
     def _could_be_better(self, x: Array, baseline: Array) -> bool:

@@ -55,8 +55,8 @@ def rule_in_words(spec: PolicySpec, dim: int) -> str:
     if rule.hope:
         sentences.append(
             "Hope: where none promises more, the best-scored one that could be better is tried, while "
-            f"the t rounds so far seem to have lost less than {rule.hope:g} (alpha sqrt(t) - 1/4) "
-            "rewards of the baseline."
+            f"the t rounds so far seem to have lost or gained less than {rule.hope:g} (alpha sqrt(t) - "
+            "1/4) rewards of the baseline."
         )
     if rule.optimism:
         sentences.append(

@@ -81,11 +81,12 @@ def is_optimistic(ledger: Ledger, account: Account, rule: Rule) -> bool:
 
 @inlined
 def is_hopeful(region: Region, ledger: Ledger, account: Account, rule: Rule, baseline: Array) -> bool:
-    """Whether the rounds so far seem to have lost less than ``hope`` units of leeway in rewards of this
-    baseline.
+    """Whether the rounds so far seem to have lost, and to have gained, less than ``hope`` units of leeway
+    in rewards of this baseline.
 
-    Estimates are the middles of intervals. That of the prefix Z is what alpha has left; had baselines
-    like this one played all t rounds, it would be t times alpha x(b).
+    Who has gained knows something better than to hope. Estimates are the middles of intervals. That of
+    the prefix Z is what alpha has left; had baselines like this one played all t rounds, it would be t
+    times alpha x(b).
     """
     rounds = ledger.tally[Tally.ROUNDS]
     free = rule.hope * leeway(account, rounds)
@@ -94,7 +95,8 @@ def is_hopeful(region: Region, ledger: Ledger, account: Account, rule: Rule, bas
     low, high = interval(region, ledger.prefix)
     left = 0.5 * (low + high)
     low, high = interval(region, baseline)
-    return bool(left > 0.5 * (low + high) * (account.alpha * rounds - free))
+    mean = 0.5 * (low + high)
+    return bool(abs(left - mean * account.alpha * rounds) < mean * free)
 
 
 @inlined

@@ -65,7 +65,7 @@ baseline: what it teaches costs nothing that is certified. ``balanced``: curious
 the best-scored candidate is not admissible though it promises more than the baseline, the lowest-scored
 one is played of those that leave more in the bank than playing the baseline. ``hopeful``: competitive,
 but where nobody promises more than the baseline, the best-scored candidate that could be better is
-played while little seems lost so far: see ``HOPE``."""
+played while little seems lost, or gained, so far: see ``HOPE``."""
 SCORES = {
     "ucb": 1.0,
     "blend": 0.5,
@@ -87,7 +87,7 @@ COMPETES = {
 """Selection name -> what a candidate must beat that promises no more than the baseline."""
 HOPE, HOPES_TRUST = {"hopeful": 4.0}, {"hopeful": 0.5}
 """Selection name -> c and q: what could be better, x(a) - x(b) scored with q half-widths, is tried while
-the t rounds so far seem to have lost less than c (alpha sqrt(t) - 1/4) rewards of the baseline."""
+the t rounds so far seem to have lost or gained less than c (alpha sqrt(t) - 1/4) baseline rewards."""
 TRUST = {"competitive": 0.02, "curious": 0.02, "balanced": 0.02, "hopeful": 0.02}
 """Selection name -> half-widths added to the middle of x(a) - x(b) where the baseline competes. Not 0:
 after a baseline-only history the middle of an unknown candidate is 0, and it should be tried."""

@@ -24,7 +24,7 @@ from c4b.deployment.audit.recomputed_counterweight import (
     Counterweight,
     counterweight,
 )
-from c4b.deployment.audit.recomputed_hope import Hope, check_hope, loss_left
+from c4b.deployment.audit.recomputed_hope import Hope, check_hope, leeway_left
 from c4b.policies.gate import Played
 
 TOLERANCE = 1e-6
@@ -408,7 +408,7 @@ class RecomputedChecks:
         books = self.books
         low, high = self.region.bounds(np.array([books.prefix, baseline]))
         middles = 0.5 * (low + high)
-        left, size = loss_left(middles, books.alpha, books.rounds, self.rule.hope)
+        left, size = leeway_left(middles, books.alpha, books.rounds, self.rule.hope)
         scale = 1.0 + np.abs(candidates).max(axis=1, initial=0.0)
         could = books.promises(candidates, baseline, self.rule.hopes_trust) - self._tolerance * scale
         hope = Hope(left, self._tolerance * size, could, scores, books.least(self.rule.thrift, baseline))

@@ -17,7 +17,7 @@ from c4b.deployment.audit.audit_report import Finding
 class Hope(NamedTuple):
     """What is recomputed of one decision; arrays are (K,)."""
 
-    left: float  # by how much less seems lost than may be
+    left: float  # by how much less seems lost, or gained, than may be
     near: float  # difference that rounding can make in it
     could: Array  # how much better each candidate could be, less what rounding can make of it
     scores: Array  # before any candidate was passed over
@@ -39,7 +39,7 @@ def check_hope(
         if tried is not None:
             raise Finding(
                 f"executes candidate {tried}, which promises less than the baseline, though too much "
-                "seems lost already to hope that it is better"
+                "seems lost, or gained, to hope that it is better"
             )
         return
     better = passed_over & (margins >= 0.0) & (hope.could > 0.0)
@@ -61,11 +61,11 @@ def check_hope(
         )
 
 
-def loss_left(middles: Array, alpha: float, rounds: int, hope: float) -> tuple[float, float]:
-    """By how much the rounds so far seem to have lost less than ``hope`` units of leeway; and the size of
-    what is compared. ``middles`` (2,) of the intervals of prefix and baseline. -inf: no leeway yet."""
+def leeway_left(middles: Array, alpha: float, rounds: int, hope: float) -> tuple[float, float]:
+    """By how much the rounds so far seem to have lost or gained less than ``hope`` units of leeway; and
+    the size of what is compared. ``middles`` (2,) of the intervals of prefix and baseline."""
     free = hope * max(alpha * float(np.sqrt(rounds)) - 0.25, 0.0)
     if not free > 0.0:
         return -np.inf, 0.0
     left, mean = float(middles[0]), float(middles[1])
-    return left - mean * (alpha * rounds - free), 1.0 + abs(left) + abs(mean) * alpha * rounds
+    return mean * free - abs(left - mean * alpha * rounds), 1.0 + abs(left) + abs(mean) * alpha * rounds

@@ -1,0 +1,77 @@
+"""A hopeful choice in a journal: what it tries is recomputed by the audit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from c4b.deployment.audit.audit_report import Finding
+from c4b.deployment.audit.recomputed_hope import Hope, check_hope, leeway_left
+from c4b.policies import CandidateField
+from support.forgeries import only_one
+from support.shop_world import create, forge
+
+ITEMS, INCUMBENT = np.diag([0.0, 1.0, 0.8])[1:], np.array([1.0, 0.0, 0.0])
+
+
+def test_what_is_tried_without_a_promise_is_audited(sqlite_url: str) -> None:
+    """The incumbent is worth .3. Nothing is known of two items, so that neither promises more."""
+    with create(sqlite_url, policy="reserve-c4b+", reserve=5.0) as dep:
+        dep.learn([INCUMBENT] * 20, [0.3] * 20)
+        tried = []
+        for _ in range(40):
+            made = dep.decide(ITEMS, INCUMBENT)
+            scores = made.details[CandidateField.SCORE].tolist()
+            if made.action == 0 and scores[1] == -np.inf:
+                assert made.receipt is not None
+                tried.append(made.receipt.seq)
+                assert "passed over" in dep.explain(made.id).because
+            dep.observe(made.id, 0.3 if made.action is None else 0.25)
+        assert tried
+        assert dep.audit(sample=0).clean
+        forge(dep, tried[0], only_one)
+        report = dep.audit(sample=0)
+        assert report.entry == tried[0]
+        assert "could be better" in str(report.finding)
+
+
+@pytest.mark.parametrize(
+    ("left", "tried", "finding"),
+    [
+        (1.0, 1, None),
+        (1.0, None, "candidate 1 could be better"),
+        (1.0, 2, "candidate 1 could be better, too"),
+        (-1.0, None, None),
+        (-1.0, 1, "too much seems lost, or gained"),
+        (1e-9, None, None),
+        (-1e-9, 1, None),
+    ],
+)
+def test_the_rule_of_hope(left: float, tried: int | None, finding: str | None) -> None:
+    """Candidate 0 could not be better, 3 is not admissible, 1 has a higher score than 2."""
+    could, scores = np.array([-0.1, 0.2, 0.3, 0.9]), np.array([0.9, 0.8, 0.7, 0.95])
+    margins = np.array([1.0, 1.0, 1.0, -1.0])
+    passed_over = np.arange(4) != (9 if tried is None else tried)
+    passed_over[3] = False
+    hope = Hope(left, 1e-6, could, scores, 0.5)
+    if finding is None:
+        check_hope(hope, margins, passed_over, tried, 1e-6)
+        return
+    with pytest.raises(Finding, match=finding):
+        check_hope(hope, margins, passed_over, tried, 1e-6)
+
+
+def test_the_thrifty_come_first() -> None:
+    hope = Hope(1.0, 1e-6, np.ones(2), np.array([0.9, 0.8]), 0.5)
+    check_hope(hope, np.array([0.4, 0.6]), np.array([True, False]), 1, 1e-6)
+    with pytest.raises(Finding, match="higher score"):
+        check_hope(hope, np.array([0.6, 0.6]), np.array([True, False]), 1, 1e-6)
+
+
+def test_what_seems_lost_or_gained() -> None:
+    """100 rounds, alpha .1: leeway .75, so that 3 of 10 baseline rewards may seem lost."""
+    left, size = leeway_left(np.array([7.5, 1.0]), 0.1, 100, 4.0)
+    assert left == pytest.approx(0.5)
+    assert leeway_left(np.array([13.5, 1.0]), 0.1, 100, 4.0)[0] == pytest.approx(-0.5)
+    assert size == pytest.approx(18.5)
+    assert leeway_left(np.array([0.0, 1.0]), 0.1, 6, 4.0)[0] == -np.inf
