@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 
 from c4b.policies.candidate_fields import CandidateField
-from c4b.policies.compiled_choice import BASELINE_COMPETES, COUNTERWEIGHTS, CUSHION, Rule
+from c4b.policies.choice_rule import BASELINE_COMPETES, COUNTERWEIGHTS, Rule
+from c4b.policies.compiled_choice import CUSHION
 from c4b.policies.composition import Composition
 from c4b.policies.decision import Decision, candidate_name
 from c4b.policies.registry import PolicySpec

@@ -3,7 +3,6 @@
 It orders and removes candidates; it certifies nothing.
 """
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -13,10 +12,11 @@ from c4b._validate import LARGEST, Array
 from c4b.certificates.contrast_kernels import structural
 from c4b.evidence.bounds import interval, upper
 from c4b.evidence.ellipsoids import Region
-from c4b.ledger.books import Account, Ledger, Tally
+from c4b.ledger.books import Account, Ledger
 from c4b.ledger.ledger_kernels import baseline_margin
 from c4b.ledger.told_ledger import is_refuted
 from c4b.policies.candidate_fields import CandidateField
+from c4b.policies.choice_rule import BANK_COMPETES, COUNTERWEIGHTS, Rule, is_hopeful, is_optimistic
 
 BASELINE = -1
 """The index that stands for the baseline in kernels."""
@@ -25,84 +25,8 @@ ALL_MARGINS, ONE_MARGIN = -4, -5
 UCB, MARGIN, SCORE = int(CandidateField.UCB), int(CandidateField.MARGIN), int(CandidateField.SCORE)
 CUSHION = 6.0
 """A thrifty choice keeps no more than this many rounds of certified baseline credit in the bank."""
-GOLDEN = 0.6180339887498949
-"""Multiples of it spread evenly between 0 and 1: they say which round of a period is optimistic."""
 ASKED_ONE_BY_ONE = 8
 """Candidates that are passed over one by one, best score first; then all others are looked at."""
-BASELINE_COMPETES, BANK_COMPETES, COUNTERWEIGHTS = 1, 2, 3
-"""Values of ``Rule.competes``. A candidate that promises no more than the baseline is played if it leaves
-more in the bank than playing the baseline would; with the second and third also if it leaves more than
-there is now and could be better than the baseline. The third adds counterweights: see there."""
-
-
-class Rule(NamedTuple):
-    """How a composition chooses among admissible candidates."""
-
-    propose: bool  # only the best-scored candidate is tested
-    boldness: float  # share of the half-width in the score
-    thrift: float  # share of the bank that a choice would like to leave
-    latches: bool  # an alarm against the model latches the baseline
-    period: int  # one round of so many is optimistic; 0: none is
-    competes: int  # a rival below: what promises and leaves no more than it is not played; 0: nobody
-    trust: float  # share of the half-width in what a candidate promises above the baseline
-    by_certificate: bool = False  # the score is the certificate
-    optimism: float = 0.0  # so many more optimistic rounds for each unit of ``leeway``
-    hope: float = 0.0  # loss, in units of ``leeway``, up to which what could be better is tried
-    hopes_trust: float = 0.0  # share of the half-width in what could be
-
-
-@inlined
-def leeway(account: Account, rounds: float) -> float:
-    """Rounds' rewards that t rounds may risk on what promises nothing: alpha sqrt(t) - 1/4, at least 0.
-
-    A vanishing share of alpha t; and nothing before alpha sqrt(t) is worth a quarter of a round.
-    """
-    return max(account.alpha * math.sqrt(rounds) - 0.25, 0.0)
-
-
-@inlined
-def is_optimistic(ledger: Ledger, account: Account, rule: Rule) -> bool:
-    """Whether the next round is one of those that score by the UCB and keep no cushion.
-
-    With ``optimism`` they are where ``optimism * leeway + rounds / period`` passes a whole number.
-    Without, every block of ``period`` rounds has one, at a position that differs from block to block.
-    Both follow from the round's number alone.
-    """
-    if rule.period == 0:
-        return False
-    now = int(ledger.tally[Tally.ROUNDS])
-    if rule.optimism > 0.0:
-        before = rule.optimism * leeway(account, now) + now / rule.period
-        after = rule.optimism * leeway(account, now + 1) + (now + 1) / rule.period
-        return math.floor(after) > math.floor(before)
-    block, position = now // rule.period, now % rule.period
-    return position == int(rule.period * ((GOLDEN * (block + 1.0)) % 1.0))
-
-
-@inlined
-def is_hopeful(region: Region, ledger: Ledger, account: Account, rule: Rule, baseline: Array) -> bool:
-    """Whether the rounds so far seem to have lost, and to have gained, less than ``hope`` units of leeway
-    in rewards of this baseline.
-
-    Who has gained knows something better than to hope. Estimates are the middles of intervals. That of
-    the prefix Z is what alpha has left; had baselines like this one played all t rounds, it would be t
-    times alpha x(b).
-    """
-    rounds = ledger.tally[Tally.ROUNDS]
-    free = rule.hope * leeway(account, rounds)
-    if not free > 0.0:
-        return False
-    low, high = interval(region, ledger.prefix)
-    left = 0.5 * (low + high)
-    low, high = interval(region, baseline)
-    mean = 0.5 * (low + high)
-    return bool(abs(left - mean * account.alpha * rounds) < mean * free)
-
-
-@inlined
-def boldness_now(ledger: Ledger, account: Account, rule: Rule) -> float:
-    """Half-widths that a score of the next round adds to the middle of the interval."""
-    return 1.0 if is_optimistic(ledger, account, rule) else rule.boldness
 
 
 @inlined

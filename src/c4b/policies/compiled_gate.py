@@ -16,7 +16,8 @@ from c4b.evidence.evidence import Evidence
 from c4b.ledger import books, ledger_kernels
 from c4b.ledger.books import LedgerKind, Tally, Term
 from c4b.policies.candidate_fields import CandidateField
-from c4b.policies.compiled_choice import BASELINE, Rule
+from c4b.policies.choice_rule import Rule
+from c4b.policies.compiled_choice import BASELINE
 from c4b.policies.compiled_round import NO_SAFE_ACTION, NOT_FINITE, decide
 from c4b.policies.composition import Composition
 from c4b.policies.decision import Decision

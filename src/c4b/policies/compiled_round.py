@@ -27,6 +27,7 @@ from c4b.ledger.ledger_kernels import (
     pool_margins,
 )
 from c4b.policies.candidate_fields import CandidateField
+from c4b.policies.choice_rule import Rule, boldness_now
 from c4b.policies.compiled_choice import (
     ALL_MARGINS,
     BASELINE,
@@ -35,8 +36,6 @@ from c4b.policies.compiled_choice import (
     SCORE,
     UCB,
     Contest,
-    Rule,
-    boldness_now,
     chosen,
     opened_contest,
     usable,

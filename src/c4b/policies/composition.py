@@ -16,7 +16,7 @@ from c4b.errors import InvalidInput
 from c4b.evidence.model import LinearModel
 from c4b.evidence.sets.table import checked_name
 from c4b.ledger.books import Account, Certificate, LedgerKind
-from c4b.policies.compiled_choice import BANK_COMPETES, BASELINE_COMPETES, COUNTERWEIGHTS, Rule
+from c4b.policies.choice_rule import BANK_COMPETES, BASELINE_COMPETES, COUNTERWEIGHTS, Rule
 from c4b.policies.promise import Kind, Promise
 from c4b.policies.round import BASELINE_MEAN
 

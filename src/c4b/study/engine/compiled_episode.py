@@ -22,7 +22,8 @@ from c4b.evidence.ellipsoids import opened_as as opened_evidence
 from c4b.evidence.pool_bounds import CROSS, form_rows
 from c4b.ledger.books import LedgerKind
 from c4b.ledger.books import opened_as as opened_ledger
-from c4b.policies.compiled_choice import BASELINE, MARGIN, Rule, boldness_now
+from c4b.policies.choice_rule import Rule, boldness_now
+from c4b.policies.compiled_choice import BASELINE, MARGIN
 from c4b.policies.compiled_round import ROWS, certify, executed_bounds, score, settle
 from c4b.study.engine.episode_metrics import Metric
 
