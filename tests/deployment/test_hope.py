@@ -70,8 +70,8 @@ def test_the_thrifty_come_first() -> None:
 
 def test_what_seems_lost_or_gained() -> None:
     """100 rounds, alpha .1: leeway .75, so that 3 of 10 baseline rewards may seem lost."""
-    left, size = leeway_left(np.array([7.5, 1.0]), 0.1, 100, 4.0)
+    left, size = leeway_left(np.array([7.5, 1.0]), 0.1, 100, 4.0, 0.25)
     assert left == pytest.approx(0.5)
-    assert leeway_left(np.array([13.5, 1.0]), 0.1, 100, 4.0)[0] == pytest.approx(-0.5)
+    assert leeway_left(np.array([13.5, 1.0]), 0.1, 100, 4.0, 0.25)[0] == pytest.approx(-0.5)
     assert size == pytest.approx(18.5)
-    assert leeway_left(np.array([0.0, 1.0]), 0.1, 6, 4.0)[0] == -np.inf
+    assert leeway_left(np.array([0.0, 1.0]), 0.1, 6, 4.0, 0.25)[0] == -np.inf

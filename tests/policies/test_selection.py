@@ -218,16 +218,16 @@ def test_optimistic_rounds_are_one_in_each_block() -> None:
 
 
 def test_optimistic_rounds_become_sparse() -> None:
-    """With alpha .1: where 8 (.1 sqrt(t) - 1/4) + t/1024 passes a whole number; none in the first six."""
+    """With alpha .1 and d = 2: where 8 (.1 sqrt(t) - sqrt(2/80)) + t/1024 passes a whole number."""
     made, optimistic = policy("hopeful", "measured", reserve=10.0), []
     for n in range(400):
         decision = made.decide([BOLD, SURE], BASELINE)
         if decision.details[SCORE, 0] == decision.details[UCB, 0]:
             optimistic.append(n)
-    due = [max(0.8 * np.sqrt(t) - 2.0, 0.0) + t / 1024 for t in range(401)]
+    due = [max(0.8 * np.sqrt(t) - 8.0 * np.sqrt(2 / 80), 0.0) + t / 1024 for t in range(401)]
     assert optimistic == [t for t in range(400) if int(due[t + 1]) > int(due[t])]
-    assert len(optimistic) == 14
-    assert optimistic[0] == 13
+    assert len(optimistic) == 15
+    assert optimistic[0] == 7
     assert np.all(np.diff(optimistic, 2) >= 0)
 
 
@@ -242,7 +242,7 @@ def test_hope_tries_what_could_be_better_while_little_seems_lost() -> None:
         return 0.5 * (low + high) + 0.5 * trust * (high - low)
 
     for t in range(120):
-        mean, leeway = middle(BASELINE), max(0.1 * np.sqrt(t) - 0.25, 0.0)
+        mean, leeway = middle(BASELINE), max(0.1 * np.sqrt(t) - 0.25 * np.sqrt(0.4), 0.0)
         lost = 0.1 * t * mean - middle(made.gate.prefix)
         hopeful, could = abs(lost) < 4.0 * leeway * mean, middle(unsure - BASELINE, 0.5) > 0.0
         assert middle(unsure - BASELINE, 0.02) < 0.0
@@ -257,7 +257,7 @@ def test_hope_tries_what_could_be_better_while_little_seems_lost() -> None:
 
 
 def test_who_has_gained_does_not_hope() -> None:
-    """After 21 rounds four rewards a unit of leeway are .83: one gain of .3 is less, six are more."""
+    """After 21 rounds four rewards a unit of leeway are 1.2: one gain of .3 is less, six are more."""
     for gains, expected in ((1, 0), (6, None)):
         made = policy("hopeful", "mean", reserve=50.0)
         for t in range(21):

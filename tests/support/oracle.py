@@ -126,7 +126,7 @@ class OraclePolicy:
         return math.floor(after) > math.floor(before)
 
     def _leeway(self, rounds: int) -> float:
-        return max(self.alpha * math.sqrt(rounds) - 0.25, 0.0)
+        return max(self.alpha * math.sqrt(rounds) - 0.25 * math.sqrt(self.set.dim / 5.0), 0.0)
 
     def _hopeful(self, baseline: Array) -> bool:
         """Whether, by middles, less seems lost or gained than four baselines for each unit of leeway."""

@@ -57,12 +57,12 @@ def rule_in_words(spec: PolicySpec, dim: int) -> str:
         sentences.append(
             "Hope: where none promises more, the best-scored one that could be better is tried, while "
             f"the t rounds so far seem to have lost or gained less than {rule.hope:g} (alpha sqrt(t) - "
-            "1/4) rewards of the baseline."
+            f"{rule.reluctance:.2g}) rewards of the baseline."
         )
     if rule.optimism:
         sentences.append(
-            f"Of the first t rounds about {rule.optimism:g} (alpha sqrt(t) - 1/4) are optimistic, and "
-            f"one of {rule.period}: they score by the upper bound and need no thrift, so that no "
+            f"Of the first t rounds about {rule.optimism:g} (alpha sqrt(t) - {rule.reluctance:.2g}) are "
+            f"optimistic, and one of {rule.period}: they score by the upper bound and need no thrift, so that no "
             "candidate is ignored for ever."
         )
     elif rule.period:

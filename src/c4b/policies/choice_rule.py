@@ -34,15 +34,14 @@ class Rule(NamedTuple):
     optimism: float = 0.0  # so many more optimistic rounds for each unit of ``leeway``
     hope: float = 0.0  # loss, in units of ``leeway``, up to which what could be better is tried
     hopes_trust: float = 0.0  # share of the half-width in what could be
+    reluctance: float = 0.0  # rounds' rewards that alpha sqrt(t) must be worth before anything is risked
 
 
 @inlined
-def leeway(account: Account, rounds: float) -> float:
-    """Rounds' rewards that t rounds may risk on what promises nothing: alpha sqrt(t) - 1/4, at least 0.
-
-    A vanishing share of alpha t; and nothing before alpha sqrt(t) is worth a quarter of a round.
-    """
-    return max(account.alpha * math.sqrt(rounds) - 0.25, 0.0)
+def leeway(account: Account, rule: Rule, rounds: float) -> float:
+    """Rounds' rewards that t rounds may risk on what promises nothing: alpha sqrt(t) - reluctance, at
+    least 0. A vanishing share of alpha t; and nothing in a short run."""
+    return max(account.alpha * math.sqrt(rounds) - rule.reluctance, 0.0)
 
 
 @inlined
@@ -57,8 +56,8 @@ def is_optimistic(ledger: Ledger, account: Account, rule: Rule) -> bool:
         return False
     now = int(ledger.tally[Tally.ROUNDS])
     if rule.optimism > 0.0:
-        before = rule.optimism * leeway(account, now) + now / rule.period
-        after = rule.optimism * leeway(account, now + 1) + (now + 1) / rule.period
+        before = rule.optimism * leeway(account, rule, now) + now / rule.period
+        after = rule.optimism * leeway(account, rule, now + 1) + (now + 1) / rule.period
         return math.floor(after) > math.floor(before)
     block, position = now // rule.period, now % rule.period
     return position == int(rule.period * ((GOLDEN * (block + 1.0)) % 1.0))
@@ -74,7 +73,7 @@ def is_hopeful(region: Region, ledger: Ledger, account: Account, rule: Rule, bas
     times alpha x(b).
     """
     rounds = ledger.tally[Tally.ROUNDS]
-    free = rule.hope * leeway(account, rounds)
+    free = rule.hope * leeway(account, rule, rounds)
     if not free > 0.0:
         return False
     low, high = interval(region, ledger.prefix)

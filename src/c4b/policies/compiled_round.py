@@ -216,6 +216,7 @@ def decide(
     optimism: float,
     hope: float,
     hopes_trust: float,
+    reluctance: float,
     earned: Array,
     candidates: Array,
     baseline: Array,
@@ -233,7 +234,7 @@ def decide(
     region, data, _ = opened_evidence(evidence_flat)
     rule = Rule(
         propose, boldness, thrift, latches, period, competes, trust, by_certificate, optimism, hope,
-        hopes_trust,
+        hopes_trust, reluctance,
     )  # fmt: skip
     alarmed = latches and data.tally[ALARM] != 0.0
     ledger, account = opened_ledger(ledger_flat)

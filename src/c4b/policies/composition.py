@@ -87,7 +87,10 @@ COMPETES = {
 """Selection name -> what a candidate must beat that promises no more than the baseline."""
 HOPE, HOPES_TRUST = {"hopeful": 4.0}, {"hopeful": 0.5}
 """Selection name -> c and q: what could be better, x(a) - x(b) scored with q half-widths, is tried while
-the t rounds so far seem to have lost or gained less than c (alpha sqrt(t) - 1/4) baseline rewards."""
+the t rounds so far seem to have lost or gained less than c units of ``c4b.policies.choice_rule.leeway``
+in rewards of the baseline."""
+RELUCTANCE = 0.25
+"""In 5 features; for d it is sqrt(d/5) times as much: there is more to learn before it pays."""
 TRUST = {"competitive": 0.02, "curious": 0.02, "balanced": 0.02, "hopeful": 0.02}
 """Selection name -> half-widths added to the middle of x(a) - x(b) where the baseline competes. Not 0:
 after a baseline-only history the middle of an unknown candidate is 0, and it should be tried."""
@@ -103,8 +106,8 @@ OPTIMISTIC_PERIOD = {
 """Score name -> m: one round of m takes b = 1 and keeps no cushion, so that no candidate is ignored for
 ever; 0: no round does."""
 OPTIMISM = {"measured": 8.0}
-"""Score name -> a: so do a (alpha sqrt(t) - 1/4) more of the first t rounds: who may lose more tries
-more, and most of it early."""
+"""Score name -> a: so do a more of the first rounds for each unit of their leeway: who may lose more
+tries more, and most of it early."""
 
 _KINDS = {
     ("joint", "carry"): (Certificate.JOINT, LedgerKind.BANK),
@@ -221,6 +224,7 @@ latches=False, learns='all', earned='none', phase=1)
             OPTIMISM.get(self.score, 0.0),
             HOPE.get(self.selection, 0.0),
             HOPES_TRUST.get(self.selection, 0.0),
+            RELUCTANCE * math.sqrt(dim / 5.0),
         )
 
     def account(

@@ -104,14 +104,14 @@ class Books:
             return 0.0 if is_baseline else float(self.tolerance)
         return float(self.tolerance * (self.alpha if is_baseline else 2.0 - self.alpha))
 
-    def optimistic(self, period: int, optimism: float = 0.0) -> bool:
+    def optimistic(self, period: int, optimism: float = 0.0, reluctance: float = 0.0) -> bool:
         """Whether the next round is the optimistic one of its block of ``period`` rounds; or, with
         ``optimism``, whether it brings their number to the next whole one."""
         if not period:
             return False
         if optimism > 0.0:
             rounds = np.array([self.rounds, self.rounds + 1], dtype=np.float64)
-            leeway = np.maximum(self.alpha * np.sqrt(rounds) - 0.25, 0.0)
+            leeway = np.maximum(self.alpha * np.sqrt(rounds) - reluctance, 0.0)
             before, after = np.floor(optimism * leeway + rounds / period)
             return bool(after > before)
         golden = 0.6180339887498949 * (self.rounds // period + 1)

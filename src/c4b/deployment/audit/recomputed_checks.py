@@ -59,6 +59,7 @@ class RecordedRule(NamedTuple):
     optimism: float = 0.0
     hope: float = 0.0
     hopes_trust: float = 0.0
+    reluctance: float = 0.0
 
 
 class RecomputedChecks:
@@ -180,7 +181,9 @@ class RecomputedChecks:
         books, baseline = copy.copy(self.books), decision.played.baseline
         candidates, details = decision.arrays["candidates"], decision.arrays["details"]
         action, numbers = decision.action, decision.numbers
-        self.optimistic = books.optimistic(int(self.rule.period), self.rule.optimism)
+        self.optimistic = books.optimistic(
+            int(self.rule.period), self.rule.optimism, self.rule.reluctance
+        )
         scale = 1.0 + abs(books.bank) if books.gated else 1.0
         books.region = self.region
         boldness = 1.0 if self.optimistic else self.rule.boldness
@@ -408,7 +411,7 @@ class RecomputedChecks:
         books = self.books
         low, high = self.region.bounds(np.array([books.prefix, baseline]))
         middles = 0.5 * (low + high)
-        left, size = leeway_left(middles, books.alpha, books.rounds, self.rule.hope)
+        left, size = leeway_left(middles, books.alpha, books.rounds, self.rule.hope, self.rule.reluctance)
         scale = 1.0 + np.abs(candidates).max(axis=1, initial=0.0)
         could = books.promises(candidates, baseline, self.rule.hopes_trust) - self._tolerance * scale
         hope = Hope(left, self._tolerance * size, could, scores, books.least(self.rule.thrift, baseline))

@@ -61,10 +61,12 @@ def check_hope(
         )
 
 
-def leeway_left(middles: Array, alpha: float, rounds: int, hope: float) -> tuple[float, float]:
+def leeway_left(
+    middles: Array, alpha: float, rounds: int, hope: float, reluctance: float
+) -> tuple[float, float]:
     """By how much the rounds so far seem to have lost or gained less than ``hope`` units of leeway; and
     the size of what is compared. ``middles`` (2,) of the intervals of prefix and baseline."""
-    free = hope * max(alpha * float(np.sqrt(rounds)) - 0.25, 0.0)
+    free = hope * max(alpha * float(np.sqrt(rounds)) - reluctance, 0.0)
     if not free > 0.0:
         return -np.inf, 0.0
     left, mean = float(middles[0]), float(middles[1])

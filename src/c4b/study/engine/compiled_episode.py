@@ -56,25 +56,27 @@ class RuleColumn(IntEnum):
     """Units of leeway that may seem lost while what could be better is tried."""
     HOPES_TRUST = 10
     """Half-widths that count in what could be better."""
-    LEARNS_PLAYS_ONLY = 11
+    RELUCTANCE = 11
+    """Rounds' rewards that alpha sqrt(t) must be worth before anything is risked."""
+    LEARNS_PLAYS_ONLY = 12
     """1 if outcomes of the baseline are not learned."""
-    EARNED_SIZE = 12
+    EARNED_SIZE = 13
     """Numbers that say what plays have earned; 0: nobody asks."""
-    PROMISE_PERIOD = 13
+    PROMISE_PERIOD = 14
     """The budget is promised after every so many rounds."""
-    ROUND_ALONE = 14
+    ROUND_ALONE = 15
     """1 if each round's own contrast is promised to be nonnegative."""
-    FORCED_ROUNDS = 15
+    FORCED_ROUNDS = 16
     """Rounds at the start in which the baseline is played."""
-    EVIDENCE_START = 16
+    EVIDENCE_START = 17
     """Index of the first number of the flat evidence."""
-    EVIDENCE_SIZE = 17
+    EVIDENCE_SIZE = 18
     """Numbers in the flat evidence."""
-    LEDGER_START = 18
+    LEDGER_START = 19
     """Index of the first number of the flat ledger."""
-    LEDGER_SIZE = 19
+    LEDGER_SIZE = 20
     """Numbers in the flat ledger."""
-    METHOD = 20
+    METHOD = 21
     """Index of the method in the study: where its metrics are written."""
 
 
@@ -154,6 +156,7 @@ def _play(
         columns[RuleColumn.OPTIMISM],
         columns[RuleColumn.HOPE],
         columns[RuleColumn.HOPES_TRUST],
+        columns[RuleColumn.RELUCTANCE],
     )
     learns_plays_only = columns[RuleColumn.LEARNS_PLAYS_ONLY] == 1.0
     promise_period = int(columns[RuleColumn.PROMISE_PERIOD])
