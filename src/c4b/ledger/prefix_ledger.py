@@ -2,18 +2,19 @@
 
 Rounds that played a candidate earn L of the sum of what was played and owe c U of the sum of the
 baselines that it displaced; fallback rounds earn alpha max{L, 0} of the sum of theirs, with r_l a round
-for 0 where that is known. Told means have a file of their own, ``told_ledger``.
+for 0 where that is known. With joint certificates all rounds are one vector, Z, and the claim is
+``R0 + L(Z + x(a) - c x(b))``. Told means have a file of their own, ``told_ledger``.
 """
 
 import numpy as np
 
 from c4b._jit import inlined
 from c4b._validate import Array
-from c4b.certificates.contrast_kernels import Assessment, structural
+from c4b.certificates.contrast_kernels import Assessment, joint_claim, structural
 from c4b.evidence.bounds import lower, upper
 from c4b.evidence.ellipsoids import Region
 from c4b.evidence.pool_bounds import raise_to_lower
-from c4b.ledger.books import Account, Ledger, SumsOf, Tally, Term, round_slack
+from c4b.ledger.books import Account, Certificate, Ledger, SumsOf, Tally, Term, round_slack
 from c4b.ledger.exact_sums import plus
 
 
@@ -23,6 +24,13 @@ def prefix_margins(
 ) -> None:
     """details[row, k] = the value of all rounds if candidate k were played now."""
     offset = assessed.scratch
+    if account.certificate == Certificate.JOINT:
+        base = account.reserve + joint_claim(assessed.baseline, account.alpha, offset)
+        for i in range(len(offset)):
+            offset[i] += ledger.prefix[i] + ledger.low[0, i]
+        base -= ledger.tally[Tally.SLACK]
+        raise_to_lower(region, assessed.forms, assessed.pool, base, offset, row, assessed.details, True)
+        return
     for i in range(len(offset)):
         offset[i] = ledger.sums[SumsOf.DISPLACED, i] + assessed.baseline[i]
     owed = (1.0 - account.alpha) * upper(region, offset)
@@ -47,6 +55,11 @@ def prefix_baseline_margin(
     ledger: Ledger, account: Account, region: Region, baseline: Array, more: float, scratch: Array
 ) -> float:
     """The value of all rounds if the baseline were played in ``more`` further ones; scratch (d,)."""
+    if account.certificate == Certificate.JOINT:
+        for i in range(len(baseline)):
+            scratch[i] = ledger.prefix[i] + ledger.low[0, i] + account.alpha * baseline[i]
+        worth = account.reserve + lower(region, scratch) - ledger.tally[Tally.SLACK]
+        return float(worth - (round_slack(account, True) if more > 0.0 else 0.0))
     for i in range(len(baseline)):
         scratch[i] = ledger.sums[SumsOf.FALLBACK, i] + baseline[i]
     earned = structural(region, scratch, account.alpha, _floor(ledger, account, more), 0.0)

@@ -24,6 +24,12 @@ def rule_in_words(spec: PolicySpec, dim: int) -> str:
     if not spec.gated:
         return f"There is no gate. The score is {_score(rule)}; the highest score is played."
     sentences = [ADMISSIBLE, f"The score is {_score(rule)}."]
+    if spec.selection == "pooled":
+        sentences.append(
+            "Only the candidate with the highest score is tested, and only if its score is above the "
+            "baseline's own; else the baseline is played."
+        )
+        return " ".join(sentences)
     if rule.propose:
         sentences.append(
             "Only the candidate with the highest score is tested; else the baseline is played."
@@ -110,7 +116,7 @@ def _because_played(decision: Decision, rule: Rule, played: int, gated: bool) ->
     higher = [k for k in admissible if scores[played] < scores[k] < math.inf]
     optimistic = (
         "This was an optimistic round, which scores by the upper bound. "
-        if rule.period and all(s == u for s, u in zip(scores, ucbs, strict=True) if math.isfinite(s))
+        if rule.period > 1 and all(s == u for s, u in zip(scores, ucbs, strict=True) if math.isfinite(s))
         else ""
     )
     if higher and rule.competes == COUNTERWEIGHTS:

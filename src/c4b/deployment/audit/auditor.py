@@ -58,7 +58,9 @@ class OpenOutcome:
 
 def recomputable(configuration: Configuration) -> bool:
     """Whether there is independent arithmetic for its decisions; they are replayed otherwise."""
-    return isinstance(configuration.spec, Composition) and configuration.model.confidence in SETS
+    spec = configuration.spec
+    known = isinstance(spec, Composition) and spec.ledger != "budget"
+    return known and configuration.model.confidence in SETS
 
 
 class Auditor:
