@@ -48,19 +48,22 @@ def pool_box_lower(
 ) -> None:
     """out[row, k] = max(out[row, k], base + L(offset + x_k)); pool (d, K), offset (d,) or empty.
 
-    ``base`` has its own rounding and that of the offset taken off already.
+    ``base`` has its own rounding taken off already. An entry of the offset may be off by one rounding of
+    itself, which does not change its sign; so where nothing is known, L is exactly 0.
     """
     dim, size = pool.shape
     for k in range(size):
         low, terms = 0.0, 0.0
         for i in range(dim):
-            weight = pool[i, k] + (offset[i] if len(offset) > 0 else 0.0)
-            if weight != 0.0:
-                least, most = _ends(region, dim, i)
-                part = weight * (least if weight > 0.0 else most)
-                low += part
-                terms += abs(part)
-        value = base + (low - (dim + 4) * UNIT * (terms + abs(base)))
+            shift = offset[i] if len(offset) > 0 else 0.0
+            weight = pool[i, k] + shift
+            least, most = _ends(region, dim, i)
+            part = weight * (least if weight > 0.0 else most)
+            low += part
+            terms += abs(part)
+            if shift * pool[i, k] < 0.0:  # cancelled: rounding may have changed the sign
+                terms += abs(shift) * most
+        value = base + (low - (dim + 8) * UNIT * (terms + abs(base)))
         if anew or value > out[row, k]:
             out[row, k] = value
 

@@ -334,10 +334,10 @@ def raise_to_lower(
     length = 0.0
     for i in range(dim):
         length += abs(offset[i])
-    base = base_below(region, base, length)
     if is_box(region):
-        pool_box_lower(region, pool, base, offset, row, out, anew)
+        pool_box_lower(region, pool, base - 4.0 * UNIT * abs(base), offset, row, out, anew)
         return
+    base = base_below(region, base, length)
     if region.spectral:
         no_bases = shaped_view(region.radius, 0, (0,))
         spectral_raise(region, forms, pool, base, no_bases, offset, row, out, anew)

@@ -27,7 +27,7 @@ def prefix_margins(
     if account.certificate == Certificate.JOINT:
         base = account.reserve + joint_claim(assessed.baseline, account.alpha, offset)
         for i in range(len(offset)):
-            offset[i] += ledger.prefix[i] + ledger.low[0, i]
+            offset[i] = plus(ledger.prefix[i], ledger.low[0, i], offset[i])[0]
         base -= ledger.tally[Tally.SLACK]
         raise_to_lower(region, assessed.forms, assessed.pool, base, offset, row, assessed.details, True)
         return
@@ -57,7 +57,7 @@ def prefix_baseline_margin(
     """The value of all rounds if the baseline were played in ``more`` further ones; scratch (d,)."""
     if account.certificate == Certificate.JOINT:
         for i in range(len(baseline)):
-            scratch[i] = ledger.prefix[i] + ledger.low[0, i] + account.alpha * baseline[i]
+            scratch[i] = plus(ledger.prefix[i], ledger.low[0, i], account.alpha * baseline[i])[0]
         worth = account.reserve + lower(region, scratch) - ledger.tally[Tally.SLACK]
         return float(worth - (round_slack(account, True) if more > 0.0 else 0.0))
     for i in range(len(baseline)):
