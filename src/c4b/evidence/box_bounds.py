@@ -83,7 +83,7 @@ def pool_box_interval(region: Region, pool: Array, low_row: int, high_row: int, 
                 high += x * (most if x > 0.0 else least)
                 terms += abs(x) * least
         rounding = (dim + 2) * UNIT
-        out[high_row, k] = high + rounding * abs(high)
+        out[high_row, k] = high + rounding * abs(high) if high < UNTRIED else high
         if low_row >= 0:
             out[low_row, k] = low - rounding * terms
 

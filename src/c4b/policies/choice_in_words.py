@@ -80,6 +80,11 @@ def _score(rule: Rule) -> str:
     )
 
 
+def _shown(score: float) -> str:
+    """An arm of which nothing is known has a score beyond all others."""
+    return f"{score:.4f}" if abs(score) < 1e15 else f"{score:.0e}"
+
+
 def because(decision: Decision, spec: PolicySpec, dim: int, before_any_play: bool = False) -> str:
     """Why this action, in one or two sentences; empty where the summary says it all.
 
@@ -109,9 +114,9 @@ def _because_played(decision: Decision, rule: Rule, played: int, gated: bool) ->
     scores = decision.details[CandidateField.SCORE].tolist()
     margins = decision.details[CandidateField.MARGIN].tolist()
     ucbs = decision.details[CandidateField.UCB].tolist()
-    named = f"a score of {scores[played]:.4f}"
+    named = f"a score of {_shown(scores[played])}"
     if not gated:
-        return f"It has the highest score of all, {scores[played]:.4f}."
+        return f"It has the highest score of all, {_shown(scores[played])}."
     admissible = [k for k, margin in enumerate(margins) if margin >= 0.0]
     higher = [k for k in admissible if scores[played] < scores[k] < math.inf]
     optimistic = (
@@ -136,5 +141,5 @@ def _because_played(decision: Decision, rule: Rule, played: int, gated: bool) ->
     others = [scores[k] for k in admissible if k != played and math.isfinite(scores[k])]
     if not others:
         return f"{optimistic}It has {named} and is the only one to choose from."
-    rest = f"the highest of {len(others) + 1} admissible; the next has {max(others):.4f}"
+    rest = f"the highest of {len(others) + 1} admissible; the next has {_shown(max(others))}"
     return f"{optimistic}It has {named}, {rest}."
