@@ -48,8 +48,8 @@ def pool_box_lower(
 ) -> None:
     """out[row, k] = max(out[row, k], base + L(offset + x_k)); pool (d, K), offset (d,) or empty.
 
-    ``base`` has its own rounding taken off already. An entry of the offset may be off by one rounding of
-    itself, which does not change its sign; so where nothing is known, L is exactly 0.
+    ``base`` has its own rounding taken off already. An entry of the offset may be off by two roundings of
+    itself, which do not change its sign; so where nothing is known, L is exactly 0.
     """
     dim, size = pool.shape
     for k in range(size):
