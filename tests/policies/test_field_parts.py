@@ -131,7 +131,15 @@ def test_parts_go_together_with_any_other() -> None:
         assert plays > 50, composition.name
 
 
-def test_slates_are_no_arms() -> None:
-    policy = c4b.Policy("cucb-unknown", c4b.LinearModel(4, 0.1, 2.0))
+@pytest.mark.parametrize("name", ["cucb", "budget-first"])
+def test_slates_are_neither_arms_nor_rows_of_a_regret_bound(name: str) -> None:
+    policy = c4b.Policy(name, c4b.LinearModel(4, 0.1, 2.0), **TERMS[name])  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="slate"):
-        policy.decide([[ARMS[1], ARMS[2]]], [ARMS[0], ARMS[0]])
+        policy.decide([[ARMS[1], ARMS[2]]], [ARMS[0], ARMS[0]], 0.5)
+
+
+def test_an_arm_without_data_is_explained() -> None:
+    policy = c4b.Policy("cucb", c4b.LinearModel(4, 0.1, 2.0), reserve=3.0)
+    decision = policy.decide(ARMS[1:], ARMS[0], 0.5)
+    assert decision.action == 0
+    assert len(str(decision.explain())) < 2000

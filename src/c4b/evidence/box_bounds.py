@@ -10,8 +10,8 @@ from c4b._validate import Array
 from c4b.evidence.ellipsoids import Region
 from c4b.evidence.rounding import UNIT
 
-UNTRIED = 1e300
-"""The upper end of an interval without data."""
+UNTRIED = 1e12
+"""The upper end of an interval without data; any number is sound, because S stands for it."""
 
 
 @inlined

@@ -82,7 +82,7 @@ def _score(rule: Rule) -> str:
 
 def _shown(score: float) -> str:
     """An arm of which nothing is known has a score beyond all others."""
-    return f"{score:.4f}" if abs(score) < 1e15 else f"{score:.0e}"
+    return f"{score:.4f}" if abs(score) < 1e9 else f"{score:.0e}"
 
 
 def because(decision: Decision, spec: PolicySpec, dim: int, before_any_play: bool = False) -> str:

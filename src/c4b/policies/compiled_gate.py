@@ -78,7 +78,7 @@ class CompiledGate(Gate):
         """What absorbed plays have earned, or how far a learner is, if the composition asks."""
         self._earns, self._has_learner = composition.earned != "none", composition.ledger == "budget"
         self._knows_arms = self.evidence.model.confidence_set.one_hot
-        self.takes_slates = not self._knows_arms
+        self.takes_slates = not (self._knows_arms or self._has_learner)
         self.ledger = books.opening(account, terms.model.dim, composition.checkpoints)
         """The ledger's flat vector; writing to it writes the gate's books."""
         self._has_terms = len(books.views(self.ledger)[0].terms) > 0
@@ -212,8 +212,6 @@ class CompiledGate(Gate):
         assert played.items is not None
         if not (self._learns_plays_only and played.is_baseline):
             super().absorb_slate(played, outcome)
-        if self._has_learner:
-            self.earned[regret.ABSORBED] += 1.0
         if self._earns and not played.is_baseline:  # as many outcomes as there are items
             earned.earn(self.earned, played.features, total(outcome))
             self.earned[earned.PLAYS] += len(played.items) - 1.0
