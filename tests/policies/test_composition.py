@@ -55,6 +55,7 @@ def test_a_taken_name_is_refused_and_the_same_entry_is_not() -> None:
         ("certificate", ("x", "apart", "carry", "filter")),
         ("ledger", ("x", "joint", "burn", "filter")),
         ("ledger", ("x", "separate", "refresh", "filter")),  # each exists, together they do not
+        ("ledger", ("x", "joint", "revalue", "filter")),
         ("ledger", ("x", "joint", "budget", "pooled")),
         ("ledger", ("x", "known", "budget", "filter")),  # its regret bound is for another learner
         ("selection", ("x", "joint", "carry", "random")),

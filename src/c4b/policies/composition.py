@@ -142,9 +142,9 @@ latches=False, learns='all', earned='none', phase=1)
         if not isinstance(self.name, str) or not self.name.strip():
             raise InvalidInput("name", self.name, "must be a non-empty text")
         _validate.name("certificate", self.certificate, CERTIFICATES)
-        if self.ledger in _FORMER_LEDGERS:
+        if self.ledger in _FORMER_LEDGERS and self.certificate != "joint":
             object.__setattr__(self, "ledger", _FORMER_LEDGERS[self.ledger])
-        _validate.name("ledger", self.ledger, LEDGERS)
+        _validate.name("ledger", self.ledger, (*LEDGERS, *_FORMER_LEDGERS))
         _validate.name("learns", self.learns, LEARNS)
         _validate.name("earned", self.earned, EARNED)
         _validate.count("phase", self.phase, 1, "must be a whole number of at least 1")
