@@ -10,18 +10,13 @@ import pytest
 from c4b import Deployment, LinearModel, policies
 from c4b.deployment.audit.exact import ExactSet, Sums
 from c4b.deployment.audit.recompute import RecomputedSet
-from c4b.evidence import CONFIDENCES, is_compiled
+from c4b.evidence import CONFIDENCES
 from c4b.policies import CandidateField
+from support.any_world import COMPILED
 from support.shop_world import BASELINE, MODEL, create, entries_of, forge, outcome, rivals, trade
 
-POLICIES = [
-    name
-    for name in policies.names()
-    if isinstance(spec := policies.get(name), policies.Composition)
-    and (spec.confidence is None or is_compiled(spec.confidence))
-]
 FIELD = ["clucb", "clucb-plays", "clucb-unknown", "clucb2", "clucb2t", "lcbce", "maximin"]
-PAIRS = [(name, set_) for name in POLICIES for set_ in CONFIDENCES if name not in FIELD]
+PAIRS = [(name, set_) for name in COMPILED for set_ in CONFIDENCES if name not in FIELD]
 PAIRS += [(name, set_) for name in FIELD for set_ in ("self-normalized", "several-ridges")]
 
 

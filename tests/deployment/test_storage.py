@@ -137,9 +137,15 @@ def test_what_an_audit_still_finds_in_a_reduced_journal(sqlite_url: str, what: s
         assert not dep.audit().clean
 
 
-def test_a_gate_in_python_needs_everything(memory_url: str) -> None:
+@pytest.mark.parametrize(
+    ("policy", "terms"),
+    [("c-squarecb", {"seed": 1}), ("cucb", {}), ("budget-first", {"horizon": 9}), ("clucb-source", {})],
+)
+def test_what_is_audited_by_deciding_again_needs_everything(
+    memory_url: str, policy: str, terms: dict[str, Any]
+) -> None:
     with pytest.raises(InvalidInput, match="decides every round again"):
-        create(memory_url, policy="c-squarecb", seed=1, records="executed")
+        create(memory_url, policy=policy, records="executed", **terms)
 
 
 def test_a_compressed_payload_can_be_read_by_hand(memory_url: str) -> None:

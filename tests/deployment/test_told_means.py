@@ -98,7 +98,9 @@ def test_a_batch_that_fails_leaves_no_alarm(sqlite_url: str) -> None:
 
 
 @pytest.mark.parametrize(("policy", "terms"), OTHERS)
-def test_gates_in_python_are_replayed(sqlite_url: str, policy: str, terms: dict[str, Any]) -> None:
+def test_systems_without_independent_arithmetic_are_replayed(
+    sqlite_url: str, policy: str, terms: dict[str, Any]
+) -> None:
     rng, arms = np.random.default_rng(0), policy in ("cucb", "cucb-unknown", "budget-first-arms")
     theta = np.array([0.5, 0.6, 0.3])
     mean = None if "unknown" in policy else 0.5

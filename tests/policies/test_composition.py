@@ -56,6 +56,8 @@ def test_a_taken_name_is_refused_and_the_same_entry_is_not() -> None:
         ("ledger", ("x", "joint", "burn", "filter")),
         ("ledger", ("x", "separate", "refresh", "filter")),  # each exists, together they do not
         ("ledger", ("x", "joint", "revalue", "filter")),
+        ("ledger", ("x", "joint", "budget", "pooled")),
+        ("ledger", ("x", "known", "budget", "filter")),  # its regret bound is for another learner
         ("selection", ("x", "joint", "carry", "random")),
     ],
 )

@@ -7,12 +7,9 @@ import numpy as np
 import pytest
 
 import c4b
+from support.any_world import COMPOSITIONS
 
-GATED = [
-    name
-    for name in c4b.policies.names()
-    if isinstance(spec := c4b.policies.get(name), c4b.Composition) and spec.gated
-]
+GATED = [name for name in COMPOSITIONS if c4b.policies.get(name).gated]
 
 
 def told(name: str, mean: float) -> float | None:

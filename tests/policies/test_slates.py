@@ -10,17 +10,14 @@ import pytest
 
 import c4b
 from c4b.errors import ContradictoryOutcome, InvalidInput
+from support.any_world import COMPOSITIONS
 
 MODEL = c4b.LinearModel(dim=3, noise=0.1, norm_bound=1.0)
 RNG = np.random.default_rng(5)
 SLATES = np.concatenate([np.ones((4, 2, 1)), RNG.normal(size=(4, 2, 2)) / 4.0], axis=2)
 BASELINE = np.array([[1.0, 0.0, 0.0], [1.0, 0.1, 0.0]])
 ROWS, ROW = SLATES[:, 0] + SLATES[:, 1], BASELINE[0] + BASELINE[1]
-LINEAR = [
-    name
-    for name in c4b.policies.names()
-    if isinstance(spec := c4b.policies.get(name), c4b.policies.Composition) and name != "clicks"
-]
+LINEAR = [name for name in COMPOSITIONS if name != "clicks"]
 
 
 def opened(name: str = "refresh", model: c4b.LinearModel = MODEL, **terms: Any) -> c4b.Policy:

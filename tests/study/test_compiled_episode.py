@@ -10,7 +10,7 @@ import pytest
 import c4b
 from c4b.evidence import absorption
 from c4b.ledger import books as ledgers
-from c4b.policies import CandidateField, get, names
+from c4b.policies import CandidateField, get
 from c4b.policies.promise import Kind
 from c4b.study.engine import compiled_episode as engine
 from c4b.study.engine import prepared_setting
@@ -20,14 +20,10 @@ from c4b.study.spec import study_file as files
 from c4b.study.spec.plan import Method, Study
 from c4b.study.spec.setting import HISTORIES, Setting
 from c4b.study.world import candidates, draws
+from support.any_world import COMPILED
 
 CONFIDENCES = (*c4b.evidence.CONFIDENCES,)
-METHODS = tuple(
-    name
-    for name in names()
-    if isinstance(spec := get(name), c4b.Composition)
-    and (spec.confidence is None or c4b.evidence.is_compiled(spec.confidence))
-)
+METHODS = tuple(COMPILED)
 
 SEED = 11
 SCENARIOS = 12
@@ -183,7 +179,8 @@ def test_evidence_and_ledger_end_in_the_same_bits(number: int, name: str) -> Non
     scene = Scene(setting, 0)
     policy, _, _ = played_online(setting, method, scene)
     composition = get(name)
-    model = composition.evidence_model(setting.model(method.confidence_in(setting)))
+    declared = setting.model(method.confidence_in(setting))
+    model, outcomes = composition.evidence_model(declared), composition.outcomes(declared, setting.rounds)
     evidence = absorption.empty(model)
     absorption.absorb_many(evidence, scene.features, scene.rewards)
     account = composition.account(
@@ -200,7 +197,7 @@ def test_evidence_and_ledger_end_in_the_same_bits(number: int, name: str) -> Non
     own = (composition.learns == "plays", earned, composition.phase, composition.ledger == "round")
     rule = (*composition.rule(setting.dim), *own, 0, 0, len(evidence), 0, len(ledger), 0)
     assert len(rule) == len(engine.RuleColumn)
-    lineup = engine.Lineup(ledger, np.array([rule], dtype=np.float64))
+    lineup = engine.Lineup(np.concatenate([ledger, outcomes]), np.array([rule], dtype=np.float64))
     work = engine.workspace(lineup, int(evidence[0]), setting.dim, setting.count)
     metrics, falls = np.empty((1, 1, len(Metric))), np.zeros((2, 1, 1, setting.rounds), dtype=np.int64)
     run = engine.runner(int(evidence[0]), setting.dim, setting.count)

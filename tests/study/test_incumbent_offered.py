@@ -5,17 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from c4b.policies import get, names
-from c4b.policies.composition import Composition
 from c4b.study.engine.chunk import simulate
 from c4b.study.engine.episode_metrics import Metric
 from c4b.study.spec import study_file
 from c4b.study.spec.plan import Method, Study
+from support.any_world import COMPOSITIONS
 from support.python_gates import registered
 from support.small_studies import TOML
 from support.small_studies import study_file as write_study
-
-COMPILED = [name for name in names() if isinstance(get(name), Composition)]
 
 
 def offering(folder: Path, rows: list[list[float]], count: int) -> Study:
@@ -26,7 +23,7 @@ def offering(folder: Path, rows: list[list[float]], count: int) -> Study:
     return study_file.load(write_study(folder, text.replace("count = 5", f"count = {count}")))
 
 
-@pytest.mark.parametrize("name", [*COMPILED, "first", "wrapped-refresh"])
+@pytest.mark.parametrize("name", [*COMPOSITIONS, "first", "wrapped-refresh"])
 def test_a_pool_of_nothing_else_is_all_fallback(tmp_path: Path, name: str) -> None:
     with registered():
         study = offering(tmp_path, [[1.0, 0.0, 0.0]] * 3, 3).with_(methods=(Method(name, name),))
@@ -36,7 +33,7 @@ def test_a_pool_of_nothing_else_is_all_fallback(tmp_path: Path, name: str) -> No
     assert np.array_equal(found.fallback_sum[0, 0], 2 * np.arange(1, 13))
 
 
-@pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.parametrize("name", COMPOSITIONS)
 def test_it_is_counted_whenever_it_is_played(tmp_path: Path, name: str) -> None:
     """One candidate is better than the incumbent, one worse, one is the incumbent itself: where the
     better or the worse one is played, the mean tells; all other rounds are fallbacks."""

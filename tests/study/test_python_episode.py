@@ -15,8 +15,7 @@ import polars as pl
 import pytest
 
 from c4b.errors import InvalidInput
-from c4b.policies import get, names
-from c4b.policies.composition import Composition
+from c4b.policies import get
 from c4b.policies.gate import GateTerms
 from c4b.policies.registry import build
 from c4b.study.engine.chunk import simulate
@@ -31,10 +30,10 @@ from c4b.study.results.safety_summary import reserve_cost, safety
 from c4b.study.spec import identity
 from c4b.study.spec.plan import Method, PythonGate, Study
 from c4b.study.spec.setting import Setting
+from support.any_world import COMPOSITIONS
 from support.python_gates import ANSWERS, registered
 from support.small_studies import C4B, TOML, small_study, study_file
 
-COMPILED = [name for name in names() if isinstance(get(name), Composition)]
 ROUNDED = (Metric.RMIN_JOINT, Metric.RMIN_SEPARATE, Metric.SUM_PENALTY)
 """Numbers that the compiled episode computes for one candidate and ``decide`` for all at once."""
 SETTINGS = (
@@ -43,6 +42,19 @@ SETTINGS = (
     Setting(history="candidates", rho=0.8, sigma=0.6, assumed_sigma=0.1, rounds=40, count=32),
     Setting(history="baseline", rho=0.8, sigma=0.1, misspecification=0.01, rounds=40, count=3),
 )
+ARMS = Setting(
+    generator="one-hot",
+    history="baseline",
+    sigma=0.2,
+    alpha=0.2,
+    reserve=150.0,
+    rounds=60,
+    count=2,
+    theta=(0.5, 0.6, 0.3),
+    baseline=(1.0, 0.0, 0.0),
+)
+PLAYED = [(name, setting) for name in COMPOSITIONS for setting in SETTINGS]
+PLAYED += [(name, ARMS) for name in ("cucb", "cucb-unknown", "budget-first", "budget-first-arms")]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -52,8 +64,7 @@ def gates() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["at once", "after the forced phase"])
-@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.history)
-@pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.parametrize(("name", "setting"), PLAYED, ids=lambda value: getattr(value, "history", value))
 def test_the_slow_loop_finds_what_the_compiled_episode_finds(
     name: str, setting: Setting, late: bool
 ) -> None:

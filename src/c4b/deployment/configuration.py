@@ -10,6 +10,7 @@ import numpy as np
 from c4b import _validate
 from c4b._validate import Array
 from c4b.deployment import recording
+from c4b.deployment.audit.recompute import SETS
 from c4b.errors import InvalidInput, SchemaVersion, UnknownName
 from c4b.evidence import alarms
 from c4b.evidence.model import LinearModel
@@ -114,6 +115,11 @@ class Configuration:
             erases_contexts=True,
         )
 
+    @property
+    def is_recomputable(self) -> bool:
+        """Whether an audit has independent arithmetic for its decisions; else it decides them again."""
+        return _recomputable(self.spec, self.model)
+
     def run(self) -> GateRun:
         """A fresh gate. Where only what is executed is kept of the candidates, it computes no more."""
         terms = GateTerms(
@@ -186,10 +192,15 @@ class Configuration:
 
 def _checked_level(records: str, policy: Policy) -> str:
     level = _validate.name("records", records, recording.LEVELS)
-    if level != recording.EVERYTHING and not isinstance(policy.spec, Composition):
+    if level != recording.EVERYTHING and not _recomputable(policy.spec, policy.model):
         remedy = f"must be everything: an audit of {policy.spec.name!r} decides every round again"
         raise InvalidInput("records", records, remedy)
     return level
+
+
+def _recomputable(spec: PolicySpec, model: LinearModel) -> bool:
+    known = isinstance(spec, Composition) and spec.ledger != "budget"
+    return known and model.confidence in SETS
 
 
 def _padded(recorded: Array, current: Array) -> Array:

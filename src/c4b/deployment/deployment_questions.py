@@ -12,7 +12,6 @@ from c4b.deployment import witness as witnesses
 from c4b.deployment.audit import audit as audits
 from c4b.deployment.audit import parallel_audit
 from c4b.deployment.audit.audit_report import Report
-from c4b.deployment.audit.auditor import recomputable
 from c4b.deployment.audit.verified_place import VerifiedPlace
 from c4b.deployment.configuration import Configuration
 from c4b.deployment.earnings import Earnings, EarningsPoint
@@ -183,7 +182,7 @@ class DeploymentQuestions:
             archives=tuple(str(each) for each in archive),
         )
         backend = self._transactor.backend  # not in turn: it may take long
-        if processes > 1 and self._url is not None and recomputable(self.configuration):
+        if processes > 1 and self._url is not None and self.configuration.is_recomputable:
             report = parallel_audit.run(self._url, self.name, task, processes, progress, path)
         else:
             report = audits.run(

@@ -10,6 +10,7 @@ import numpy as np
 
 from c4b._jit import called, fma, inlined, pooled
 from c4b._validate import Array
+from c4b.evidence.box_bounds import box_contains, box_interval, is_box
 from c4b.evidence.chains import four_products
 from c4b.evidence.eigenbasis import misturn
 from c4b.evidence.ellipsoids import Data, Region
@@ -63,6 +64,8 @@ def upper(region: Region, v: Array) -> float:
 @pooled
 def interval(region: Region, v: Array) -> tuple[float, float]:
     """(L(v), U(v)): both bounds from one quadratic form an ellipsoid."""
+    if is_box(region):
+        return box_interval(region, v)
     if region.spectral:
         low, high = _spectral_interval(region.basis, region.factors, region.estimate, region.reach, v)
     else:
@@ -154,6 +157,8 @@ def contains(region: Region, data: Data, theta: Array) -> bool:
     inverse. beta includes its allowance for rounding. For compiled sets; ``Evidence.contains`` answers
     for all.
     """
+    if is_box(region):
+        return box_contains(region, theta)
     if region.spectral:
         return _spectral_contains(region, data, theta)
     dim = len(theta)

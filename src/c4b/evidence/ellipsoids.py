@@ -44,8 +44,8 @@ TALLY = 5
 the alarm that has latched, if any."""
 
 SELF_NORMALIZED, MIXTURE, CONSTRAINED, UNBIASED, SEVERAL_RIDGES = 1, 0, 2, 3, 4
-BOUNDED, BOUNDED_2, OUTSIDE = 5, 6, -1
-"""Values of ``Data.code``; OUTSIDE is every set whose update is not compiled.
+BOUNDED, BOUNDED_2, OUTSIDE, BOX = 5, 6, -1, -2
+"""Values of ``Data.code``; OUTSIDE is every set whose update is not compiled, BOX no set of ellipsoids.
 
 The first four sets share two stored codes, from before there were more: 1 is self-normalized or, with
 mixing > 0, unbiased; 0 is constrained or, with a stack of one, mixture (there the equations of the two
@@ -70,7 +70,8 @@ class Region(NamedTuple):
     blur: Array  # (G,) share of its terms that an expanded square may be off, and the centre with it
     slack: Array  # (1,) times ||v||: what rounding adds to any bound of v @ theta in a spectral set
     norm_bound: float  # S
-    totals: Array  # what sums of rewards alone say; see ``c4b.evidence.totals``; empty for most sets
+    totals: Array  # what sums of rewards alone say; see ``c4b.evidence.totals`` and, for the set box,
+    # ``c4b.evidence.box_bounds``; empty for most sets
 
 
 class Data(NamedTuple):
@@ -167,7 +168,7 @@ def parts(flat: Array, stack: int, dim: int) -> tuple[Region, Data, Terms]:
     w = dim if spectral else 0
     q = p + 7 * w + 2
     end = q + 2 * w * w if spectral else n
-    totals = 7 + 3 * dim if code >= BOUNDED else 0
+    totals = 7 + 3 * dim if code >= BOUNDED else 2 * dim if code == BOX else 0
     region = Region(
         spectral,
         shaped_view(flat, HEADING, (1 if spectral else stack, dim, dim)),

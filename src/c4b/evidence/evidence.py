@@ -25,6 +25,7 @@ from c4b.evidence.ellipsoids import (
     views,
 )
 from c4b.evidence.model import LinearModel
+from c4b.evidence.sets.box import check_arm, check_arms
 from c4b.evidence.spectral import theta_hat
 
 
@@ -55,6 +56,8 @@ class Evidence:
         The set stays valid only if the rows were not picked by looking at their rewards.
         """
         x = _validate.table("features", features, self.model.dim)
+        if self.model.confidence_set.one_hot:
+            check_arms("features", x)
         y = self.model.check_rewards("rewards", _validate.series("rewards", rewards, len(x)))
         before = self.flat.copy()
         absorption.many_absorber(self.model)(self.flat, x, y)
@@ -74,7 +77,10 @@ class Evidence:
         others, because what was executed cannot be undone; nothing is certified then.
         """
         reward = self.model.check_reward("y", _validate.reward("y", y))
-        self.absorber(self.flat, _validate.vector("x", x, self.model.dim), reward)
+        row = _validate.vector("x", x, self.model.dim)
+        if self.model.confidence_set.one_hot:
+            check_arm("x", row)
+        self.absorber(self.flat, row, reward)
 
     def _views(self) -> tuple[Region, Data, Terms]:
         """``views``, made once for an array: they cost more than what is asked of them. Those of a copied

@@ -51,8 +51,9 @@ class LinearModel:
         ``||theta|| <= norm_bound`` directly: the smallest where data are few. ``"several-ridges"`` is the
         same at fifteen ridges at once: the smallest from some hundred observations on. ``"adaptive"``
         takes ``noise`` for a bound that may be far too large, and learns how noisy rewards are: for
-        revenue and other rewards without a range. ``"bounded-2"`` is for rewards in a range; see
-        ``rewards``. None leaves the choice to the policy; the paper's policies choose the paper's,
+        revenue and other rewards without a range. ``"box"`` has an interval for each arm: for features
+        that are unit vectors and means that are not negative. ``"bounded-2"`` is for rewards in a range;
+        see ``rewards``. None leaves the choice to the policy; the paper's policies choose the paper's,
         ``reserve-c4b+`` chooses ``"several-ridges"``.
     misspecification: epsilon >= 0, how far any mean may be from linear. The set grows by
         ``epsilon sqrt(n)`` and the ledger pays for it each round; 0, the default, is the paper's model.
@@ -126,6 +127,9 @@ class LinearModel:
             object.__setattr__(self, field, value)
         if self.confidence is not None and self.confidence_set.needs_range:
             self._check_range_is_used()
+        if self.confidence is not None and self.confidence_set.one_hot and self.misspecification > 0.0:
+            remedy = f"confidence={self.confidence!r} has no allowance for it; use 0 or another set"
+            raise InvalidInput("misspecification", self.misspecification, remedy)
 
     def _check_range_is_used(self) -> None:
         if self.rewards is None:

@@ -14,6 +14,7 @@ from c4b._jit import called, called_allocating, fma, inlined, pooled
 from c4b._shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.evidence.bounds import ball_reach, clipped, slack_over_norm
+from c4b.evidence.box_bounds import is_box, pool_box_interval, pool_box_lower
 from c4b.evidence.chains import four_products, pool_chains
 from c4b.evidence.ellipsoids import Region
 from c4b.evidence.rounding import UNIT
@@ -180,6 +181,9 @@ def pool_upper(region: Region, forms: Array, pool: Array, row: int, out: Array) 
     As in all functions for pools, the norm ball counts in sets of several ellipsoids only: a lost single
     ellipsoid certifies no candidate. +inf when nothing bounds it.
     """
+    if is_box(region):
+        pool_box_interval(region, pool, -1, row, out)
+        return
     size, several = out.shape[1], len(region.radius) > 1
     if several:
         _pool_norms(pool, forms)
@@ -206,6 +210,9 @@ def pool_interval(
 ) -> None:
     """out[low_row, k] = L(x_k) and out[high_row, k] = U(x_k): ``pool_lower`` and ``pool_upper`` with one
     root for both; pool (d, K)."""
+    if is_box(region):
+        pool_box_interval(region, pool, low_row, high_row, out)
+        return
     size, several = out.shape[1], len(region.radius) > 1
     if several:
         _pool_norms(pool, forms)
@@ -239,6 +246,9 @@ def pool_lower(region: Region, forms: Array, pool: Array, base: float, row: int,
     """out[row, k] = base + L(x_k); pool (d, K); -inf when nothing bounds it."""
     size, several = out.shape[1], len(region.radius) > 1
     base -= 4.0 * UNIT * abs(base)
+    if is_box(region):
+        pool_box_lower(region, pool, base, shaped_view(region.radius, 0, (0,)), row, out, True)
+        return
     if several:
         _pool_norms(pool, forms)
     reach, slack = ball_reach(region, len(pool)), slack_over_norm(region)
@@ -324,6 +334,9 @@ def raise_to_lower(
     length = 0.0
     for i in range(dim):
         length += abs(offset[i])
+    if is_box(region):
+        pool_box_lower(region, pool, base - 4.0 * UNIT * abs(base), offset, row, out, anew)
+        return
     base = base_below(region, base, length)
     if region.spectral:
         no_bases = shaped_view(region.radius, 0, (0,))

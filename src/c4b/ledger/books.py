@@ -38,6 +38,8 @@ class LedgerKind(IntEnum):
     """A bank, checkpoints, and claims that need every action's mean to be >= 0."""
     ROUND = 4
     """A bank, but a candidate is admissible only if its own round is certified without it."""
+    BUDGET = 5
+    """A credit that is saved until it covers all that a learner can lose."""
 
 
 CODES = {
@@ -88,6 +90,17 @@ class PlaysOf(IntEnum):
     """From here on the features of the first baseline (d,)."""
 
 
+class SavingsOf(IntEnum):
+    """Entries of ``Ledger.plays`` for LedgerKind.BUDGET."""
+
+    PLAYS = 0
+    """Rounds that executed the candidate that the learner chose."""
+    INSTEAD = 1
+    """What candidates that were executed instead are certified to be worth."""
+    LONGEST = 2
+    """Length of the longest row executed, or of a baseline."""
+
+
 class Term(IntEnum):
     """Entries of ``Ledger.terms``: two fixed terms, and what is told of baselines."""
 
@@ -133,7 +146,7 @@ class Ledger(NamedTuple):
     kept_round: Array  # (M,) s
     low: Array  # (4, d) what rounding took from the prefix and the three sums
     kept_low: Array  # (M, d) the same for Z_s
-    plays: Array  # (2 + d,) see PlaysOf; empty but for LedgerKind.FREE
+    plays: Array  # (2 + d,) see PlaysOf for LedgerKind.FREE, (3,) see SavingsOf for BUDGET; else empty
     terms: Array  # (8,) see Term; empty for the ledgers in CODES
 
 
@@ -146,7 +159,7 @@ BANK = HEADING
 
 def opening(account: Account, dim: int, checkpoints: int) -> Array:
     """Before the first round, as one flat vector: B = R0, Z = 0, kept as the first checkpoint."""
-    plays = PlaysOf.FIRST + dim if account.kind == LedgerKind.FREE else 0
+    plays = _plays_size(account.kind, dim)
     size = HEADING + 5 + 8 * dim + checkpoints * (2 + 2 * dim) + plays
     code = _code(account)
     flat = np.zeros(size + (len(Term) if code >= WITH_TERMS else 0))
@@ -159,6 +172,12 @@ def opening(account: Account, dim: int, checkpoints: int) -> Array:
     ledger.tally[:] = (0, min(checkpoints, 1), 1, 0)
     ledger.kept_bank[:] = account.reserve
     return flat
+
+
+def _plays_size(kind: int, dim: int) -> int:
+    if kind == LedgerKind.BUDGET:
+        return len(SavingsOf)
+    return PlaysOf.FIRST + dim if kind == LedgerKind.FREE else 0
 
 
 def _code(account: Account) -> int:
@@ -190,7 +209,7 @@ def parts(flat: Array, room: int, dim: int) -> tuple[Ledger, Account]:
     else:
         certificate = 1 if code in (1, 2) else 0  # see CODES
         kind = 0 if code < 2 else code - 1
-    plays = PlaysOf.FIRST + dim if kind == LedgerKind.FREE else 0
+    plays = PlaysOf.FIRST + dim if kind == LedgerKind.FREE else 3 if kind == LedgerKind.BUDGET else 0
     end = k + plays
     ledger = Ledger(
         shaped_view(flat, HEADING, (1,)),

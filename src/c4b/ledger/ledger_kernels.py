@@ -26,6 +26,7 @@ from c4b.ledger.books import (
     opened,
     round_slack,
 )
+from c4b.ledger.budget_ledger import budget_margins, budget_value, enter_instead, enter_savings
 from c4b.ledger.free_ledger import enter_play
 from c4b.ledger.prefix_ledger import enter_sums, prefix_baseline_margin, prefix_margins
 from c4b.ledger.round_ledger import round_baseline_margin, round_margins
@@ -64,6 +65,8 @@ def pool_margins(
             prefix_margins(ledger, account, region, assessed, row)
     elif account.kind == LedgerKind.ROUND:
         round_margins(ledger, account, details, certificate, row)
+    elif account.kind == LedgerKind.BUDGET:
+        budget_margins(ledger, account, assessed, row)
     else:
         for k in range(details.shape[1]):
             details[row, k] = np.inf
@@ -107,6 +110,8 @@ def baseline_margin(
         return prefix_baseline_margin(ledger, account, region, baseline, 1.0, scratch)
     if account.kind == LedgerKind.ROUND:
         return round_baseline_margin(ledger, credit(account, region, baseline, mean))
+    if account.kind == LedgerKind.BUDGET:
+        return budget_value(ledger, account, earned, baseline, account.alpha * mean)
     return np.nan
 
 
@@ -139,6 +144,8 @@ def _enter(ledger: Ledger, account: Account, played: Execution, sign: float) -> 
         enter_sums(ledger, played.features, played.baseline, played.is_baseline, sign)
     if account.kind == LedgerKind.FREE:
         enter_play(ledger, played.baseline, played.is_baseline, sign)
+    if account.kind == LedgerKind.BUDGET:
+        enter_savings(ledger, played.features, played.baseline, played.is_baseline, sign)
     if len(ledger.terms) > 0:
         enter_told(ledger, account, played.is_baseline, played.mean, sign)
 
@@ -186,8 +193,12 @@ def amend(
                 ledger.kept_bank[m] -= more
     _enter(ledger, account, Execution(decided, baseline, decided_is_baseline, mean), -1.0)
     _enter(ledger, account, Execution(executed, baseline, executed_is_baseline, mean), 1.0)
+    nothing = np.zeros(len(baseline))
+    if account.kind == LedgerKind.BUDGET:
+        if not executed_is_baseline:
+            enter_instead(ledger, account, region, executed, mean)
+        ledger.bank[0] = budget_value(ledger, account, earned, nothing, 0.0)
     if account.kind == LedgerKind.PREFIX:  # its bank is not carried: revalue the corrected sums
-        nothing = np.zeros(len(baseline))
         if account.certificate == Certificate.KNOWN:
             ledger.bank[0] = told_value(ledger, account, region, earned, 0.0, 0.0, nothing)
         else:

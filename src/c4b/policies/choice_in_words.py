@@ -25,6 +25,12 @@ def rule_in_words(spec: PolicySpec, dim: int) -> str:
     if not spec.gated:
         return f"There is no gate. The score is {_score(rule)}; the highest score is played."
     sentences = [ADMISSIBLE, f"The score is {_score(rule)}."]
+    if spec.selection == "pooled":
+        sentences.append(
+            "Only the candidate with the highest score is tested, and only if its score is above the "
+            "baseline's own; else the baseline is played."
+        )
+        return " ".join(sentences)
     if rule.propose:
         sentences.append(
             "Only the candidate with the highest score is tested; else the baseline is played."
@@ -62,8 +68,8 @@ def rule_in_words(spec: PolicySpec, dim: int) -> str:
     if rule.optimism:
         sentences.append(
             f"Of the first t rounds about {rule.optimism:g} (alpha sqrt(t) - {rule.reluctance:.2g}) are "
-            f"optimistic, and one of {rule.period}: they score by the upper bound and need no thrift, so that no "
-            "candidate is ignored for ever."
+            f"optimistic, and one of {rule.period}: they score by the upper bound and need no thrift, so "
+            "that no candidate is ignored for ever."
         )
     elif rule.period:
         sentences.append(
@@ -85,6 +91,11 @@ def _score(rule: Rule) -> str:
     return (
         f"the middle of the interval of the candidate's reward plus {rule.boldness:.2g} of its half-width"
     )
+
+
+def _shown(score: float) -> str:
+    """An arm of which nothing is known has a score beyond all others."""
+    return f"{score:.4f}" if abs(score) < 1e9 else f"{score:.0e}"
 
 
 def because(decision: Decision, spec: PolicySpec, dim: int, before_any_play: bool = False) -> str:
@@ -116,14 +127,14 @@ def _because_played(decision: Decision, rule: Rule, played: int, gated: bool) ->
     scores = decision.details[CandidateField.SCORE].tolist()
     margins = decision.details[CandidateField.MARGIN].tolist()
     ucbs = decision.details[CandidateField.UCB].tolist()
-    named = f"a score of {scores[played]:.4f}"
+    named = f"a score of {_shown(scores[played])}"
     if not gated:
-        return f"It has the highest score of all, {scores[played]:.4f}."
+        return f"It has the highest score of all, {_shown(scores[played])}."
     admissible = [k for k, margin in enumerate(margins) if margin >= 0.0]
     higher = [k for k in admissible if scores[played] < scores[k] < math.inf]
     optimistic = (
         "This was an optimistic round, which scores by the upper bound. "
-        if rule.period and all(s == u for s, u in zip(scores, ucbs, strict=True) if math.isfinite(s))
+        if rule.period > 1 and all(s == u for s, u in zip(scores, ucbs, strict=True) if math.isfinite(s))
         else ""
     )
     if higher and rule.competes == COUNTERWEIGHTS:
@@ -148,5 +159,5 @@ def _because_played(decision: Decision, rule: Rule, played: int, gated: bool) ->
         )
     if not others:
         return f"{optimistic}It has {named} and is the only one to choose from."
-    rest = f"the highest of {len(others) + 1} admissible; the next has {max(others):.4f}"
+    rest = f"the highest of {len(others) + 1} admissible; the next has {_shown(max(others))}"
     return f"{optimistic}It has {named}, {rest}."

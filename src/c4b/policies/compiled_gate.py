@@ -11,10 +11,11 @@ import numpy as np
 from c4b._validate import LARGEST, Array
 from c4b.certificates.contrast_kernels import both
 from c4b.errors import InvalidInput, NoSafeAction
-from c4b.evidence import absorption, earned, ellipsoids
+from c4b.evidence import absorption, earned, ellipsoids, regret
 from c4b.evidence.evidence import Evidence
+from c4b.evidence.sets.box import check_arm, check_arms
 from c4b.ledger import books, ledger_kernels
-from c4b.ledger.books import LedgerKind, Tally, Term
+from c4b.ledger.books import LedgerKind, SumsOf, Tally, Term
 from c4b.policies.candidate_fields import CandidateField
 from c4b.policies.choice_rule import Rule
 from c4b.policies.compiled_choice import BASELINE
@@ -63,10 +64,10 @@ class CompiledGate(Gate):
     """Whether decisions leave out the numbers of candidates that could not have been chosen."""
 
     def __init__(self, composition: Composition, terms: GateTerms) -> None:
+        composition.check_terms(terms.model, terms.floor)
         self.composition = composition
         self.evidence = Evidence(composition.evidence_model(terms.model))
         self.terms = terms._replace(model=terms.model.resolved(composition.confidence))
-        dim, noise = terms.model.dim, terms.model.noise
         account = composition.account(
             terms.alpha,
             terms.reserve,
@@ -74,10 +75,11 @@ class CompiledGate(Gate):
             terms.model.misspecification,
             self.evidence.model.sums_rewards,
         )
-        self.earned = np.empty(0)
-        """What absorbed plays have earned, for a composition that asks; else empty."""
-        if composition.earned != "none":
-            self.earned = earned.empty(dim, noise, terms.model.delta / 2.0)
+        self.earned = composition.outcomes(terms.model, terms.horizon)
+        """What absorbed plays have earned, or how far a learner is, if the composition asks."""
+        self._earns, self._has_learner = composition.earned != "none", composition.ledger == "budget"
+        self._knows_arms = self.evidence.model.confidence_set.one_hot
+        self.takes_slates = not (self._knows_arms or self._has_learner)
         self.ledger = books.opening(account, terms.model.dim, composition.checkpoints)
         """The ledger's flat vector; writing to it writes the gate's books."""
         self._has_terms = len(books.views(self.ledger)[0].terms) > 0
@@ -86,7 +88,7 @@ class CompiledGate(Gate):
         self._absorb = self.evidence.absorber
         self._rule = composition.rule(terms.model.dim)
         self._name = composition.name
-        self.revalues = composition.ledger == "prefix"
+        self.revalues = composition.ledger in ("prefix", "budget")
         region, data, _ = ellipsoids.views(self._flat)
         self._known = (
             region.basis,
@@ -103,6 +105,8 @@ class CompiledGate(Gate):
         self._radius_at = ellipsoids.radius_index(self._flat)
 
     def decide(self, round_: Round, decision_id: str) -> Decision:
+        if self._knows_arms:
+            self._check_arms(round_)
         ledger, flat, lazy = self.ledger, self._flat, self.leaves_out_margins
         before, books_before = ledger.item(books.BANK), ledger.copy() if lazy else ledger
         given = (round_.candidates, round_.baseline, _number(round_.baseline_mean))
@@ -127,6 +131,21 @@ class CompiledGate(Gate):
             details,
             left_out=left_out,
         )
+
+    def check_row(self, argument: str, row: Array) -> None:
+        if self._knows_arms:
+            check_arm(argument, row)
+
+    def _check_arms(self, round_: Round) -> None:
+        """Every row is an arm; one whose mean is told is the baseline for good."""
+        check_arms(f"{round_.argument}candidates", round_.candidates)
+        check_arm(f"{round_.argument}baseline", round_.baseline)
+        if self.composition.keeps_told_arm:
+            sums = books.views(self.ledger)[0].sums
+            before = np.flatnonzero(sums[SumsOf.DISPLACED] + sums[SumsOf.FALLBACK])
+            if len(before) and before[0] != round_.baseline.argmax():
+                remedy = f"must be arm {before[0]} as before: one arm's mean is told"
+                raise InvalidInput(f"{round_.argument}baseline", round_.baseline, remedy)
 
     def _refuse(self, code: int, row: int, margin: float, round_: Round) -> None:
         if code == NOT_FINITE:
@@ -154,6 +173,7 @@ class CompiledGate(Gate):
     def amend(
         self, round_number: int, decided: Played, executed: Played, bank: float | None = None
     ) -> None:
+        self.check_row("features", executed.features)
         ledger_kernels.amend(
             self.ledger,
             self._flat,
@@ -171,6 +191,12 @@ class CompiledGate(Gate):
 
     def learn(self, features: Array, rewards: Array) -> None:
         self.evidence.learn(features, rewards)
+        self._start_learner()
+
+    def _start_learner(self) -> None:
+        """What is known now is known before the learner's first round."""
+        if self._has_learner:
+            self.earned[regret.LOG_DET] = self._count_of[ellipsoids.LOG_DET]
 
     def absorb(self, features: Array, reward: float) -> None:
         self._absorb(self._flat, features, reward)
@@ -178,19 +204,30 @@ class CompiledGate(Gate):
     def absorb_outcome(self, played: Played, reward: float) -> None:
         if not (self._learns_plays_only and played.is_baseline):
             self._absorb(self._flat, played.features, reward)
-        if len(self.earned) and not played.is_baseline:
+        if self._has_learner:
+            self.earned[regret.ABSORBED] += 1.0
+        if self._earns and not played.is_baseline:
             earned.earn(self.earned, played.features, reward)
 
     def absorb_slate(self, played: Played, outcome: Outcome) -> None:
         assert played.items is not None
         if not (self._learns_plays_only and played.is_baseline):
             super().absorb_slate(played, outcome)
-        if len(self.earned) and not played.is_baseline:  # as many outcomes as there are items
+        if self._earns and not played.is_baseline:  # as many outcomes as there are items
             earned.earn(self.earned, played.features, total(outcome))
             self.earned[earned.PLAYS] += len(played.items) - 1.0
 
     def absorb_uncharged(self, played: Played, outcome: Outcome) -> None:
-        """As any other: what plays have earned only replaces bounds of the same sums of features."""
+        """As any other: what plays have earned only replaces bounds of the same sums of features.
+
+        A learner takes it as history, before its first round; after that, its regret bound leaves no room
+        for outcomes of other rounds than its own, and they are not learned.
+        """
+        if self._has_learner:
+            if not self.rounds:
+                super().absorb_uncharged(played, outcome)
+                self._start_learner()
+            return
         if isinstance(outcome, tuple) or played.items is not None:
             self.absorb_slate(played, outcome)
         else:
@@ -213,7 +250,8 @@ class CompiledGate(Gate):
         _copy_alike(self._flat, evidence, ellipsoids.HEADING)
         _copy_alike(self.ledger, arrays["ledger"], books.HEADING)
         if len(self.earned):
-            _copy_alike(self.earned, arrays["earned"], earned.HEADING)
+            heading = regret.HEADING if self._has_learner else earned.HEADING
+            _copy_alike(self.earned, arrays["earned"], heading)
         ledger, account = books.views(self.ledger)
         room, kept = len(ledger.kept_bank), ledger.tally[Tally.KEPT]
         if not (
@@ -257,7 +295,7 @@ class CompiledGate(Gate):
 
     def covers(self, theta: Array) -> bool:
         inside = self.evidence.contains(theta)
-        if not len(self.earned):
+        if not self._earns:
             return inside
         return inside and earned.earned_holds(self.earned, theta, self.terms.model.misspecification)
 
@@ -268,10 +306,10 @@ class CompiledGate(Gate):
     def explanation(self, round_: Round) -> dict[str, Array]:
         """The centre, and the upper bounds of contrasts where they do not follow from it.
 
-        In a set of one ellipsoid the centre's contrast is the middle between the bounds.
+        In a single ellipsoid the centre's contrast is the middle between the bounds.
         """
         arrays: dict[str, Array] = {ESTIMATE: self.evidence.estimate}
-        if self.ellipsoids > 1:
+        if self.ellipsoids > 1 or self._knows_arms:
             candidates, baseline = round_.candidates, round_.baseline
             out = np.empty((2, len(candidates)))
             negated = np.ascontiguousarray(-candidates.T)

@@ -90,9 +90,10 @@ def certify(
 ) -> None:
     """Margins of scored candidates and the certificates they need, or both kinds to ``explain``."""
     banked, known = keeps_bank(account), account.certificate == Certificate.KNOWN
-    if explain or (banked and account.certificate == Certificate.JOINT):
+    wanted = explain or rule.by_certificate
+    if wanted or (banked and account.certificate == Certificate.JOINT):
         pool_joint(region, assessed, account.alpha, JOINT)
-    if explain or (banked and account.certificate != Certificate.JOINT):
+    if wanted or (banked and account.certificate != Certificate.JOINT):
         pool_separate(region, assessed, account.alpha, known, SEPARATE)
     if rule.by_certificate:
         _copy(assessed.details, certificate_row(account), SCORE)

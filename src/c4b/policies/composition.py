@@ -11,13 +11,18 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from c4b import _validate
+from c4b._validate import Array
 from c4b.errors import InvalidInput
-from c4b.evidence.model import LinearModel
+from c4b.evidence import earned, regret
+from c4b.evidence.model import DEFAULT_CONFIDENCE, LinearModel
+from c4b.evidence.sets import box
 from c4b.evidence.sets.table import checked_name
 from c4b.ledger.books import Account, Certificate, LedgerKind
 from c4b.policies.choice_rule import BANK_COMPETES, BASELINE_COMPETES, COUNTERWEIGHTS, Rule
-from c4b.policies.promise import Kind, Promise
+from c4b.policies.promise import HORIZON, ONE_HOT, Kind, Promise
 from c4b.policies.round import BASELINE_MEAN
 
 CERTIFICATES = ("joint", "separate", "known")
@@ -30,10 +35,12 @@ LEDGERS = {
     "nonnegative": 32,
     "prefix": 0,
     "round": 0,
+    "budget": 0,
     "none": 0,
 }
 """Ledger name -> room for checkpoints, earlier rounds remembered besides the last one. ``prefix`` values
 the sums of all rounds anew in each round; ``round`` admits only what is certified without the bank.
+``budget`` admits nothing until the credit covers the regret of an optimistic learner, then all it plays.
 ``nonnegative`` is ``checkpoints``; under a model of the set ``bounded`` whose lowest reward is 0 it also
 has the claims that need every mean to be >= 0 (``c4b.ledger.free_ledger``)."""
 _FORMER_LEDGERS = {"revalue": "prefix"}
@@ -52,6 +59,7 @@ SELECTIONS = {
     "competitive": 0.9,
     "curious": 0.9,
     "balanced": 0.0,
+    "pooled": 0.0,
     "hopeful": 0.9,
 }
 """Selection name -> thrift. ``filter``: the best-scored admissible candidate. ``thrifty``: the same, but,
@@ -65,7 +73,8 @@ baseline: what it teaches costs nothing that is certified. ``balanced``: curious
 the best-scored candidate is not admissible though it promises more than the baseline, the lowest-scored
 one is played of those that leave more in the bank than playing the baseline. ``hopeful``: competitive,
 but where nobody promises more than the baseline, the best-scored candidate that could be better is
-played while little seems lost, or gained, so far: see ``HOPE``."""
+played while little seems lost, or gained, so far: see ``HOPE``. ``pooled``: propose, with
+the baseline in the pool: it is played if no candidate has a higher UCB."""
 SCORES = {
     "ucb": 1.0,
     "blend": 0.5,
@@ -82,6 +91,7 @@ COMPETES = {
     "competitive": BASELINE_COMPETES,
     "curious": BANK_COMPETES,
     "balanced": COUNTERWEIGHTS,
+    "pooled": BASELINE_COMPETES,
     "hopeful": BASELINE_COMPETES,
 }
 """Selection name -> what a candidate must beat that promises no more than the baseline."""
@@ -109,18 +119,22 @@ OPTIMISM = {"measured": 8.0}
 """Score name -> a: so do a more of the first rounds for each unit of their leeway: who may lose more
 tries more, and most of it early."""
 
+LARGEST_DELTA = 0.999
+"""A share of delta that a model can have."""
 _KINDS = {
     ("joint", "carry"): (Certificate.JOINT, LedgerKind.BANK),
     ("joint", "refresh"): (Certificate.JOINT, LedgerKind.BANK),
     ("joint", "checkpoints"): (Certificate.JOINT, LedgerKind.BANK),
     ("joint", "nonnegative"): (Certificate.JOINT, LedgerKind.FREE),
     ("separate", "carry"): (Certificate.SEPARATE, LedgerKind.BANK),
+    ("joint", "prefix"): (Certificate.JOINT, LedgerKind.PREFIX),
     ("separate", "prefix"): (Certificate.SEPARATE, LedgerKind.PREFIX),
     ("known", "carry"): (Certificate.KNOWN, LedgerKind.BANK),
     ("known", "prefix"): (Certificate.KNOWN, LedgerKind.PREFIX),
     ("joint", "round"): (Certificate.JOINT, LedgerKind.ROUND),
     ("separate", "round"): (Certificate.SEPARATE, LedgerKind.ROUND),
     ("known", "round"): (Certificate.KNOWN, LedgerKind.ROUND),
+    ("known", "budget"): (Certificate.KNOWN, LedgerKind.BUDGET),
     ("joint", "none"): (Certificate.JOINT, LedgerKind.NONE),
 }
 """Which parts go together, and the kind of ledger that each pair is."""
@@ -157,9 +171,9 @@ latches=False, learns='all', earned='none', phase=1)
         if not isinstance(self.name, str) or not self.name.strip():
             raise InvalidInput("name", self.name, "must be a non-empty text")
         _validate.name("certificate", self.certificate, CERTIFICATES)
-        if self.ledger in _FORMER_LEDGERS:
+        if self.ledger in _FORMER_LEDGERS and self.certificate != "joint":
             object.__setattr__(self, "ledger", _FORMER_LEDGERS[self.ledger])
-        _validate.name("ledger", self.ledger, LEDGERS)
+        _validate.name("ledger", self.ledger, (*LEDGERS, *_FORMER_LEDGERS))
         _validate.name("learns", self.learns, LEARNS)
         _validate.name("earned", self.earned, EARNED)
         _validate.count("phase", self.phase, 1, "must be a whole number of at least 1")
@@ -177,6 +191,10 @@ latches=False, learns='all', earned='none', phase=1)
             raise InvalidInput("earned", self.earned, "needs certificate 'known' with ledger 'prefix'")
         if self.phase > 1 and not told:
             raise InvalidInput("phase", self.phase, "needs certificate 'known' with ledger 'prefix'")
+        learner = (self.selection, self.score, self.learns)
+        if self.ledger == "budget" and learner != ("pooled", "ucb", "all"):
+            remedy = "is for selection 'pooled' with score 'ucb', learning from all outcomes"
+            raise InvalidInput("ledger", self.ledger, remedy)
 
     @property
     def gated(self) -> bool:
@@ -186,7 +204,12 @@ latches=False, learns='all', earned='none', phase=1)
     @property
     def needs(self) -> frozenset[str]:
         """What it cannot do without: inputs of every round, or terms given when it is opened."""
-        return frozenset({BASELINE_MEAN}) if self.certificate == "known" else frozenset()
+        parts = {
+            BASELINE_MEAN: self.certificate == "known",
+            HORIZON: self.ledger == "budget",
+            ONE_HOT: self.confidence == box.SET.name,
+        }
+        return frozenset(need for need, needed in parts.items() if needed)
 
     @property
     def promise(self) -> Promise:
@@ -197,10 +220,48 @@ latches=False, learns='all', earned='none', phase=1)
             return Promise(Kind.ROUND_ALONE)
         return Promise(Kind.END_OF_PHASE if self.phase > 1 else Kind.EVERY_ROUND, self.phase)
 
+    @property
+    def keeps_told_arm(self) -> bool:
+        """Whether it relies on the arm of the told baseline to stay the same; see ``evidence_model``."""
+        return (self.certificate, self.ledger) == ("known", "prefix")
+
     def evidence_model(self, model: LinearModel) -> LinearModel:
-        """What its confidence set assumes: the model, with half of delta if earnings need the other."""
+        """What its confidence set assumes: the model, with half of delta if earnings need the other.
+
+        Of d arms, one whose mean is told needs no interval: the others share all of delta.
+        """
         chosen = model.resolved(self.confidence)
-        return chosen if self.earned == "none" else dataclasses.replace(chosen, delta=chosen.delta / 2.0)
+        delta, dim = chosen.delta, chosen.dim
+        if self.earned != "none":
+            delta /= 2.0
+        if chosen.confidence_set.one_hot and self.keeps_told_arm and dim > 1:
+            delta = min(delta * dim / (dim - 1.0), LARGEST_DELTA)
+        return chosen if delta == chosen.delta else dataclasses.replace(chosen, delta=delta)
+
+    def check_terms(self, model: LinearModel, floor: float) -> None:
+        """Refuse what its parts do not allow for; baseline means are at least ``floor``."""
+        chosen, learns = model.resolved(self.confidence), self.ledger == "budget"
+        if floor < 0.0 and (learns or chosen.confidence_set.one_hot):
+            remedy = f"{self.name} needs baseline means that are known to be nonnegative"
+            raise InvalidInput("baseline_nonnegative", False, remedy)
+        if learns and chosen.misspecification > 0.0:
+            remedy = f"{self.name} has no allowance for it; use 0 or a policy that has"
+            raise InvalidInput("misspecification", chosen.misspecification, remedy)
+        if learns and chosen.confidence not in (DEFAULT_CONFIDENCE, box.SET.name):
+            remedy = f"ledger 'budget' has regret bounds for {DEFAULT_CONFIDENCE!r} and {box.SET.name!r}"
+            raise InvalidInput("confidence", chosen.confidence, remedy)
+
+    def outcomes(self, model: LinearModel, horizon: int | None) -> Array:
+        """What it keeps of outcomes beside the set, before any: what plays have earned, how far its
+        learner is, or nothing."""
+        if self.ledger == "budget":
+            assert horizon is not None
+            chosen = self.evidence_model(model)
+            terms = (chosen.noise, chosen.terms.log_term, chosen.ridge, chosen.norm_bound, chosen.dim)
+            return regret.learner(chosen.confidence_set.one_hot, *terms, horizon)
+        if self.earned == "none":
+            return np.empty(0)
+        return earned.empty(model.dim, model.noise, model.delta / 2.0)
 
     @property
     def checkpoints(self) -> int:
@@ -209,15 +270,17 @@ latches=False, learns='all', earned='none', phase=1)
 
     def rule(self, dim: int) -> Rule:
         """How it chooses in ``dim`` dimensions."""
-        boldness = SCORES[self.score]
+        boldness, period = SCORES[self.score], OPTIMISTIC_PERIOD[self.score]
+        if self.selection == "pooled":  # every round is optimistic
+            period = 1
         if OPTIMISTIC_PERIOD[self.score]:
             boldness = min(1.0, boldness * math.sqrt(5.0 / dim))
         return Rule(
-            self.selection == "propose",
+            self.selection in ("propose", "pooled"),
             boldness,
             SELECTIONS[self.selection],
             self.latches,
-            OPTIMISTIC_PERIOD[self.score],
+            period,
             COMPETES.get(self.selection, 0),
             TRUST.get(self.selection, 0.0),
             self.score == "certificate",
@@ -354,6 +417,37 @@ BUILT_IN = (
         "filter",
         "Petrik 2016, highest certificate; every round safe by itself. Differs: linear, online",
         score="certificate",
+    ),
+    Composition(
+        "cucb",
+        "known",
+        "prefix",
+        "propose",
+        "Wu 2016 (CUCB), arms, told mean; top proposal. Differs: intervals hold at all times together",
+        confidence="box",
+    ),
+    Composition(
+        "cucb-unknown",
+        "joint",
+        "prefix",
+        "propose",
+        "Wu 2016, arms, unknown mean; top proposal. Differs: intervals hold at all times together",
+        confidence="box",
+    ),
+    Composition(
+        "budget-first",
+        "known",
+        "budget",
+        "pooled",
+        "Wu 2016 (BudgetFirst) for LinUCB, told mean; saves its regret bound, then plays it for good",
+    ),
+    Composition(
+        "budget-first-arms",
+        "known",
+        "budget",
+        "pooled",
+        "Wu 2016 (BudgetFirst), arms, told mean; saves Reg_T = 4 sigma sqrt(psi(T) d T), then plays UCB",
+        confidence="box",
     ),
 )
 """The paper's six policies, what goes beyond them, and the systems they are compared with."""

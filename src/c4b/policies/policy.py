@@ -149,8 +149,12 @@ class Policy:
         outcomes are observed: bank and prefix never use a reward. Raises ``NoSafeAction`` (nothing
         changed) when ``baseline_nonnegative=False`` and nothing is certified.
         """
-        if _is_ready(candidates, baseline, self._dim) and baseline_mean is None and not self._needs:
-            return self._decide(Round(candidates, baseline))
+        if _is_ready(candidates, baseline, self._dim):
+            if baseline_mean is None and not self._needs:
+                return self._decide(Round(candidates, baseline))
+            if isinstance(self._gate, CompiledGate):
+                mean = checked_mean("", baseline_mean, self._needs)
+                return self._decide(Round(candidates, baseline, mean))
         if isinstance(candidates, Round):
             return self._decide(checked_round(candidates, self._dim, self._needs))
         if has_items(candidates, baseline):

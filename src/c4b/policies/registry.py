@@ -61,6 +61,8 @@ PolicySpec = Composition | GateFactory
 Made = TypeVar("Made", bound=Callable[[GateTerms], Gate])
 
 _REGISTRY: dict[str, PolicySpec] = {}
+_FORMER: dict[str, GateFactory] = {}
+"""What names of gates in Python meant that are compositions since: for files and journals."""
 _loaded = False
 
 
@@ -86,6 +88,17 @@ def register_gate(
 
     def decorate(make: Made) -> Made:
         register(GateFactory(name, make, summary, gated, needs, promise, revision))
+        return make
+
+    return decorate
+
+
+def register_former_gate(name: str, revision: int = 1, **fields: Any) -> Callable[[Made], Made]:
+    """Decorate a ``Gate`` class that ``name`` meant before it became a composition."""
+
+    def decorate(make: Made) -> Made:
+        summary = f"{name} as earlier versions recorded it, in Python"
+        _FORMER[name] = GateFactory(name, make, summary, revision=revision, **fields)
         return make
 
     return decorate
@@ -141,7 +154,7 @@ def from_record(record: dict[str, Any]) -> PolicySpec:
     installed package, under the same name.
     """
     if "gate" in record:
-        spec, revision = get(record["gate"]["name"]), record["gate"].get("revision", 1)
+        spec, revision = gate(record["gate"]["name"]), record["gate"].get("revision", 1)
         if isinstance(spec, GateFactory) and revision < spec.revision:
             earlier = partial(spec.make, revision=revision)
             return dataclasses.replace(spec, make=earlier, revision=revision)
@@ -150,6 +163,12 @@ def from_record(record: dict[str, Any]) -> PolicySpec:
             raise InvalidInput("revision", revision, remedy)
         return spec
     return Composition(**record["composition"])
+
+
+def gate(name: str) -> PolicySpec:
+    """What a record means by the name of a gate in Python: perhaps a composition has the name now."""
+    spec = get(name)
+    return _FORMER.get(name, spec) if isinstance(spec, Composition) else spec
 
 
 def _load_entry_points() -> None:

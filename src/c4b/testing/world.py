@@ -39,7 +39,8 @@ class World:
     @classmethod
     def of(cls, policy: Policy, seed: int) -> World:
         """A world that suits the policy's needs."""
-        return cls(policy.model, seed, ONE_HOT in registry.needs(policy.spec))
+        arms = ONE_HOT in registry.needs(policy.spec) or policy.model.confidence_set.one_hot
+        return cls(policy.model, seed, arms)
 
     def told(self, policy: Policy, baseline: Array) -> float | None:
         """The baseline's mean for a policy that needs it."""

@@ -25,7 +25,7 @@ from c4b.deployment.audit.decision_checks import (
     same,
 )
 from c4b.deployment.audit.entry_format import entry_contents
-from c4b.deployment.audit.recompute import SETS, Choice
+from c4b.deployment.audit.recompute import Choice
 from c4b.deployment.audit.recomputed_checks import RecomputedChecks
 from c4b.deployment.audit.replayed_checks import ReplayedChecks
 from c4b.deployment.audit.rollout_checks import RolloutChecks
@@ -36,7 +36,6 @@ from c4b.evidence.ellipsoids import views
 from c4b.evidence.sets import bounded, several_ridges
 from c4b.journal.backend import StoredSnapshot
 from c4b.journal.entries import Entry
-from c4b.policies.composition import Composition
 from c4b.policies.decision import DecisionNumbers
 from c4b.policies.gate import Played
 
@@ -54,11 +53,6 @@ class OpenOutcome:
     charged: bool = True
     known: bool = False
     reward: float | tuple[float, ...] | None = None
-
-
-def recomputable(configuration: Configuration) -> bool:
-    """Whether there is independent arithmetic for its decisions; they are replayed otherwise."""
-    return isinstance(configuration.spec, Composition) and configuration.model.confidence in SETS
 
 
 class Auditor:
@@ -83,7 +77,7 @@ class Auditor:
         configuration = Configuration.recorded(fields, arrays)
         self.report, self.snapshots = report, snapshots
         self.checks: DecisionChecks
-        if recomputable(configuration):
+        if configuration.is_recomputable:
             self.checks = RecomputedChecks(fields, arrays, report, every, share)
         else:
             self.checks = ReplayedChecks(configuration)
@@ -99,7 +93,7 @@ class Auditor:
         self.range: tuple[float, float] = tuple(fields["model"].get("rewards") or (-math.inf, math.inf))
         self.asserts_independence = configuration.asserts_independence
         self.attests_snapshots = configuration.attests_snapshots
-        self.alarms = AlarmChecks(of_model=recomputable(configuration))
+        self.alarms = AlarmChecks(of_model=configuration.is_recomputable)
         self.unattested: StoredSnapshot | None = None  # the one after the entry before
         self.latest = -1  # last round whose reward was reported
         self.open: dict[int, OpenOutcome] = {}  # by number of the decision's entry

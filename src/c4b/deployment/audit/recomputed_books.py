@@ -147,6 +147,9 @@ class Books:
         elif self.known and self.ledger == "prefix":
             gained = self._gained(candidates)
             out[MARGIN] = self._told(1) - c * self.mean + gained
+        elif self.ledger in PREFIX and self.certificate == "joint":
+            worth = self.region.bounds(self.prefix + contrasts)[0]
+            out[MARGIN] = self.reserve + worth - self.slack
         elif self.ledger in PREFIX:
             owed = c * self._upper(self.displaced + baseline)
             gained = self.region.bounds(self.played + candidates)[0]
@@ -169,6 +172,9 @@ class Books:
             return float("nan")
         if self.known and self.ledger == "prefix":
             return self._told(1) + self.alpha * self.mean + float(self._gained(None)[0])
+        if self.ledger in PREFIX and self.certificate == "joint":
+            worth = self._lower(self.prefix + self.alpha * baseline)
+            return self.reserve + worth - self.slack - self.price(True)
         if self.ledger in PREFIX:
             return self.revalued(self.fallback + baseline, 1) - self.price(True)
         best = self.bank + self.credit(baseline, self.tolerance)
@@ -281,6 +287,8 @@ class Books:
         self._enter(executed[0], baseline, executed[1], mean, 1.0)
         if self.known and self.ledger == "prefix":
             return self._told(0) + float(self._gained(None)[0])
+        if self.ledger in PREFIX and self.certificate == "joint":
+            return self.reserve + self._lower(self.prefix) - self.slack
         if self.ledger in PREFIX:  # as if a baseline of no features were played
             return self.revalued(self.fallback, 0) - self.price(True)
         return float(self.bank + cost)

@@ -52,6 +52,8 @@ class ConfidenceSet:
     mixing: one number more for a model, kept in ``Data.mixing``.
     extra_size: length of ``Data.extra`` for d features.
     needs_range: whether the model must declare the range of rewards.
+    one_hot: whether features must be unit vectors and all means nonnegative; it has no allowance for
+        misspecification.
     """
 
     name: str
@@ -63,6 +65,7 @@ class ConfidenceSet:
     mixing: Callable[[LinearModel], float] = _no_mixing
     extra_size: Callable[[int], int] = _no_extra
     needs_range: bool = False
+    one_hot: bool = False
 
     @property
     def is_compiled(self) -> bool:

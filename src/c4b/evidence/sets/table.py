@@ -16,6 +16,7 @@ from c4b._jit import inlined
 from c4b.errors import InvalidInput
 from c4b.evidence.ellipsoids import (
     BOUNDED,
+    BOX,
     CONSTRAINED,
     MIXTURE,
     SELF_NORMALIZED,
@@ -25,8 +26,17 @@ from c4b.evidence.ellipsoids import (
     Region,
     Terms,
 )
-from c4b.evidence.sets import bounded, constrained, mixture, self_normalized, several_ridges, unbiased
+from c4b.evidence.sets import (
+    bounded,
+    box,
+    constrained,
+    mixture,
+    self_normalized,
+    several_ridges,
+    unbiased,
+)
 from c4b.evidence.sets.bounded import recentre_bounded
+from c4b.evidence.sets.box import recentre_box
 from c4b.evidence.sets.confidence_set import ConfidenceSet, PythonSet
 from c4b.evidence.sets.constrained import recentre_constrained
 from c4b.evidence.sets.mixture import recentre_mixture
@@ -36,12 +46,12 @@ from c4b.evidence.sets.unbiased import recentre_unbiased
 
 BUILT_IN: tuple[ConfidenceSet, ...] = (
     self_normalized.SET, mixture.SET, constrained.SET, unbiased.SET, several_ridges.SET,
-    bounded.SET, bounded.SECOND,
+    bounded.SET, bounded.SECOND, box.SET,
 )  # fmt: skip
 
-CONFIDENCES = tuple(entry.name for entry in BUILT_IN if not entry.needs_range)
-"""Names of the compiled sets for noise of a declared scale; each is valid for every t at once with
-probability >= 1 - delta."""
+CONFIDENCES = tuple(entry.name for entry in BUILT_IN if not (entry.needs_range or entry.one_hot))
+"""Names of the compiled sets for any features and noise of a declared scale; each is valid for every t at
+once with probability >= 1 - delta."""
 
 ENTRY_POINTS = "c4b.sets"
 """Entry-point group of installed packages that offer sets; each entry point names a ``PythonSet``."""
@@ -125,6 +135,8 @@ def recentre_for_noise(region: Region, data: Data, terms: Terms) -> tuple[float,
         return recentre_unbiased(region, data, terms), 0.0
     if data.code == SEVERAL_RIDGES:
         return recentre_several_ridges(region, data, terms), 0.0
+    if data.code == BOX:
+        return recentre_box(region, data, terms)
     region.radius[:] = np.nan
     region.reach[:] = np.nan
     return np.nan, np.nan

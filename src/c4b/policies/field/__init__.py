@@ -1,7 +1,8 @@
-"""Systems of the field that are not ellipsoids and claims: gates in plain Python, one file each.
+"""Systems of the field that are gates in plain Python, one file each.
 
-Arms with an interval each (``arms``), a budget saved first (``budget_first``), randomised choices over a
-regression (``inverse_gap``), over any regression that declares its regret (``regression_oracle``).
+Randomised choices over a ridge regression (``inverse_gap``), over any regression that declares its regret
+(``regression_oracle``). ``arms`` and ``budget_first`` are compositions now; their gates go on with what
+earlier versions have recorded.
 """
 
 from c4b.policies.field import arms, budget_first, inverse_gap

@@ -1,4 +1,6 @@
-"""CUCB of Wu et al. (2016) and its form for an unknown baseline mean: arms with an interval each.
+"""``cucb`` and ``cucb-unknown`` as gates in Python: what journals of earlier versions have recorded.
+
+By these names compositions over the set ``box`` decide now, with the same numbers.
 
 Features are unit vectors. Every arm has a mean of at least 0 and the interval ``[max(0, m - D), m + D]``,
 D = sigma sqrt(psi(n)/n) after n rewards with average m; without any, [0, inf). The choice of psi,
@@ -15,7 +17,7 @@ from c4b.errors import InvalidInput
 from c4b.policies.field.field_gate import REVISION, UNIT, Choice, FieldGate, best
 from c4b.policies.gate import GateTerms, Played
 from c4b.policies.promise import ONE_HOT
-from c4b.policies.registry import register_gate
+from c4b.policies.registry import register_former_gate
 from c4b.policies.round import BASELINE_MEAN, Round
 
 NO_ARM = -1.0
@@ -84,12 +86,7 @@ class Arms(FieldGate):
         return arms, ucb, best(ucb, arms) if len(arms) else None
 
 
-@register_gate(
-    "cucb",
-    "Wu 2016 (CUCB), arms, told mean; top proposal. Differs: intervals that hold at all times together",
-    needs=frozenset({BASELINE_MEAN, ONE_HOT}),
-    revision=REVISION,
-)
+@register_former_gate("cucb", REVISION, needs=frozenset({BASELINE_MEAN, ONE_HOT}))
 class Cucb(Arms):
     """The baseline is one arm for good, whose mean is told; the intervals of the others share delta."""
 
@@ -132,11 +129,7 @@ class Cucb(Arms):
         return self.credit() + float(self.money["plays"] @ self.box()[0])
 
 
-@register_gate(
-    "cucb-unknown",
-    "Wu 2016, arms, unknown mean; top proposal. Differs: intervals that hold at all times together",
-    needs=frozenset({ONE_HOT}),
-)
+@register_former_gate("cucb-unknown", needs=frozenset({ONE_HOT}))
 class CucbUnknown(Arms):
     """The claim is L(Z + x(a) - c x(b)) over the box, Z the sum of all executed contrasts."""
 

@@ -1,4 +1,7 @@
-"""Save first, then learn for good: the baseline until the credit covers the learner's whole regret.
+"""``budget-first`` and ``budget-first-arms`` as gates in Python: what journals of earlier versions hold.
+
+By these names compositions with the ledger ``budget`` decide now, with the same numbers. The baseline is
+played until the credit covers the learner's whole regret, then the learner for good.
 
 ``Reg_T`` bounds the regret of an optimistic learner over T rounds, the baseline among its actions, on the
 event that its intervals hold. Plays then add up to at least -Reg_T + alpha sum_S mu, so a credit
@@ -23,7 +26,7 @@ from c4b.policies.field.arms import Arms, psi
 from c4b.policies.field.field_gate import REVISION, Choice, FieldGate, best
 from c4b.policies.gate import GateTerms, Played
 from c4b.policies.promise import HORIZON, ONE_HOT
-from c4b.policies.registry import register_gate
+from c4b.policies.registry import register_former_gate
 from c4b.policies.round import BASELINE_MEAN, Round
 
 PLAYS, INSTEAD = 0, 1
@@ -96,12 +99,7 @@ class BudgetFirst(FieldGate):
         self.facts["absorbed"][0] += 1.0
 
 
-@register_gate(
-    "budget-first-arms",
-    "Wu 2016 (BudgetFirst), arms, told mean; saves Reg_T = 4 sigma sqrt(psi(T) d T), then plays UCB",
-    needs=frozenset({BASELINE_MEAN, HORIZON, ONE_HOT}),
-    revision=REVISION,
-)
+@register_former_gate("budget-first-arms", REVISION, needs=frozenset({BASELINE_MEAN, HORIZON, ONE_HOT}))
 class BudgetFirstArms(BudgetFirst, Arms):
     """The learner is UCB over the intervals of ``arms``."""
 
@@ -129,12 +127,7 @@ class BudgetFirstArms(BudgetFirst, Arms):
         return high
 
 
-@register_gate(
-    "budget-first",
-    "Wu 2016 (BudgetFirst) for LinUCB, told mean; saves its regret bound, then plays it for good",
-    needs=frozenset({BASELINE_MEAN, HORIZON}),
-    revision=REVISION,
-)
+@register_former_gate("budget-first", REVISION, needs=frozenset({BASELINE_MEAN, HORIZON}))
 class BudgetFirstLinear(BudgetFirst):
     """The learner is LinUCB on the paper's set."""
 

@@ -7,7 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from c4b._validate import Array, Counts
-from c4b.study.engine.compiled_episode import Workspace, workspace
+from c4b.errors import InvalidInput
+from c4b.evidence.sets import box
+from c4b.study.engine.compiled_episode import Scene, Workspace, workspace
 from c4b.study.engine.episode_draws import EpisodeDraws
 from c4b.study.engine.episode_metrics import Metric
 from c4b.study.engine.prepared_setting import PreparedSetting, prepare
@@ -38,6 +40,8 @@ def simulate(study: Study, start: int, stop: int) -> Chunk:
         for s, (one, work) in enumerate(zip(prepared, works, strict=True)):
             scene = draws.scene(one)
             if one.compiled is not None and work is not None:
+                if one.compiled.knows_arms:
+                    check_arms(scene, draws.history(one)[0], one.compiled.keeps_told_arm)
                 evidences = draws.learned(one, one.compiled)
                 one.compiled.run(evidences, one.compiled.lineup, scene, work, rows, sums, s)
             for m, method in one.python:
@@ -47,6 +51,18 @@ def simulate(study: Study, start: int, stop: int) -> Chunk:
                 sums[1, s, m, : one.setting.rounds] += played.fallbacks**2
             draws.release_if_large()
     return Chunk(start, stop, metrics, sums[0], sums[1])
+
+
+def check_arms(scene: Scene, history: Array, keeps_told_arm: bool) -> None:
+    """Refuse what a method over arms cannot take: rows (n, d) that are no unit vectors, or the baseline's
+    told mean about one arm in some rounds and about another in others."""
+    rounds, dim, size = scene.pools.shape
+    box.check_arms("history", history)
+    box.check_arms("baselines", scene.baselines)
+    box.check_arms("candidates", scene.pools.transpose(0, 2, 1).reshape(rounds * size, dim))
+    if keeps_told_arm and (scene.baselines != scene.baselines[:1]).any():
+        remedy = "must be the same arm in all rounds: a policy is told the mean of one arm"
+        raise InvalidInput("baselines", scene.baselines, remedy)
 
 
 def _workspace(prepared: PreparedSetting) -> Workspace | None:

@@ -15,11 +15,12 @@ from c4b._validate import Array, Counts
 from c4b.certificates.contrast_kernels import Assessment
 from c4b.evidence.absorption import add, recentre
 from c4b.evidence.bounds import contains
-from c4b.evidence.earned import LOG_TERM, NOISE, earn, earned_holds
-from c4b.evidence.earned import size as earned_size
-from c4b.evidence.ellipsoids import ALARM
+from c4b.evidence.earned import earn, earned_holds
+from c4b.evidence.ellipsoids import ALARM, LOG_DET
 from c4b.evidence.ellipsoids import opened_as as opened_evidence
 from c4b.evidence.pool_bounds import CROSS, form_rows
+from c4b.evidence.regret import ABSORBED
+from c4b.evidence.regret import LOG_DET as LOG_DET_AT_START
 from c4b.ledger.books import LedgerKind
 from c4b.ledger.books import opened_as as opened_ledger
 from c4b.policies.choice_rule import Rule, boldness_now
@@ -61,7 +62,8 @@ class RuleColumn(IntEnum):
     LEARNS_PLAYS_ONLY = 12
     """1 if outcomes of the baseline are not learned."""
     EARNED_SIZE = 13
-    """Numbers that say what plays have earned; 0: nobody asks."""
+    """Numbers kept of outcomes beside the evidence, after those of the ledger: what plays have earned, or
+    how far a learner is; 0: none."""
     PROMISE_PERIOD = 14
     """The budget is promised after every so many rounds."""
     ROUND_ALONE = 15
@@ -83,7 +85,7 @@ class RuleColumn(IntEnum):
 class Lineup(NamedTuple):
     """What the compiled methods of a setting start from, as arrays: one call plays them all."""
 
-    ledgers: Array  # flat ledgers, one after the other
+    ledgers: Array  # flat ledgers, one after the other, each followed by what else outcomes change
     rules: Array  # (methods, len(RuleColumn))
 
 
@@ -96,7 +98,7 @@ class Workspace(NamedTuple):
     details: Array  # (ROWS, K)
     executed: Array  # (d,)
     scratch: Array  # (d,)
-    earned: Array  # see ``c4b.evidence.earned``
+    earned: Array  # see ``RuleColumn.EARNED_SIZE``
 
 
 def workspace(lineup: Lineup, stack: int, dim: int, size: int) -> Workspace:
@@ -109,7 +111,7 @@ def workspace(lineup: Lineup, stack: int, dim: int, size: int) -> Workspace:
         np.empty((ROWS, size)),
         np.empty(dim),
         np.empty(dim),
-        np.empty(earned_size(dim)),
+        np.empty(max(longest[RuleColumn.EARNED_SIZE], 1)),
     )
 
 
@@ -178,10 +180,13 @@ def _play(
     executed, scratch = shaped_view(work.executed, 0, (dim,)), shaped_view(work.scratch, 0, (dim,))
     gated = account.kind != LedgerKind.NONE
     earned = shaped_view(work.earned, 0, (int(columns[RuleColumn.EARNED_SIZE]),))
+    outcomes_start = int(columns[RuleColumn.LEDGER_START] + columns[RuleColumn.LEDGER_SIZE])
     for i in range(len(earned)):
-        earned[i] = 0.0
-    if len(earned) > 0:
-        earned[NOISE], earned[LOG_TERM] = terms.noise, terms.log_term
+        earned[i] = lineup.ledgers[outcomes_start + i]
+    has_learner = account.kind == LedgerKind.BUDGET
+    earns = len(earned) > 0 and not has_learner
+    if has_learner:
+        earned[LOG_DET_AT_START] = data.tally[LOG_DET]
 
     reward, regret, count = 0.0, 0.0, 0
     deficit, least, least_slack = account.reserve, np.inf, np.inf
@@ -189,7 +194,7 @@ def _play(
     paid_joint, paid_separate, need_joint, need_separate = 0.0, 0.0, 0.0, 0.0
     for t in range(rounds):
         covered &= contains(region, data, theta)
-        if len(earned) > 0:
+        if earns:
             covered &= earned_holds(earned, theta, terms.misspecification)
         pool, baseline, baseline_mean = pools[t], baselines[t], baseline_means[t]
         told_mean = scene.told_means[t]
@@ -238,8 +243,10 @@ def _play(
         if not (learns_plays_only and fell_back):
             add(region, data, executed, outcome)
             recentre(region, data, terms)
-        if len(earned) > 0 and not fell_back:
+        if earns and not fell_back:
             earn(earned, executed, outcome)
+        if has_learner:
+            earned[ABSORBED] += 1.0
 
     numbers = metrics[setting, method]
     numbers[Metric.REWARD_RATIO] = reward / scene.baseline_reward

@@ -9,7 +9,6 @@ import numpy as np
 
 from c4b._validate import Array
 from c4b.evidence.absorption import empty
-from c4b.evidence.earned import size as earned_size
 from c4b.evidence.model import LinearModel
 from c4b.evidence.sets import table as sets
 from c4b.ledger.books import opening
@@ -26,6 +25,8 @@ class CompiledMethods(NamedTuple):
     empty_evidences: tuple[Array, ...]  # flat, one for each confidence set that some method uses
     learned_key: tuple[object, ...]  # settings of one key have the same evidences after history
     lineup: Lineup
+    knows_arms: bool  # whether some method takes unit vectors only
+    keeps_told_arm: bool  # whether some of those are told the mean of one arm for good
     stack: int  # ellipsoids of the largest evidence
     run: Runner
 
@@ -72,12 +73,17 @@ def _compiled_methods(
     evidences: dict[LinearModel, Array] = {}
     starts: dict[LinearModel, int] = {}
     evidence_end = ledger_end = 0
+    knows_arms = keeps_told_arm = False
     ledgers: list[Array] = []
     rules: list[tuple[float, ...]] = []
     for position, method in methods:
         assert isinstance(method.parts, Composition)
         composition, promise = method.parts, method.parts.promise
-        model = composition.evidence_model(setting.model(method.confidence_in(setting)))
+        declared = setting.model(method.confidence_in(setting))
+        composition.check_terms(declared, setting.baseline_floor)
+        model = composition.evidence_model(declared)
+        knows_arms |= model.confidence_set.one_hot
+        keeps_told_arm |= model.confidence_set.one_hot and composition.keeps_told_arm
         if model not in evidences:
             evidences[model] = empty(model)
             starts[model] = evidence_end
@@ -90,11 +96,12 @@ def _compiled_methods(
             model.sums_rewards,
         )
         ledger = opening(account, setting.dim, composition.checkpoints)
+        outcomes = composition.outcomes(declared, setting.rounds)
         rules.append(
             (
                 *composition.rule(setting.dim),
                 composition.learns == "plays",
-                0 if composition.earned == "none" else earned_size(setting.dim),
+                len(outcomes),
                 promise.period,
                 promise.kind is Kind.ROUND_ALONE,
                 method.forced_rounds_in(setting),
@@ -105,13 +112,15 @@ def _compiled_methods(
                 position,
             )
         )
-        ledgers.append(ledger)
-        ledger_end += len(ledger)
+        ledgers += [ledger, outcomes]
+        ledger_end += len(ledger) + len(outcomes)
     stack = max(int(evidence[0]) for evidence in evidences.values())
     return CompiledMethods(
         tuple(evidences.values()),
         (*history_key, *(evidence.tobytes() for evidence in evidences.values())),
         Lineup(np.concatenate(ledgers), np.array(rules, dtype=np.float64)),
+        knows_arms,
+        keeps_told_arm,
         stack,
         runner(stack, setting.dim, setting.count),
     )

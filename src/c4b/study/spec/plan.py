@@ -47,7 +47,7 @@ class PythonGate:
             if isinstance(made, GateFactory):  # which says itself what it needs and promises
                 return dataclasses.replace(made, name=self.gate, gated=self.gated and made.gated)
             return GateFactory(self.gate, made, "", self.gated)
-        spec = registry.get(self.gate)
+        spec = registry.gate(self.gate)
         if not isinstance(spec, GateFactory):
             raise InvalidInput("policy", self.gate, "was a gate in Python and is a composition here")
         return spec
