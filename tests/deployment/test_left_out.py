@@ -64,6 +64,16 @@ def test_every_number_is_the_policys(any_url: str) -> None:
         assert dep.audit().clean
 
 
+def test_a_single_candidate(memory_url: str) -> None:
+    """Its margin is known, its separate bound is not needed."""
+    with create(memory_url, **OPTIONS) as dep:
+        for n, (pool, decision) in enumerate(decided(dep, 3, size=1)):
+            again = dep.decide(pool, BASELINE, request_id=f"0-{n}")
+            assert again == decision
+            assert not np.isnan(again.details).any()
+        assert dep.audit().clean
+
+
 def test_a_decision_that_was_read_can_be_pickled(memory_url: str) -> None:
     with create(memory_url, **OPTIONS) as dep:
         decided(dep, 8)

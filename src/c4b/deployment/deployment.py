@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
@@ -283,7 +282,7 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
         made = self._transactor.write(lambda commands: commands.decide(rounds, look_up))
         if self.configuration.records == EVERYTHING:
             for n, round_ in enumerate(rounds):
-                if round_.request_id is not None and _lacks_margins(made[n]):
+                if round_.request_id is not None and _lacks_numbers(made[n]):
                     made[n] = self._with_left_out(made[n])
         return made
 
@@ -487,9 +486,9 @@ def _each(
     return answers
 
 
-def _lacks_margins(decision: Decision) -> bool:
-    unknown = np.isnan(decision.computed[CandidateField.MARGIN])
-    return decision.left_out is None and not math.isnan(decision.bank) and bool(unknown.any())
+def _lacks_numbers(decision: Decision) -> bool:
+    """Whether a decision was read from an entry without numbers that it did not depend on."""
+    return decision.left_out is None and bool(np.isnan(decision.computed[CandidateField.SEPARATE]).any())
 
 
 def _limits(limits: object) -> Limits:
