@@ -38,16 +38,16 @@ def undone(dep: Deployment) -> list[list[int]]:
 def test_every_number_is_the_policys(any_url: str) -> None:
     """Of decisions as they are returned, repeated, listed and explained; before and after snapshots."""
     policy, rng = Policy("reserve-c4b+", MODEL, alpha=0.1, reserve=3.0), np.random.default_rng(0)
-    with create(any_url, snapshot_every=15, **OPTIONS) as dep:
-        made = decided(dep, 30)
-        assert len(undone(dep)) > 20
+    with create(any_url, snapshot_every=12, **OPTIONS) as dep:
+        made = decided(dep, 20)
+        assert len(undone(dep)) > 12
         assert max(map(len, undone(dep))) < 12
         listed = dep.decisions()
         for n, (pool, decision) in enumerate(made):
             assert np.array_equal(pool, rivals(rng, 12))
             wanted = policy.decide(pool, BASELINE)
             policy.observe(wanted, outcome(pool, wanted.action, rng))
-            if n % 7 and n < 26:
+            if n not in (0, 9, 19):
                 continue
             again = dep.decide(pool, BASELINE, request_id=f"0-{n}")
             record = dep.record(decision.id)
@@ -61,7 +61,7 @@ def test_every_number_is_the_policys(any_url: str) -> None:
             assert [c.margin for c in shown] == wanted.details[CandidateField.MARGIN].tolist()
             assert all(c.joint <= c.estimate <= c.upper for c in shown)
         assert in_agreement(dep)
-        assert dep.audit().clean
+        assert dep.audit(sample=0).clean
 
 
 def test_a_single_candidate(memory_url: str) -> None:
@@ -71,7 +71,7 @@ def test_a_single_candidate(memory_url: str) -> None:
             again = dep.decide(pool, BASELINE, request_id=f"0-{n}")
             assert again == decision
             assert not np.isnan(again.details).any()
-        assert dep.audit().clean
+        assert dep.audit(sample=0).clean
 
 
 def test_a_decision_that_was_read_can_be_pickled(memory_url: str) -> None:
@@ -90,9 +90,9 @@ def test_held_rounds(memory_url: str) -> None:
         (_, last), *_ = decided(dep, 3, seed=2)
         assert last.held == "frozen"
         assert undone(dep)
-        for record in dep.decisions():
+        for record in dep.decisions()[::5]:
             assert not np.isnan(dep.record(record.decision.id).decision.details).any()
-        assert dep.audit().clean
+        assert dep.audit(sample=0).clean
 
 
 def test_what_was_before_an_archive_is_not_needed(sqlite_url: str, tmp_path: Path) -> None:
@@ -136,11 +136,11 @@ def test_leaving_out_a_better_candidate_is_found(
     sqlite_url: str, wanted: Callable[[Array], int | None]
 ) -> None:
     with create(sqlite_url, **OPTIONS) as dep:
-        made = decided(dep, 25)
+        made = decided(dep, 15)
         assert made[-1][1].action is not None
         number = [e.seq for e in entries_of(dep) if e.kind == DECIDED][-1]
         assert "evaluated" in entries_of(dep)[number].unpack()[0]
-        assert dep.audit().clean
+        assert dep.audit(sample=0).clean
         chosen_instead(wanted, dep, number)
     with Deployment.open(sqlite_url, "shop") as dep:
         report = dep.audit(sample=0)
@@ -151,7 +151,7 @@ def test_leaving_out_a_better_candidate_is_found(
 @pytest.mark.parametrize("evaluated", [[], [99], [1, 1], [-1]])
 def test_what_is_evaluated_must_fit(sqlite_url: str, evaluated: list[int]) -> None:
     with create(sqlite_url, **OPTIONS) as dep:
-        decided(dep, 25)
+        decided(dep, 15)
         number = [e.seq for e in entries_of(dep) if e.kind == DECIDED][-1]
 
         def change(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
