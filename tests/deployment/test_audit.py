@@ -86,7 +86,8 @@ LIES = ["bank", "margin", "features", "radius", "action", "count", "estimate", "
 
 @pytest.mark.parametrize("name", LIES)
 def test_a_forged_decision_is_found(sqlite_url: str, name: str) -> None:
-    with create(sqlite_url, policy="reserve-c4b+") as dep:
+    records = "executed" if name == "upper" else "everything"  # else upper bounds are not recorded
+    with create(sqlite_url, policy="reserve-c4b+", records=records, reserve=3.0) as dep:
         trade(dep, 20)
         number = [e.seq for e in entries_of(dep) if e.kind == "decided"][10]
     with Deployment.open(sqlite_url, "shop") as dep:

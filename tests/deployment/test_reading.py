@@ -379,6 +379,8 @@ def test_a_journal_without_intervals(any_url: str, monkeypatch: pytest.MonkeyPat
     with create(any_url, policy="reserve-c4b+") as dep:
         with monkeypatch.context() as patch:
             patch.setattr(commands, "pack", early)
+            gate = dep._transactor.read(lambda journal, state: state.gate)
+            patch.setattr(gate, "leaves_out_margins", False)
             trade(dep, 10)
         first = dep.decisions(limit=1)[0]
         assert first.contrasts is None

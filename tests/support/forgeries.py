@@ -54,7 +54,8 @@ def follow_banks(dep: Deployment, factor: float) -> None:
             numbers[0] = before
             numbers[1] = numbers[1] + factor * (1.0 + abs(numbers[1]))
             if fields["action"] is not None:
-                details[CandidateField.MARGIN, fields["action"]] = numbers[1]
+                some = fields.get("evaluated", range(details.shape[1]))
+                details[CandidateField.MARGIN, some.index(fields["action"])] = numbers[1]
 
         forge(dep, number, change)
         bank = float(entries_of(dep)[number].unpack()[1]["numbers"][1])

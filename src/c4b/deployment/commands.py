@@ -45,7 +45,7 @@ from c4b.journal.backend import StoredSnapshot
 from c4b.journal.entries import Entry, pack
 from c4b.journal.journal import Journal
 from c4b.journal.seal import Sealer
-from c4b.policies.compiled_gate import CompiledGate
+from c4b.policies.compiled_gate import ESTIMATE, CompiledGate
 from c4b.policies.decision import Decision, Receipt
 from c4b.policies.round import Round
 from c4b.policies.slates import Outcome, plain
@@ -222,13 +222,20 @@ class Commands:
         explanation = gate.explanation(round_) if lazy is None else {}
         id_ = f"{state.configuration.name}-{seq}"
         made = state.run.decide(round_, id_, held, charged=held != SHADOW_HOLDS)
-        if lazy is not None:
+        keeps_all = state.configuration.records == recording.EVERYTHING
+        if lazy is not None and keeps_all:
+            complete, estimate = made.left_out is None, state.estimate()
+            assert estimate is not None
+            explanation = gate.explanation(round_) if complete else {ESTIMATE: estimate}
+        elif lazy is not None:
             kept = recording.kept_candidates(made.action, made.proposed)
             explanation = lazy.explanation_of(round_, kept, made.computed)
         numbers = made.numbers
         state.enter(seq, self.at, made.action is None, numbers, made.proposed is not None)
         fields, arrays = contents(round_, made, numbers, knowledge, explanation)
-        if state.configuration.records == recording.EXECUTED:
+        if keeps_all and made.left_out is not None:
+            fields, arrays = recording.evaluated(fields, arrays)
+        elif not keeps_all:
             fields, arrays = recording.reduced(fields, arrays)
             made = _as_kept(made, *recording.expanded(fields, arrays))
         state.offer(fields, arrays)

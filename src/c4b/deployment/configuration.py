@@ -121,7 +121,7 @@ class Configuration:
         return _recomputable(self.spec, self.model)
 
     def run(self) -> GateRun:
-        """A fresh gate. Where only what is executed is kept of the candidates, it computes no more."""
+        """A fresh gate, which computes no more than its choices depend on."""
         terms = GateTerms(
             self.model,
             self.alpha,
@@ -133,7 +133,7 @@ class Configuration:
         )
         gate = registry.build(self.spec, terms)
         if isinstance(gate, CompiledGate):
-            gate.leaves_out_margins = self.records == recording.EXECUTED and gate.ellipsoids > 1
+            gate.leaves_out_margins = gate.ellipsoids > 1
         return GateRun(gate, self.absorb == "in-order")
 
     def constants(self) -> dict[str, Array]:

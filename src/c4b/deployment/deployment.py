@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from c4b import _array_likes, _validate
@@ -17,6 +18,7 @@ from c4b.deployment.deployment_orders import DeploymentOrders, user_name
 from c4b.deployment.deployment_questions import DeploymentQuestions
 from c4b.deployment.deployment_storage import DeploymentStorage
 from c4b.deployment.limits import Limits
+from c4b.deployment.recording import EVERYTHING
 from c4b.deployment.shared_calls import SharedCalls
 from c4b.deployment.transactor import Transactor
 from c4b.errors import (
@@ -35,6 +37,7 @@ from c4b.journal.backend_registry import open_backend
 from c4b.journal.entries import CREATED, GENESIS, Entry, pack
 from c4b.journal.journal import Journal
 from c4b.policies import registry
+from c4b.policies.candidate_fields import CandidateField
 from c4b.policies.decision import Decision
 from c4b.policies.policy import Policy, as_rounds
 from c4b.policies.registry import DEFAULT_POLICY, PolicySpec
@@ -257,13 +260,13 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
         """Retries are rare: the journal is asked for request ids only when it refuses one, or when what
         was safe then is not now."""
         try:
-            return self._transactor.write(lambda commands: commands.decide(rounds, look_up=False))
+            return self._written(rounds, look_up=False)
         except (KnownRequest, NoSafeAction, DecisionsClosed) as first:
             if all(round_.request_id is None for round_ in rounds):
                 raise
             lost = first.lost if isinstance(first, KnownRequest) else None
         try:
-            return self._transactor.write(lambda commands: commands.decide(rounds))
+            return self._written(rounds, look_up=True)
         except DeploymentError as error:
             if lost is not None:
                 raise lost from error
@@ -273,6 +276,15 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
                 f"the index of request ids contradicts the journal ({error}); nothing was decided, "
                 "run an audit"
             ) from error
+
+    def _written(self, rounds: Sequence[Round], look_up: bool) -> list[Decision]:
+        """Decisions in one commit. One that is repeated lacks what its entry leaves out."""
+        made = self._transactor.write(lambda commands: commands.decide(rounds, look_up))
+        if self.configuration.records == EVERYTHING:
+            for n, round_ in enumerate(rounds):
+                if round_.request_id is not None and _lacks_numbers(made[n]):
+                    made[n] = self._with_left_out(made[n])
+        return made
 
     def request(
         self,
@@ -472,6 +484,11 @@ def _each(
         except C4BError as error:
             answers.append(error)
     return answers
+
+
+def _lacks_numbers(decision: Decision) -> bool:
+    """Whether a decision was read from an entry without numbers that it did not depend on."""
+    return decision.left_out is None and bool(np.isnan(decision.computed[CandidateField.SEPARATE]).any())
 
 
 def _limits(limits: object) -> Limits:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -16,9 +17,10 @@ from c4b.deployment.audit.verified_place import VerifiedPlace
 from c4b.deployment.configuration import Configuration
 from c4b.deployment.earnings import Earnings, EarningsPoint
 from c4b.deployment.item_counts import Item
+from c4b.deployment.left_out import completed
 from c4b.deployment.search import Found, Wanted
 from c4b.deployment.transactor import Transactor
-from c4b.deployment.views import PendingDecision, Point, Record, Status
+from c4b.deployment.views import LeftOutOfJournal, PendingDecision, Point, Record, Status
 from c4b.deployment.witness import Attested, Witness
 from c4b.errors import InvalidInput
 from c4b.evidence.model import LinearModel
@@ -74,7 +76,8 @@ class DeploymentQuestions:
         )
 
     def items(self) -> list[Item]:
-        """How often each label was offered, admissible and played, and its mean reward with an interval.
+        """How often each label was offered, found admissible and played, and its mean reward with an
+        interval.
 
         The most played first. :mod:`c4b.deployment.item_counts` says which interval it is.
         """
@@ -101,9 +104,10 @@ class DeploymentQuestions:
         call reads at most 5000 decisions; to go on, give the answer's ``next`` as ``before``.
         """
         wanted, count = Wanted(request_id, label, outcome, played, since, until), _limit(limit)
-        return self._transactor.read(
+        found = self._transactor.read(
             lambda journal, state: queries.find(journal, state, wanted, before, count)
         )
+        return replace(found, records=[self._completable(record) for record in found.records])
 
     def decisions(
         self,
@@ -120,9 +124,10 @@ class DeploymentQuestions:
         """
         count = _limit(limit)
         last = _validate.boolean("newest", newest)
-        return self._transactor.read(
+        records = self._transactor.read(
             lambda journal, state: queries.decisions(journal, state, after, before, count, last)
         )
+        return [self._completable(record) for record in records]
 
     def series(self, points: int = 500) -> list[Point]:
         """About ``points`` evenly spaced decisions for a plot, always the first and the last one.
@@ -141,13 +146,29 @@ class DeploymentQuestions:
         )
 
     def explain(self, decision_id: str | Decision) -> Explanation:
-        """Why: every candidate's bounds, margin and admissibility, as recorded at the decision."""
+        """Why: every candidate's bounds, margin and admissibility at the decision.
+
+        What the choice did not depend on is recomputed from the state of that moment. For a decision
+        before the last two snapshots this reads the journal from its beginning.
+        """
         return self.record(decision_id).explain()
 
     def record(self, decision_id: str | Decision) -> Record:
-        """One decision with its context and its outcome."""
-        id_ = _array_likes.decision_id(decision_id)
-        return self._transactor.read(lambda journal, state: queries.record(journal, state, id_))
+        """One decision with its context and its outcome; complete as in ``explain``."""
+        id_, transactor = _array_likes.decision_id(decision_id), self._transactor
+        record = transactor.read(lambda journal, state: queries.record(journal, state, id_))
+        if record.evaluated is None:
+            return record
+        return completed(record, transactor.backend, transactor.configuration, transactor.sealer)
+
+    def _completable(self, record: Record) -> Record:
+        """A record of a list, which is completed when somebody asks for it."""
+        if record.evaluated is None:
+            return record
+        return replace(record, decision=self._with_left_out(record.decision))
+
+    def _with_left_out(self, decision: Decision) -> Decision:
+        return decision._replace(left_out=LeftOutOfJournal(lambda: self.record(decision.id)))
 
     def audit(
         self,

@@ -32,6 +32,8 @@ class Item:
     """Empty: all labels after the first 1000."""
     offered: int
     admissible: int
+    """How often it was found to be: a choice asks only for margins that it depends on, and which others
+    were admissible is not counted. ``Deployment.explain`` tells for one decision."""
     played: int
     outcomes: int
     """Plays whose reward is known."""

@@ -28,7 +28,7 @@ TEXT = 500
 NUMBERS_OF_CANDIDATE = len(CandidateField) + 1
 """Numbers of a candidate in an entry besides its features: its details and its contrast's upper bound."""
 NUMBERS_OF_DECISION = len(DecisionNumbers._fields)
-HISTORY_HEADER, DECISION_HEADER = 256, 512
+HISTORY_HEADER, DECISION_HEADER = 256, 768
 """Most bytes of an entry that are neither numbers nor the caller's text: names, shapes, an alarm."""
 
 

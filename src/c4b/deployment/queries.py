@@ -280,7 +280,8 @@ def _record(state: State, past: JournalSummary | None, entry: Entry, later: Iter
         contrasts=contrast_intervals.recorded(arrays, configuration.alpha, _one_ellipsoid(state)),
         labels=None if round_.labels is None else tuple(round_.labels),
         baseline_mean=round_.baseline_mean,
-        kept=None if recording.KEPT not in fields else tuple(fields[recording.KEPT]),
+        evaluated=_some(fields.get(recording.EVALUATED)),
+        kept=_some(fields.get(recording.KEPT)),
         context_erased=envelope.CONTEXT_HASH in fields and round_.context is None,
         rule=choice_in_words.rule_in_words(spec, dim),
         because=choice_in_words.because(made, spec, dim, first is None or entry.seq < first),
@@ -288,6 +289,10 @@ def _record(state: State, past: JournalSummary | None, entry: Entry, later: Iter
         items=items,
         item_rewards=item_rewards,
     )
+
+
+def _some(candidates: list[int] | None) -> tuple[int, ...] | None:
+    return None if candidates is None else tuple(candidates)
 
 
 def _one_ellipsoid(state: State) -> bool:

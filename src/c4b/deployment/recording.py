@@ -1,7 +1,8 @@
 """How much of a decision the journal keeps.
 
-``everything``: all candidates with their bounds. An audit then checks that each certificate is right and
-that the rule chose what was executed.
+``everything``: all candidates, and the bounds of those that the choice depended on. The other bounds can
+be recomputed: ``Deployment.explain`` does, and an audit checks that each certificate is right and that
+the rule chose, of all candidates, what was executed.
 
 ``executed``: of the candidates only the one that was executed, and the one that the gate chose if the
 incumbent was executed by order. Whether the budget was kept depends on what was executed alone, so an
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from c4b._validate import Array
+from c4b.policies.candidate_fields import CandidateField
 from c4b.policies.compiled_gate import UPPER
 from c4b.policies.round import Round
 
@@ -25,6 +27,8 @@ EVERYTHING, EXECUTED = "everything", "executed"
 LEVELS = (EVERYTHING, EXECUTED)
 KEPT, OFFERED, POOL = "kept", "offered", "pool"
 """Fields of a reduced entry: indices of the candidates in it, how many there were, their hash."""
+EVALUATED = "evaluated"
+"""Field of an entry with all candidates: indices of those whose details are in it."""
 
 Fields = dict[str, Any]
 Arrays = dict[str, Array]
@@ -50,10 +54,27 @@ def reduced(fields: Fields, arrays: Arrays) -> tuple[Fields, Arrays]:
     return less, smaller
 
 
+def evaluated(fields: Fields, arrays: Arrays) -> tuple[Fields, Arrays]:
+    """A decision's entry without details of candidates whose margin nobody needed."""
+    details = arrays["details"]
+    margins = details[int(CandidateField.MARGIN)]
+    known = (margins == margins).nonzero()[0]  # noqa: PLR0124 (NaN)
+    return {**fields, EVALUATED: known.tolist()}, {**arrays, "details": details.take(known, axis=1)}
+
+
+def all_details(fields: Fields, arrays: Arrays) -> Array:
+    """Details of all candidates in an entry, NaN where they were not evaluated."""
+    if EVALUATED not in fields:
+        return arrays["details"]
+    details = np.full((len(CandidateField), len(arrays["candidates"])), np.nan)
+    details[:, fields[EVALUATED]] = arrays["details"]
+    return details
+
+
 def expanded(fields: Fields, arrays: Arrays) -> tuple[Fields, Arrays]:
     """The entry in the shape of a complete one; numbers that were not kept are NaN."""
     if KEPT not in fields:
-        return fields, arrays
+        return fields, {**arrays, "details": all_details(fields, arrays)}
     kept, count = fields[KEPT], fields[OFFERED]
     more, larger = dict(fields), dict(arrays)
     for name, axis in (("candidates", 0), ("items", 0), ("details", 1), (UPPER, 0)):

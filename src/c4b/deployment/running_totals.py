@@ -54,6 +54,8 @@ class Sum(IntEnum):
 
 
 HEADING = len(Sum)
+_DECISIONS, _FALLBACKS, _PLAYED = int(Sum.DECISIONS), int(Sum.FALLBACKS), int(Sum.PLAYED)
+_TOLD, _TOLD_PLAYED, _SIZE = int(Sum.TOLD), int(Sum.TOLD_PLAYED), int(Sum.SIZE)
 
 
 def blocks(row: Array) -> Array:
@@ -75,11 +77,9 @@ class RunningTotals:
     def add(self, seq: int, at: int, bank: float, fallback: bool, made: PendingOutcome) -> None:
         """The next decision."""
         now = self.now
-        now[Sum.DECISIONS] += 1.0
-        now[Sum.SEQ], now[Sum.AT], now[Sum.BANK] = seq, at, bank
-        now[Sum.FALLBACKS] += fallback
+        number = int(now[_DECISIONS]) + 1
+        now[_DECISIONS : _FALLBACKS + 1] = number, seq, at, bank, now[_FALLBACKS] + fallback
         self._execute(made, 1.0)
-        number = int(now[Sum.DECISIONS])
         self.kept[number] = now.copy()
         old = number - KEPT * (number & -number)
         if old > 0:
@@ -90,26 +90,27 @@ class RunningTotals:
     def _execute(self, made: PendingOutcome, sign: float) -> None:
         """Add what was executed in a round to the sums of now, or with ``sign`` -1 take it back."""
         now, mean = self.now, made.baseline_mean
-        now[Sum.TOLD] += math.nan if mean is None else sign * mean
+        now[_TOLD] += math.nan if mean is None else sign * mean
         if mean is not None:
-            now[Sum.SIZE] += abs(mean)
+            now[_SIZE] += abs(mean)
         if made.is_baseline:
-            self._sum(2, sign * made.baseline)
+            self._sum(2, made.baseline, sign)
             return
-        now[Sum.PLAYED] += sign
+        now[_PLAYED] += sign
         if mean is not None:
-            now[Sum.TOLD_PLAYED] += sign * mean
-        self._sum(0, sign * made.executed)
-        self._sum(1, sign * made.baseline)
+            now[_TOLD_PLAYED] += sign * mean
+        self._sum(0, made.executed, sign)
+        self._sum(1, made.baseline, sign)
 
-    def _sum(self, block: int, features: Array) -> None:
+    def _sum(self, block: int, features: Array, sign: float) -> None:
         """Kahan's sum: its error is at most 2u + O(n u^2) of the sum of magnitudes, for any n."""
         total, error = self._features[block], self._error[block]
-        error += features
+        error += features if sign == 1.0 else sign * features
         grown = total + error
-        error -= grown - total
+        total -= grown
+        error += total
         total[:] = grown
-        self.now[Sum.SIZE] += math.sqrt(float(features @ features))
+        self.now[_SIZE] += math.sqrt(float(features @ features))
 
     def outcome(self, round_: int, reward: float | None) -> None:
         """The reward of round ``round_`` (0 is the first); None: it is lost."""

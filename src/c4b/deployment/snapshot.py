@@ -57,11 +57,15 @@ def of(state: State) -> StoredSnapshot:
     return StoredSnapshot(state.seq, state.hash, hashlib.sha256(content).digest(), content)
 
 
-def newest(journal: Journal, configuration: Configuration) -> State:
-    """The state of the newest snapshot that is intact and attested, or the one before the first entry."""
+def newest(journal: Journal, configuration: Configuration, before: int | None = None) -> State:
+    """The state of the newest snapshot that is intact and attested, or the one before the first entry.
+
+    before: an entry that must not be in it.
+    """
     transaction = journal.transaction
+    last = transaction.head.seq if before is None else before - 1
     for number in transaction.snapshot_numbers():
-        if number <= transaction.head.seq:
+        if number <= last:
             stored = transaction.snapshot(number)
             if stored is not None and intact(stored) and _is_attested(stored, journal, configuration):
                 try:

@@ -94,7 +94,7 @@ class State:
         self.alarm: str | None = None  # the last one
         self.model_alarm: str | None = None
         self._fingerprint: str | None = None  # these two are forgotten when an outcome is absorbed
-        self._centre: list[float] | None = None
+        self._centre: tuple[Array, list[float]] | None = None
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -126,12 +126,12 @@ class State:
             self._fingerprint = self.run.gate.fingerprint()
         return self._fingerprint
 
-    def _estimate(self) -> list[float] | None:
-        """The gate's estimate of theta; None if it has none."""
+    def estimate(self) -> Array | None:
+        """The gate's estimate of theta (d,); None if it has none."""
         if self._centre is None:
             estimate = self.run.gate.estimate
-            self._centre = None if estimate is None else estimate.tolist()
-        return self._centre
+            self._centre = None if estimate is None else (estimate, estimate.tolist())
+        return None if self._centre is None else self._centre[0]
 
     def pending(self, seq: int) -> PendingOutcome | None:
         """What is known of an open decision; None when it is closed or no decision."""
@@ -196,7 +196,8 @@ class State:
             self.summary.decided(seq, at, self._bank_of_all_rounds(numbers.bank), fallback, made)
         if self.series is not None:
             alpha = self.configuration.alpha
-            estimate = contrast_intervals.estimate(self._estimate(), made.executed, made.baseline, alpha)
+            centre = None if self.estimate() is None or self._centre is None else self._centre[1]
+            estimate = contrast_intervals.estimate(centre, made.executed, made.baseline, alpha)
             self.series.add(
                 Row(
                     round_ + 1,
@@ -225,7 +226,8 @@ class State:
         if self.summary is not None and "labels" in fields:
             action = fields["action"]
             played = None if action is None else recording.position(fields, action)
-            self.summary.offered(self.run.rounds - 1, fields["labels"], arrays["details"], played)
+            details = recording.all_details(fields, arrays)
+            self.summary.offered(self.run.rounds - 1, fields["labels"], details, played)
 
     def absorb(self, seq: int, reward: Outcome | None) -> None:
         """An open decision's outcome, None for lost; absorbs what can be absorbed now."""

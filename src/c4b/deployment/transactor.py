@@ -66,7 +66,7 @@ class Transactor:
         self.clock: Callable[[], float] = time.time
         self._clock = JournalClock()
         self._snapshot_every = snapshot_every
-        self._sealer = seal.find(configuration.key)
+        self.sealer = seal.find(configuration.key)
         self._has_timeout = configuration.outcome_timeout is not None
         self._state: State | None = None
         self._head: Head | None = None  # as the last transaction saw it
@@ -232,10 +232,10 @@ class Transactor:
     def _commands(self, state: State, journal: Journal | None, head: Head) -> Commands:
         due = snapshot.due(state, head.snapshot, self._snapshot_every)
         image = snapshot.of(state) if due else None
-        return Commands(state, journal, self.time(state), image, self._sealer)
+        return Commands(state, journal, self.time(state), image, self.sealer)
 
     def _journal(self, transaction: JournalTransaction) -> Journal:
-        return Journal(transaction, self._sealer)
+        return Journal(transaction, self.sealer)
 
     def _append(self, commands: Commands, journal: Journal) -> None:
         if commands.entries:

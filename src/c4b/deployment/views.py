@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Any
@@ -156,6 +157,21 @@ class PartialExplanation(Explanation):
         )
 
 
+class LeftOutOfJournal:
+    """What an entry leaves out of its decision; see :mod:`c4b.deployment.left_out`."""
+
+    def __init__(self, record: Callable[[], Record]) -> None:
+        self.record = record
+        """Reads and recomputes everything about the decision."""
+
+    def details(self, known: Array) -> Array:
+        return self.record().decision.details
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """In another process nothing can be recomputed: None."""
+        return type(None), ()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Record:
     """A decision and what became of it."""
@@ -177,6 +193,9 @@ class Record:
     """Names of the candidates, if the round had some."""
     baseline_mean: float | None = None
     """The baseline's known mean, if the policy needs it."""
+    evaluated: tuple[int, ...] | None = None
+    """The candidates whose bounds are here, because the choice depended on them; None: all. ``explain``
+    and ``Deployment.record`` recompute the others from the state of that moment."""
     kept: tuple[int, ...] | None = None
     """The candidates of which there is more than their number on record; None: all. The features and
     bounds of the others are NaN."""
@@ -208,6 +227,8 @@ class Record:
 
     def explain(self) -> Explanation:
         """Why, with the whole interval of every candidate's contrast."""
+        if isinstance(self.decision.left_out, LeftOutOfJournal):
+            return self.decision.left_out.record().explain()
         if self.kept is None:
             return Explanation(self.decision, self.contrasts, self.rule, self.because)
         return PartialExplanation(self.decision, self.contrasts, self.kept, self.rule, self.because)

@@ -17,6 +17,7 @@ from c4b.evidence.ellipsoids import (
     INVERSE_LIMIT,
     LOG_DET,
     REFACTOR_EVERY,
+    SEVERAL_RIDGES,
     SINCE_FACTORED,
     TALLY,
     Data,
@@ -39,7 +40,8 @@ from c4b.evidence.model import LinearModel
 from c4b.evidence.rounding import UNIT, USABLE, sums_error
 from c4b.evidence.sets.bounded import take
 from c4b.evidence.sets.confidence_set import PythonSet
-from c4b.evidence.sets.table import recentre_by_code, recentre_for_noise
+from c4b.evidence.sets.several_ridges import recentre_several_ridges
+from c4b.evidence.sets.table import recentre_by_code, recentre_one_ridge
 
 
 def empty(model: LinearModel) -> Array:
@@ -67,8 +69,10 @@ def empty(model: LinearModel) -> Array:
         data.inverse_error[:] = 2.0 * UNIT
         for g, ridge in enumerate(ridges):
             np.fill_diagonal(region.inverse[g], 1.0 / ridge)
-    if entry.is_compiled and code < BOUNDED:
-        centre(flat)
+    if entry.is_compiled and code == SEVERAL_RIDGES:
+        centre_several_ridges(flat)
+    elif entry.is_compiled and code < BOUNDED:
+        centre_one_ridge(flat)
     else:
         many_absorber(model)(flat, np.empty((0, dim)), np.empty(0))
     return flat
@@ -135,11 +139,17 @@ def factor(region: Region, data: Data) -> None:
 
 
 @kernel
-def centre(flat: Array) -> None:
-    """Centres and radii of a set with a declared noise that has no data yet: ``recentre`` with less to
-    compile, because a first decision waits for it."""
+def centre_several_ridges(flat: Array) -> None:
+    """``recentre`` for one set only: there is less to compile, and a first decision waits for it."""
     region, data, terms = opened(flat)
-    explained, rho = recentre_for_noise(region, data, terms)
+    watch(data, terms, recentre_several_ridges(region, data, terms), 0.0)
+
+
+@kernel
+def centre_one_ridge(flat: Array) -> None:
+    """The same for the first four sets."""
+    region, data, terms = opened(flat)
+    explained, rho = recentre_one_ridge(region, data, terms)
     watch(data, terms, explained, rho)
 
 

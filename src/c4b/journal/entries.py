@@ -37,6 +37,9 @@ that can be erased. ``records``, ``compress`` and ``erases_contexts`` in ``creat
 does. With ``records`` = "executed" a decision has only some candidates: ``kept`` lists which, ``offered``
 counts all, ``pool`` is their SHA-256 (see ``c4b.deployment.recording``).
 
+``evaluated``, in a decision with all candidates whose choice did not depend on all margins, lists the
+candidates that details (5, n) are of; their separate bounds may be NaN, and there is no ``upper``.
+
 ``ahead``, if there is one, is what is added to clocks from then on, in microseconds.
 ``seal``, in deployments with a key, is the last array of every entry: see ``seal``.
 ``state``, in the first entry after a snapshot, is the snapshot's SHA-256.
@@ -154,6 +157,8 @@ def canonical(fields: Mapping[str, Any], ours: bool = True) -> str:
             parts.append(start + "null")
         elif kind is bool:
             parts.append(start + ("true" if value else "false"))
+        elif kind is list and all(type(each) is int for each in value):
+            parts.append(f"{start}[{','.join(map(repr, value))}]")
         else:
             return _dump(fields)
     return f"{{{','.join(parts)}}}"

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from c4b.policies.candidate_fields import CandidateField
 from c4b.policies.choice_rule import BASELINE_COMPETES, COUNTERWEIGHTS, Rule
 from c4b.policies.compiled_choice import CUSHION
@@ -114,13 +116,18 @@ def because(decision: Decision, spec: PolicySpec, dim: int, before_any_play: boo
     if decision.action is not None:
         return _because_played(decision, rule, decision.action, spec.gated)
     admissible = sum(margin >= 0.0 for margin in decision.details[CandidateField.MARGIN].tolist())
-    if before_any_play and not admissible and decision.details.shape[1]:
+    if before_any_play and not admissible and decision.details.shape[1] and not _lacks_margins(decision):
         return (
             "Forced phase: no candidate has been played yet. What is known of the baseline alone cannot "
             "certify another action, so the baseline is played until its credit and the reserve cover "
             "the worst that the model allows of a candidate."
         )
     return ""
+
+
+def _lacks_margins(decision: Decision) -> bool:
+    """Whether the choice needed not all margins, and only those that it needed are known."""
+    return bool(np.isnan(decision.details[CandidateField.MARGIN]).any())
 
 
 def _because_played(decision: Decision, rule: Rule, played: int, gated: bool) -> str:
@@ -151,6 +158,8 @@ def _because_played(decision: Decision, rule: Rule, played: int, gated: bool) ->
             f"but would leave only {margins[best]:.4f} in the bank of {decision.bank_before:.4f}; this "
             f"one, with {named}, leaves {margins[played]:.4f}."
         )
+    if _lacks_margins(decision):
+        return f"{optimistic}It has {named}, the highest of the admissible candidates."
     others = [scores[k] for k in admissible if k != played and math.isfinite(scores[k])]
     if not others and rule.hope and len(admissible) > 1:
         return (

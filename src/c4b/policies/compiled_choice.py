@@ -135,11 +135,13 @@ def chosen(
     details: Array,
     scratch: Array,
     rank: Array,
+    contrasts: Array,
     lazy: bool,
 ) -> tuple[int, Contest]:
     """The choice among assessed candidates (K, d): an index, BASELINE, or which margins it needs first.
 
-    details (ROWS, K); ``scratch`` (d,); ``rank`` (K,) is scratch, too.
+    details (ROWS, K); ``scratch`` (d,); ``rank`` (K,) is scratch, too; ``contrasts`` (2, K) are
+    bounds of (x(a) - x(b)) @ theta from a pool, or (2, 0).
     """
     refuted, alarmed, competes, optimistic, least, rival, passed_over, hopeful, hope, value = contest
     action = BASELINE
@@ -182,9 +184,9 @@ def chosen(
             if passed_over == ASKED_ONE_BY_ONE:
                 if hopeful and hope == BASELINE:
                     hope, value = _first_hope(
-                        region, rule, candidates, baseline, rival, least, details, scratch
+                        region, rule, candidates, baseline, rival, least, details, contrasts, scratch
                     )
-                _pass_over(region, rule, candidates, baseline, rival, spare, details, scratch)
+                _pass_over(region, rule, candidates, baseline, rival, spare, details, contrasts, scratch)
         else:
             break
     if action == BASELINE and hope != BASELINE:
@@ -264,6 +266,26 @@ def _promise(
 
 
 @inlined
+def _promises_more(
+    region: Region,
+    trust: float,
+    candidates: Array,
+    k: int,
+    baseline: Array,
+    contrasts: Array,
+    scratch: Array,
+) -> bool:
+    """Whether ``_promise`` is above 0; ``contrasts`` say so already, unless rounding could decide."""
+    if contrasts.shape[1] > 0:
+        low, high = contrasts[0, k], contrasts[1, k]
+        known, scale = 0.5 * ((1.0 + trust) * high + (1.0 - trust) * low), abs(low) + abs(high)
+        if 1e-9 * scale < abs(known) < np.inf:
+            more: bool = known > 0.0
+            return more
+    return _promise(region, trust, candidates, k, baseline, scratch) > 0.0
+
+
+@inlined
 def _pass_over(
     region: Region,
     rule: Rule,
@@ -272,6 +294,7 @@ def _pass_over(
     rival: float,
     spare: float,
     details: Array,
+    contrasts: Array,
     scratch: Array,
 ) -> None:
     """Give a score of -inf to all admissible candidates that promise no more than the baseline, leave no
@@ -281,11 +304,10 @@ def _pass_over(
     """
     for k in range(details.shape[1]):
         beaten = details[MARGIN, k] >= 0.0 and not details[MARGIN, k] > rival and usable(candidates, k)
-        if not beaten or _promise(region, rule.trust, candidates, k, baseline, scratch) > 0.0:
+        if not beaten or _promises_more(region, rule.trust, candidates, k, baseline, contrasts, scratch):
             continue
-        if (
-            not details[MARGIN, k] > spare
-            or not _promise(region, 1.0, candidates, k, baseline, scratch) > 0.0
+        if not details[MARGIN, k] > spare or not _promises_more(
+            region, 1.0, candidates, k, baseline, contrasts, scratch
         ):
             details[SCORE, k] = -np.inf
 
@@ -299,6 +321,7 @@ def _first_hope(
     rival: float,
     least: float,
     details: Array,
+    contrasts: Array,
     scratch: Array,
 ) -> tuple[int, float]:
     """The first candidate, in the order of ``choose``, that ``_pass_over`` would pass over although it
@@ -312,8 +335,8 @@ def _first_hope(
             continue
         if (
             not margin > rival
-            and not _promise(region, rule.trust, candidates, k, baseline, scratch) > 0.0
-            and _promise(region, rule.hopes_trust, candidates, k, baseline, scratch) > 0.0
+            and not _promises_more(region, rule.trust, candidates, k, baseline, contrasts, scratch)
+            and _promises_more(region, rule.hopes_trust, candidates, k, baseline, contrasts, scratch)
         ):
             first, top, thrifty = k, score, saves
     return first, top

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from c4b._jit import allocating, called_allocating, inlined
+from c4b._jit import allocating, called, called_allocating, inlined
 from c4b._shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.certificates.contrast_kernels import (
@@ -12,6 +12,7 @@ from c4b.certificates.contrast_kernels import (
     pool_separate,
 )
 from c4b.evidence.bounds import lower, upper
+from c4b.evidence.contained_ellipsoids import innermost
 from c4b.evidence.ellipsoids import ALARM, Region
 from c4b.evidence.ellipsoids import opened as opened_evidence
 from c4b.evidence.pool_bounds import SQUARES, form_rows, pool_forms, pool_interval, pool_upper
@@ -49,7 +50,8 @@ ROWS = len(CandidateField)
 MARGINS_ONE_BY_ONE = 16
 """Margins that are computed one by one, best score first; then all others are computed together."""
 BLOCK, SPECTRAL_BLOCK = 256, 128
-"""Candidates assessed at a time, so that everything about them stays in cache."""
+"""Candidates assessed at a time, so that everything about them stays in cache. From so many candidates on
+it pays to look for ellipsoids that say nothing."""
 TILE = 32
 """Candidates transposed at a time, so that both sides of the copy stay in cache."""
 
@@ -162,7 +164,7 @@ def settle(
     contest = opened_contest(region, ledger, account, rule, alarmed, baseline, mean, earned, executed)
     action, contest = chosen(
         region, ledger, account, rule, contest, candidates, baseline, mean, earned, details, executed,
-        rank, False,
+        rank, shaped_view(rank, 0, (2, 0)), False,
     )  # fmt: skip
     return execute(
         region, ledger, account, contest, action, candidates, baseline, mean, earned, details, executed
@@ -232,7 +234,7 @@ def decide(
     NOT_FINITE the offending candidate, or BASELINE); the margin; the UCB of what is executed; its
     certificate; details (ROWS, K), NaN where left out; whether nothing is.
     """
-    region, data, _ = opened_evidence(evidence_flat)
+    whole_region, data, _ = opened_evidence(evidence_flat)
     rule = Rule(
         propose, boldness, thrift, latches, period, competes, trust, by_certificate, optimism, hope,
         hopes_trust, reluctance,
@@ -240,8 +242,9 @@ def decide(
     alarmed = latches and data.tally[ALARM] != 0.0
     ledger, account = opened_ledger(ledger_flat)
     size, dim = candidates.shape
+    region = innermost(whole_region, size >= SPECTRAL_BLOCK)
     details, executed, rank = np.empty((ROWS, size)), np.empty(dim), np.empty(size)
-    lazy = lazy and may_be_lazy(region, account, rule)
+    contrasts, lazy = np.empty((2, 0)), lazy and may_be_lazy(region, account, rule)
     if not usable(baseline.reshape(1, dim), 0):
         return NOT_FINITE, BASELINE, np.nan, np.nan, np.nan, details, True
     bad = _assess(region, ledger, account, rule, candidates, baseline, mean, earned, details, lazy)
@@ -253,7 +256,7 @@ def decide(
     while True:
         action, contest = chosen(
             region, ledger, account, rule, contest, candidates, baseline, mean, earned, details, executed,
-            rank, lazy,
+            rank, contrasts, lazy,
         )  # fmt: skip
         if action > ALL_MARGINS:
             break
@@ -264,6 +267,8 @@ def decide(
                 details[JOINT, k], details[SEPARATE, k] = full[JOINT, k], full[SEPARATE, k]
                 if details[MARGIN, k] != -np.inf:  # as of one that cannot be absorbed
                     details[MARGIN, k] = full[MARGIN, k]
+            if contest.passed_over > 0:  # many more will be compared with the baseline
+                contrasts = _contrasts(region, candidates, baseline)
         else:
             k, asked = ONE_MARGIN - action, asked + 1
             for i in range(dim):
@@ -297,18 +302,13 @@ def _assess(
     """``score`` and, unless ``lazy``, ``certify`` for candidates (K, d); returns a row that is not
     finite, or -1."""
     size, dim = candidates.shape
-    boldness, most = boldness_now(ledger, account, rule), SPECTRAL_BLOCK if region.spectral else BLOCK
-    block, scratch = max(min(size, most), 1), np.empty(dim)
-    pools, parts = np.empty(dim * block), np.empty((ROWS, block))
-    stack = len(region.radius)
+    boldness, block, scratch = boldness_now(ledger, account, rule), _block(region, size), np.empty(dim)
+    pools, parts, stack = np.empty(dim * block), np.empty((ROWS, block)), len(region.radius)
     all_forms = np.empty(form_rows(stack, dim, region.spectral, block) * block + dim)
     for start in range(0, size, block):
         count = min(block, size - start)
         pool = shaped_view(pools, 0, (dim, count))
-        for first in range(0, count, TILE):
-            for i in range(dim):
-                for k in range(first, min(first + TILE, count)):
-                    pool[i, k] = candidates[start + k, i]
+        _transpose(candidates, start, pool)
         forms = shaped_view(all_forms, 0, (form_rows(stack, dim, region.spectral, count), count))
         whole = shaped_view(details if count == size else parts, 0, (ROWS, count))
         assessed = Assessment(pool, forms, baseline, whole, scratch, mean, earned)
@@ -327,3 +327,40 @@ def _assess(
                 for k in range(count):
                     details[row, start + k] = whole[row, k]
     return -1
+
+
+@called_allocating
+def _contrasts(region: Region, candidates: Array, baseline: Array) -> Array:
+    """(2, K) bounds of (x(a) - x(b)) @ theta for candidates (K, d)."""
+    size, dim = candidates.shape
+    block, stack, bounds = _block(region, size), len(region.radius), np.empty((2, size))
+    pools, parts = np.empty(dim * block), np.empty(2 * block)
+    all_forms = np.empty(form_rows(stack, dim, region.spectral, block) * block + dim)
+    for start in range(0, size, block):
+        count = min(block, size - start)
+        pool, part = shaped_view(pools, 0, (dim, count)), shaped_view(parts, 0, (2, count))
+        _transpose(candidates, start, pool)
+        for i in range(dim):
+            for k in range(count):
+                pool[i, k] -= baseline[i]
+        forms = shaped_view(all_forms, 0, (form_rows(stack, dim, region.spectral, count), count))
+        pool_forms(region, pool, forms)
+        pool_interval(region, forms, pool, 0, 1, part)
+        for k in range(count):
+            bounds[0, start + k], bounds[1, start + k] = part[0, k], part[1, k]
+    return bounds
+
+
+@inlined
+def _block(region: Region, size: int) -> int:
+    return max(min(size, SPECTRAL_BLOCK if region.spectral else BLOCK), 1)
+
+
+@called
+def _transpose(candidates: Array, start: int, pool: Array) -> None:
+    """Candidates from ``start`` on, (K, d), as a pool (d, count)."""
+    dim, count = pool.shape
+    for first in range(0, count, TILE):
+        for i in range(dim):
+            for k in range(first, min(first + TILE, count)):
+                pool[i, k] = candidates[start + k, i]

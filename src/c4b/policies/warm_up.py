@@ -17,6 +17,7 @@ def warm_up() -> None:
     """
     baseline = np.array([1.0, 0.0])
     policy = Policy("reserve-c4b+", LinearModel(dim=2, noise=1.0, norm_bound=1.0), alpha=0.1)
+    Policy("refresh", policy.model)
     policy.learn(baseline[np.newaxis], np.ones(1))
     for outcome in (1.0, None):
         decision = policy.decide(np.array([[1.0, 0.5], [1.0, -0.5]]), baseline)

@@ -51,7 +51,7 @@ def decision_row(record: Record) -> schemas.DecisionRow:
         candidates=len(record.candidates),
         admissible=(
             None
-            if record.kept is not None
+            if record.kept is not None or record.evaluated is not None
             else int((decision.details[CandidateField.MARGIN] >= 0.0).sum())
         ),
         request_id=record.request_id,

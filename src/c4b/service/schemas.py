@@ -406,7 +406,8 @@ class DecisionRow(RecordedDecision):
 
     candidates: int = Field(description="Number of candidates.")
     admissible: int | None = Field(
-        description="Number of admissible candidates; null: only what was executed is on record."
+        description="Number of admissible candidates; null: the choice did not depend on all margins, or "
+        "only what was executed is on record."
     )
 
 
@@ -451,7 +452,7 @@ class Item(ResponseBody):
 
     label: str = Field(description="Empty: all labels after the first 1000.")
     offered: int
-    admissible: int
+    admissible: int = Field(description="How often it was found to be; not every choice asks.")
     played: int
     outcomes: int = Field(description="Plays whose reward is known.")
     earned: float = Field(description="Sum of these rewards.")

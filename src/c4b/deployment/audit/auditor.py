@@ -26,6 +26,7 @@ from c4b.deployment.audit.decision_checks import (
 )
 from c4b.deployment.audit.entry_format import entry_contents
 from c4b.deployment.audit.recompute import Choice
+from c4b.deployment.audit.recomputed_books import MARGIN
 from c4b.deployment.audit.recomputed_checks import RecomputedChecks
 from c4b.deployment.audit.replayed_checks import ReplayedChecks
 from c4b.deployment.audit.rollout_checks import RolloutChecks
@@ -208,6 +209,8 @@ class Auditor:
             rows = {None: None, **{index: row for row, index in enumerate(kept)}}
             action = rows[action]
             fields = {**fields, "action": action, "proposed": rows[fields.get("proposed")]}
+        if "evaluated" in fields:
+            arrays = {**arrays, "details": _all_details(fields, arrays)}
         features = baseline if action is None else arrays["candidates"][action]
         played = Played(features, baseline, action is None, fields.get("baseline_mean"))
         if "items" in arrays:
@@ -326,6 +329,20 @@ class Auditor:
                 self.checks.absorb(ready.played, ready.reward, ready.charged)
                 self.report.observations += self.checks.observations - before
             round_ = next(iter(self.seq_of), None) if self.in_order else None
+
+
+def _all_details(fields: Fields, arrays: Arrays) -> Array:
+    """Details (5, K) of an entry that has them of some candidates only, NaN elsewhere."""
+    some, count = fields["evaluated"], len(arrays["candidates"])
+    if some != sorted(set(some)) or not all(type(k) is int and 0 <= k < count for k in some):
+        raise Finding(f"has details of candidates that are not there: {some!r}")
+    details = np.full((5, count), np.nan)
+    details[:, some] = arrays["details"]
+    if np.isnan(arrays["details"][MARGIN]).any():
+        raise Finding("lists a candidate as evaluated that has no margin")
+    if not {fields["action"], fields.get("proposed")} - {None} <= set(some):
+        raise Finding("has no margin of what it chooses")
+    return details
 
 
 def _slate(played: Played, action: int | None, arrays: Arrays) -> Played:

@@ -38,6 +38,12 @@ class RecordedDecision(NamedTuple):
         return "kept" not in self.fields
 
     @property
+    def evaluated(self) -> list[int] | None:
+        """The candidates whose details are there; None: all. Those of the others are NaN."""
+        evaluated: list[int] | None = self.fields.get("evaluated")
+        return evaluated
+
+    @property
     def charged(self) -> bool:
         """Whether the ledger knows the round: in shadow it does not."""
         return self.fields.get("held") != "shadow"

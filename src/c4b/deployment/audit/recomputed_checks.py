@@ -1,7 +1,8 @@
 """Decisions of compiled policies, recomputed from raw features and rewards by independent arithmetic.
 
 ``recompute`` factorises every confidence set afresh with NumPy; for a sample of decisions ``exact`` does
-it in 50 digits. What was executed must be what the recorded margins and scores choose.
+it in 50 digits. What was executed must be what the recorded margins and scores choose, and what is not
+recorded must not choose otherwise.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from c4b.deployment.audit.recomputed_counterweight import (
     counterweight,
 )
 from c4b.deployment.audit.recomputed_hope import Hope, check_hope, leeway_left
+from c4b.policies.candidate_fields import CandidateField
 from c4b.policies.gate import Played
 
 TOLERANCE = 1e-6
@@ -188,10 +190,15 @@ class RecomputedChecks:
         books.region = self.region
         boldness = 1.0 if self.optimistic else self.rule.boldness
         recomputed = books.details(candidates, baseline, boldness, bool(self.rule.by_certificate))
-        self._near("UCB of candidates", details[UCB], recomputed[UCB], scale, larger_is_safe=True)
-        for row, what in ((MARGIN, "margin"), (JOINT, "joint"), (SEPARATE, "separate")):
-            self._near(f"{what} of candidates", details[row], recomputed[row], scale)
-        self._scores(details, recomputed, scale, self.region.bounds(candidates)[0])
+        lows = self.region.bounds(candidates)[0]
+        if (some := decision.evaluated) is None:
+            self._bounds(details, recomputed, scale, (MARGIN, JOINT, SEPARATE))
+            self._scores(details, recomputed, scale, lows)
+        else:
+            self._bounds(details[:, some], recomputed[:, some], scale, (MARGIN, JOINT))
+            self._scores(details[:, some], recomputed[:, some], scale, lows[some])
+            details = self._with_others(details, recomputed, scale, some)
+            decision = decision._replace(arrays={**decision.arrays, "details": details})
         self._near("radius", numbers.radius, self.region.radius, 1.0, larger_is_safe=True)
         if "estimate" in decision.arrays and self.region is self.set:
             self._explanation(decision.arrays)
@@ -226,6 +233,23 @@ class RecomputedChecks:
             self._sum(numbers.bank, numbers.certificate)
         if self.every and decision.round % self.every == 0:
             self._exactly(decision, scale)
+
+    def _bounds(
+        self, details: Array, recomputed: Array, scale: float, rows: tuple[CandidateField, ...]
+    ) -> None:
+        self._near("UCB of candidates", details[UCB], recomputed[UCB], scale, larger_is_safe=True)
+        for row in rows:
+            self._near(f"{row.name.lower()} of candidates", details[row], recomputed[row], scale)
+
+    def _with_others(self, details: Array, recomputed: Array, scale: float, some: list[int]) -> Array:
+        """Details with recomputed numbers of all candidates but ``some``, whose own are recorded. Scores
+        and margins are lowered by what two arithmetics may differ: where the rule chooses one of these
+        candidates nevertheless, its margin should have been evaluated."""
+        lowered = recomputed.copy()
+        for row in (MARGIN, SCORE):
+            lowered[row] -= self._tolerance * (scale + np.abs(recomputed[row]))
+        lowered[:, some] = details[:, some]
+        return lowered
 
     def _chosen(self, decision: RecordedDecision, scores: Array) -> int | None:
         """What the rule takes, given all candidates and their recomputed scores (K,)."""

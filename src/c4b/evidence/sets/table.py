@@ -119,12 +119,14 @@ def recentre_by_code(region: Region, data: Data, terms: Terms) -> tuple[float, f
     """Centres and radii; returns m V^-1 m of the first ellipsoid and its centre's rounding error."""
     if data.code >= BOUNDED:
         return recentre_bounded(region, data, terms), 0.0
-    return recentre_for_noise(region, data, terms)
+    if data.code == SEVERAL_RIDGES:
+        return recentre_several_ridges(region, data, terms), 0.0
+    return recentre_one_ridge(region, data, terms)
 
 
 @inlined
-def recentre_for_noise(region: Region, data: Data, terms: Terms) -> tuple[float, float]:
-    """``recentre_by_code`` for sets with a declared noise. An unknown code has no radius."""
+def recentre_one_ridge(region: Region, data: Data, terms: Terms) -> tuple[float, float]:
+    """``recentre_by_code`` for the first four sets and ``box``. An unknown code has no radius."""
     if data.code == SELF_NORMALIZED:
         return recentre_self_normalized(region, data, terms)
     if data.code == MIXTURE:
@@ -133,8 +135,6 @@ def recentre_for_noise(region: Region, data: Data, terms: Terms) -> tuple[float,
         return recentre_constrained(region, data, terms), 0.0
     if data.code == UNBIASED:
         return recentre_unbiased(region, data, terms), 0.0
-    if data.code == SEVERAL_RIDGES:
-        return recentre_several_ridges(region, data, terms), 0.0
     if data.code == BOX:
         return recentre_box(region, data, terms)
     region.radius[:] = np.nan

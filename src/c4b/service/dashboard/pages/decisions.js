@@ -165,7 +165,8 @@ function row(name, first, decimals) {
     setText(name_, played(line.action, line.candidates, line.label) + done);
     setText(reason, reasonOf(line));
     const latched = line.because.startsWith("Latch");
-    const fits = line.admissible === null ? "?" : count(line.admissible);
+    const least = line.action === null ? "?" : "≥ 1"; // not all margins were needed, or are on record
+    const fits = line.admissible === null ? least : count(line.admissible);
     setText(fit, line.bank === null ? "no gate" : latched ? "void: alarm" : `${fits} of ${count(line.candidates)}`);
     setText(certificate, fixed(line.certificate, decimals));
     setText(bank, fixed(line.bank, decimals));
@@ -186,5 +187,6 @@ function reasonOf(line) {
   if (line.action !== null || line.bank === null) return "";
   if (line.because.startsWith("Forced phase")) return "forced phase";
   if (!line.candidates) return "no candidates";
+  if (line.admissible === null) return "";
   return line.admissible ? "no admissible one promises more" : "none admissible";
 }

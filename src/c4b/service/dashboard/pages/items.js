@@ -1,7 +1,7 @@
 // What became of each label: offered, admissible, played, and its mean reward.
 
 import { h, Keyed, setText } from "../dom.js";
-import { count, decimalsFor, fixed, share } from "../format.js";
+import { count, decimalsFor, fixed } from "../format.js";
 import { caption, cell, tableHead } from "../parts.js";
 
 const SHOWN = innerWidth > 900 ? 20 : 8; // fewer where a row is a card
@@ -16,7 +16,7 @@ const COLUMNS = [
 ];
 
 const WORDS =
-  "The most played first. The interval bounds an item's mean reward over its plays, after any number of rewards, with 95 % probability for each item by itself. It assumes the declared noise, and that rewards are not reported sooner or later because of their value.";
+  "The most played first. A choice asks only about candidates that it depends on: admissible is how often an item was found to be. The interval bounds an item's mean reward over its plays, after any number of rewards, with 95 % probability for each item by itself. It assumes the declared noise, and that rewards are not reported sooner or later because of their value.";
 const VOID =
   "The most played first. An alarm speaks against the declared noise or the model, which the intervals assume: they are void.";
 
@@ -69,7 +69,7 @@ function row(first, decimals, isVoid) {
   setText(label, first.label || "all other labels");
   const update = (each) => {
     setText(offered, count(each.offered));
-    setText(fit, share(each.admissible, each.offered));
+    setText(fit, count(each.admissible));
     setText(played, count(each.played));
     setText(rewards, count(each.outcomes));
     setText(mean, fixed(each.mean, decimals()));
