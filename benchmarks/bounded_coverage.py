@@ -1,4 +1,4 @@
-"""How often the set `bounded-2` loses the truth, in designs that are hard on it. Prints JSON lines.
+"""How often the set `bounded-3` loses the truth, in designs that are hard on it. Prints JSON lines.
 
     python benchmarks/bounded_coverage.py [--episodes 10000] [--rows 400] [--seed 7100000]
 

@@ -16,10 +16,18 @@ ARMS = np.array([[1.0, 1.0, 0.0], [1.0, 0.0, 1.0]])
 THETA = np.array([0.3, 0.2, -0.2])
 
 
-@pytest.mark.parametrize(("rows", "changing"), [(0, False), (200, False), (200, True)])
-def test_a_clean_verdict(sqlite_url: str, rows: int, changing: bool) -> None:
+@pytest.mark.parametrize(
+    ("rows", "changing", "confidence"),
+    [
+        (0, False, "bounded-3"),
+        (200, False, "bounded-3"),
+        (200, True, "bounded-3"),
+        (200, False, "bounded-2"),
+    ],
+)
+def test_a_clean_verdict(sqlite_url: str, rows: int, changing: bool, confidence: str) -> None:
     rng = np.random.default_rng(4)
-    model = LinearModel.bounded(3, 1.0, (0, 2))
+    model = LinearModel(3, 1.0, 1.0, confidence=confidence, rewards=(0, 2))
     with Deployment.create(sqlite_url, "shop", model, "clicks", alpha=0.2, snapshot_every=30) as dep:
         if rows:
             dep.learn(np.tile(BASELINE, (rows, 1)), 2.0 * (rng.random(rows) < 0.15))
