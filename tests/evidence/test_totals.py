@@ -135,7 +135,7 @@ def test_ends_of_the_region_and_the_line_are_those_of_the_audit() -> None:
         y = 2.0 * (rng.random(300) < rate)
         evidence.learn(x, y)
         held = views(evidence.flat)[0].totals
-        share = 0.26 * (1.0 - 1.0 / 6.0)
+        share = 0.26 * (1.0 - 3.0 / 14.0)
         again = JointTotals({"rewards": (0.0, 2.0), "delta": model.delta, "dim": 2}, share)
         again.add(x, y)
         found = held[[totals.LOW, totals.HIGH, totals.OTHERS_LOW]]

@@ -18,18 +18,21 @@ class Factor(NamedTuple):
     """One s of an average."""
 
     rise: float  # s - 1
-    weight: float
+    log: float  # of s
+    log_weight: float
 
 
-OTHERS = (Factor(0.0, 0.04), *(Factor(2.0**k, 0.12) for k in range(-6, 2)))
+def factor(rise: float, weight: float) -> Factor:
+    """One s by s - 1, and its weight."""
+    return Factor(rise, math.log1p(rise), math.log(weight))
+
+
+OTHERS = (factor(0.0, 0.04), *(factor(2.0**k, 0.12) for k in range(-6, 2)))
 """For rows that are not like the first."""
 OWN = (
-    Factor(0.0, 0.1),
-    *(
-        Factor(-(2.0**k), weight)
-        for k, weight in zip(range(-6, -1), (0.12, 0.12, 0.24, 0.24, 0.12), strict=True)
-    ),
-    *(Factor(2.0**k, 0.012) for k in range(-6, -1)),
+    factor(0.0, 0.1),
+    *(factor(-(2.0**k), 0.24 if k in (-4, -3) else 0.12) for k in range(-6, -1)),
+    *(factor(2.0**k, 0.012) for k in range(-6, -1)),
 )
 """For rows like the first."""
 
@@ -99,7 +102,7 @@ class JointTotals(Totals):
 
     def mean(self) -> tuple[float, float]:
         """Bounds of the mean of the first row's features, whatever the other rows earn."""
-        level = self.level - math.log(OTHERS[0].weight)
+        level = self.level - OTHERS[0].log_weight
         inside = _crossing(
             lambda total: _average(self.clicks, total, OWN)[1], 0.0, 2.0 * self.clicks + 9.0
         )
@@ -113,7 +116,7 @@ class JointTotals(Totals):
 
     def others_low(self) -> float:
         """A lower bound of the total mean of all other rows, whatever the first row's mean is."""
-        level, clicks = self.level - math.log(OWN[0].weight), self.other_clicks
+        level, clicks = self.level - OWN[0].log_weight, self.other_clicks
         far = 2.0 * clicks + 4.0 * level + 40.0
         return self.width * _crossing(lambda total: level - _average(clicks, total, OTHERS)[0], 0.0, far)
 
@@ -159,11 +162,14 @@ def totals_of(model: dict[str, Any], left: float) -> Totals:
 
 def _average(clicks: float, total: float, factors: tuple[Factor, ...]) -> tuple[float, float]:
     """f = log sum p s^clicks e^{-(s - 1) total}, and its slope in the total."""
-    logs = [math.log(p) + clicks * math.log1p(rise) - rise * total for rise, p in factors]
+    logs = [log_weight + clicks * log - rise * total for rise, log, log_weight in factors]
     highest = max(logs)
-    parts = [math.exp(log - highest) for log in logs]
-    slope = -sum(part * factor.rise for part, factor in zip(parts, factors, strict=True)) / sum(parts)
-    return highest + math.log(sum(parts)), slope
+    sum_of_parts = slope = 0.0
+    for one, each in zip(logs, factors, strict=True):
+        part = math.exp(one - highest)
+        sum_of_parts += part
+        slope -= part * each.rise
+    return highest + math.log(sum_of_parts), slope / sum_of_parts
 
 
 def _crossing(function: Callable[[float], float], low: float, high: float) -> float:
@@ -182,6 +188,6 @@ def _crossing(function: Callable[[float], float], low: float, high: float) -> fl
         else:
             low, before, after = middle, value, after * (0.5 if kept < 0 else 1.0)
             kept = -1
-        if value == 0.0 or high - low <= 1e-13 * (1.0 + high):
+        if value == 0.0 or high - low <= 1e-12 * (1.0 + high):
             break
     return high

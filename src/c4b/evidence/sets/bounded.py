@@ -53,16 +53,16 @@ if TYPE_CHECKING:
 POWERS = (
     (3.0, 30.0, 300.0, 1500.0, 15000.0),
     (3.0, 30.0, 300.0, 1000.0, 10000.0),
-    (1.5, 30.0, 300.0, 1000.0, 10000.0),
+    (0.75, 30.0, 300.0, 1000.0, 10000.0),
 )
 """Prior scales l in units of lambda w^2, of ``bounded``, ``bounded-2`` and ``bounded-3``. Small ones suit
 few rows."""
 SCALES = len(POWERS[0])
 SHARES_OF_SECOND = (0.16, 0.05, 0.18, 0.27, 0.04)
 """Share of delta that each prior scale of ``bounded-2`` has."""
-FEW_ROWS = 0.28
+FEW_ROWS = 0.36
 """Over d: what the first scale of ``bounded-3`` has more, for few rows of few features. All others, the
-sums and the bet have the share 1 - 1 / (3 d) of what they have in ``bounded-2``."""
+sums and the bet have the share 1 - 3 / (7 d) of what they have in ``bounded-2``."""
 SUM_SHARE_OF_SECOND = 0.13
 """Share of delta that each of the two sums in ``c4b.evidence.totals`` has there."""
 LINEARITY_SHARE = 0.04
@@ -389,7 +389,7 @@ def level_of(log_det: float, terms: Terms, version: int, dim: int, j: int) -> fl
 @inlined
 def spared(version: int, dim: int) -> float:
     """What all but the first scale have less of delta, as a logarithm."""
-    return -math.log1p(-1.0 / (3.0 * dim)) if version > 1 else 0.0
+    return -math.log1p(-FEW_ROWS / ((1.0 - SHARES_OF_SECOND[0]) * dim)) if version > 1 else 0.0
 
 
 # -- the set -----------------------------------------------------------------------------------
