@@ -25,6 +25,7 @@ class Constants(NamedTuple):
     reach: float  # c^2 for each feature
     shares: tuple[float, ...]  # of delta
     few_rows: float = 0.0  # over d: more for the first, taken from all other claims in proportion
+    first_reach: float = 0.0  # c^2 for each feature that the first scale has more
 
     def share(self, dim: int, scale: int) -> float:
         """Of delta."""
@@ -33,7 +34,7 @@ class Constants(NamedTuple):
 
     def reach_squared(self, dim: int, scale: int) -> float:
         """c^2."""
-        return self.reach * dim + self.reaches[scale]
+        return (self.reach + self.first_reach * (scale == 0)) * dim + self.reaches[scale]
 
 
 CONSTANTS = {
@@ -42,7 +43,7 @@ CONSTANTS = {
         (3, 30, 300, 1000, 10000), (25, 16, 12, 12, 16), 2, (0.16, 0.05, 0.18, 0.27, 0.04)
     ),
     "bounded-3": Constants(
-        (0.75, 30, 300, 1000, 10000), (25, 16, 12, 12, 16), 2, (0.16, 0.05, 0.18, 0.27, 0.04), 0.36
+        (0.75, 10, 300, 1000, 10000), (25, 20, 12, 12, 16), 2, (0.16, 0.05, 0.18, 0.27, 0.04), 0.36, 4
     ),
 }
 

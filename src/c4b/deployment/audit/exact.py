@@ -193,7 +193,7 @@ def _bounded(m: Moment) -> Iterator[Ellipsoid]:
     terms = BOUNDED[m.model["confidence"]]
     level = m.log_term - 2 * mpmath.log(terms.share(scale, m.dim))
     level -= mpmath.log(mpmath.det(inverse)) + m.dim * mpmath.log(prior)
-    radius = _bounded_radius(level, m.dim, terms.reaches[scale] + terms.reach * m.dim)
+    radius = _bounded_radius(level, m.dim, terms.reach_squared(scale, m.dim))
     if m.drift > 0:
         share = inverse * m.gram * inverse * m.gram
         radius += m.drift * mpmath.sqrt(mpmath.sqrt(sum(share[i, i] for i in range(m.dim))))

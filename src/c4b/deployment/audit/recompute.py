@@ -40,6 +40,11 @@ class BoundedTerms(NamedTuple):
     reach: int  # c^2 for each feature
     shares: tuple[float, ...]  # of delta, for each scale
     few_rows: float = 0.0  # over d: what the first scale has more of delta, taken from all others
+    first_reach: int = 0  # what the first scale has more of c^2 for each feature
+
+    def reach_squared(self, scale: int, dim: int) -> int:
+        """c^2 of a scale with so many features."""
+        return self.reaches[scale] + dim * (self.reach + (self.first_reach if scale == 0 else 0))
 
     def share(self, scale: int, dim: int) -> float:
         """The share of delta that a scale has with so many features."""
@@ -56,7 +61,7 @@ BOUNDED = {
         (3, 30, 300, 1000, 10000), (25, 16, 12, 12, 16), 2, (0.16, 0.05, 0.18, 0.27, 0.04)
     ),
     "bounded-3": BoundedTerms(
-        (0.75, 30, 300, 1000, 10000), (25, 16, 12, 12, 16), 2, (0.16, 0.05, 0.18, 0.27, 0.04), 0.36
+        (0.75, 10, 300, 1000, 10000), (25, 20, 12, 12, 16), 2, (0.16, 0.05, 0.18, 0.27, 0.04), 0.36, 4
     ),
 }
 """Sets for rewards in a range."""
@@ -69,7 +74,7 @@ class VarianceSums:
         dim, (low, high) = model["dim"], model["rewards"]
         self.width, terms = high - low, BOUNDED[model["confidence"]]
         self.scales = model["ridge"] * self.width**2 * np.array(terms.scales)
-        self.reaches = np.sqrt(terms.reach * dim + np.array(terms.reaches))
+        self.reaches = np.sqrt([terms.reach_squared(scale, dim) for scale in range(len(terms.scales))])
         self.shares = [terms.share(scale, dim) for scale in range(len(terms.scales))]
         self.linearity = (
             None if model["confidence"] == "bounded" else LinearitySums(model, terms.left(dim))

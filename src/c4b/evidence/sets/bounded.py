@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 POWERS = (
     (3.0, 30.0, 300.0, 1500.0, 15000.0),
     (3.0, 30.0, 300.0, 1000.0, 10000.0),
-    (0.75, 30.0, 300.0, 1000.0, 10000.0),
+    (0.75, 10.0, 300.0, 1000.0, 10000.0),
 )
 """Prior scales l in units of lambda w^2, of ``bounded``, ``bounded-2`` and ``bounded-3``. Small ones suit
 few rows."""
@@ -77,11 +77,13 @@ ELLIPSOIDS = 16
 REACHES = (
     (5.0, 5.0, 5.0, 10.0, 21.0),
     (25.0, 16.0, 12.0, 12.0, 16.0),
-    (25.0, 16.0, 12.0, 12.0, 16.0),
+    (25.0, 20.0, 12.0, 12.0, 16.0),
 )
 REACH_OF_A_FEATURE = (3.0, 2.0, 2.0)
 """c^2 of each scale is a constant and so much for each feature. A larger c cuts off less of the average
 and asks for more data before squared deviations count."""
+REACH_OF_FEW_ROWS = 4.0
+"""What the first scale of ``bounded-3`` has more: squared deviations hardly count with few rows."""
 STEEPEST = 0.95
 """Largest b for which a squared residual bounds a reward's noise; g(b) grows without limit towards 1."""
 DOUBT = 4.0
@@ -249,7 +251,8 @@ def _weight(b: float, guess: float, gap: float, largest: float) -> float:
 @inlined
 def reach_squared(version: int, dim: int, j: int) -> float:
     """c^2 of scale j."""
-    return float(REACHES[version][j] + REACH_OF_A_FEATURE[version] * dim)
+    more = REACH_OF_FEW_ROWS * dim if version > 1 and j == 0 else 0.0
+    return float(REACHES[version][j] + REACH_OF_A_FEATURE[version] * dim + more)
 
 
 @inlined
