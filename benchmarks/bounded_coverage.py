@@ -1,9 +1,10 @@
-"""How often the set `bounded-2` loses the truth, in designs that are hard on it. Prints JSON lines.
+"""How often the set `bounded-3` loses the truth, in designs that are hard on it. Prints JSON lines.
 
     python benchmarks/bounded_coverage.py [--episodes 10000] [--rows 400] [--seed 7100000]
 
-A miss is an episode in which theta* left the set after some row, or in which the alarm came although
-means are linear; a share of delta of them is allowed.
+A miss is an episode in which theta* left the set after some row, in which the alarm came although
+means are linear, or in which the two sums of rewards left the region of their total means; a share of
+delta of them is allowed.
 Designs: an adversary who knows theta* and repeats the feature whose mean is overestimated most; a greedy
 bandit; features at random. Rewards: 0 or 1, or uniform between 0 and twice the mean (where that is within
 the range, else the mean itself). Rates: mean rewards of about .5 % to 90 %.
@@ -25,6 +26,16 @@ from c4b._validate import Array
 from c4b.evidence.absorption import absorb, empty
 from c4b.evidence.bounds import contains
 from c4b.evidence.ellipsoids import ALARM, opened
+from c4b.evidence.joint_totals import (
+    OTHER_LOGS,
+    OTHER_POWERS,
+    OTHER_RISES,
+    OWN_LOGS,
+    OWN_POWERS,
+    OWN_RISES,
+    line_below,
+)
+from c4b.evidence.totals import CLICKS, OTHER_CLICKS, ROWS
 from c4b.study.results.intervals import binomial_upper
 
 ADVERSARY, GREEDY, RANDOM = 0, 1, 2
@@ -37,8 +48,8 @@ LEVEL = 0.99
 @allocating
 def missed(flat: Array, pool: Array, theta: Array, draws: Array, design: int, two_point: bool) -> int:
     """One episode from an empty ``flat``; pool (K, d), theta (d,), draws (n, 2) uniform. Returns 1 when
-    theta has left the set, 2 when an alarm came first, else 0."""
-    dim = len(theta)
+    theta has left the set, 2 when an alarm came first, 3 when sums of rewards did, else 0."""
+    dim, own, others = len(theta), 0.0, 0.0
     region, data, _ = opened(flat)
     for n in range(len(draws)):
         best, chosen = -np.inf, int(draws[n, 1] * len(pool))
@@ -60,11 +71,23 @@ def missed(flat: Array, pool: Array, theta: Array, draws: Array, design: int, tw
             y = 1.0 if draws[n, 0] < mean else 0.0
         elif mean <= 0.5:
             y = 2.0 * mean * draws[n, 0]
+        rows = region.totals[ROWS]
         absorb(flat, pool[chosen], y)
+        if region.totals[ROWS] > rows:
+            own += mean
+        else:
+            others += mean
         if not contains(region, data, theta):
             return 1
         if data.tally[ALARM] != 0.0:
             return 2
+        fall, start, _ = line_below(
+            region.totals[OTHER_CLICKS], others, OTHER_RISES, OTHER_POWERS, OTHER_LOGS
+        )
+        own_fall, own_start, _ = line_below(region.totals[CLICKS], own, OWN_RISES, OWN_POWERS, OWN_LOGS)
+        level = region.totals[len(region.totals) - 1]
+        if (start - fall * others) + (own_start - own_fall * own) > level:
+            return 3
     return 0
 
 
@@ -87,13 +110,13 @@ def _counted(episodes: int, rows: int, seed: int, where: dict[str, Any], delta: 
     corners = np.r_[np.eye(dim)[1:], -np.eye(dim)[1:], np.zeros((1, dim))]
     pool = np.ascontiguousarray(np.c_[np.ones(len(corners)), corners[:, 1:]])
     start = empty(c4b.LinearModel.bounded(dim, 1.0, delta=delta))
-    counts = [0, 0, 0]
+    counts = [0, 0, 0, 0]
     for episode in range(episodes):
         draws = np.random.default_rng([seed, episode, design, dim]).random((rows, 2))
         counts[missed(start.copy(), pool, theta, draws, design, where["two_point"])] += 1
-    misses = counts[1] + counts[2]
+    misses = counts[1] + counts[2] + counts[3]
     bound = binomial_upper(misses, episodes, LEVEL)
-    found = {"misses": misses, "false_alarms": counts[2], "miss_bound_99": bound}
+    found = {"misses": misses, "false_alarms": counts[2], "sums": counts[3], "miss_bound_99": bound}
     return {"delta": delta, "episodes": episodes, **found}
 
 

@@ -1,6 +1,6 @@
 """Width of the set for rewards in a range, over that of `unbiased` at sigma = 1/2. Prints JSON lines.
 
-    python benchmarks/bounded_width.py [--confidence bounded-2] [--seeds 3] [--seed 40]
+    python benchmarks/bounded_width.py [--confidence bounded-3] [--seeds 3] [--seed 40]
 
 Features (1, u), u uniform on the unit sphere, and clicks of rate p (1 + .35 u_1). For each rate,
 dimension and norm bound: the largest ratio of widths over numbers of rows from 5 to 20,000, the number of
@@ -45,7 +45,7 @@ def ratios(confidence: str, dim: int, rate: float, norm_bound: float, seed: int)
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--confidence", default="bounded-2")
+    parser.add_argument("--confidence", default="bounded-3")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=40)
     asked = parser.parse_args()

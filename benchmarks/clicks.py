@@ -71,7 +71,7 @@ def episode(
     policy: c4b.Composition,
     seed: int,
     rounds: int | None = None,
-    confidence: str = "bounded-2",
+    confidence: str = "bounded-3",
 ) -> Outcome:
     rng, theta = np.random.default_rng(seed), world.theta
     model = c4b.LinearModel(DIM, 0.5, 1.0, confidence=confidence, rewards=(0, 1))
@@ -102,7 +102,7 @@ def measured(
     episodes: int,
     seed: int,
     rounds: int | None,
-    confidence: str = "bounded-2",
+    confidence: str = "bounded-3",
 ) -> dict[str, object]:
     """A world's row: averages over episodes, the ratio with its standard error."""
     started = time.perf_counter()
@@ -129,7 +129,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--policy", default="clicks")
     parser.add_argument("--ledger", default=None, help="instead of the policy's own")
-    parser.add_argument("--confidence", default="bounded-2", help="or several-ridges, for sigma = 1/2")
+    parser.add_argument("--confidence", default="bounded-3", help="or several-ridges, for sigma = 1/2")
     parser.add_argument("--episodes", type=int, default=64)
     parser.add_argument("--seed", type=int, default=20_000, help="of the first episode")
     parser.add_argument("--rounds", type=int, default=None, help="instead of each world's own")

@@ -141,7 +141,7 @@ def tighter(
 
 
 def clicks(rng: np.random.Generator, quick: bool) -> dict[str, object]:
-    """A round of `clicks` with `bounded-2` against one of `reserve-c4b+` with its own set."""
+    """A round of `clicks` with `bounded-3` against one of `reserve-c4b+` with its own set."""
     dim, size, baseline = 5, 32, np.eye(5)[0]
     streams = pools(rng, 200, size, dim)
     models = c4b.LinearModel.bounded(dim, 1.0), c4b.LinearModel(dim, 0.5, 1.0)
@@ -156,7 +156,7 @@ def clicks(rng: np.random.Generator, quick: bool) -> dict[str, object]:
         5 if quick else 21,
     )
     return {
-        "what": "round of clicks with the bounded-2 set / round of reserve-c4b+",
+        "what": "round of clicks with the bounded-3 set / round of reserve-c4b+",
         "K": size,
         "d": dim,
         "ours_us": round(found["ours"] / len(streams) * 1e6, 1),

@@ -16,13 +16,23 @@ ARMS = np.array([[1.0, 1.0, 0.0], [1.0, 0.0, 1.0]])
 THETA = np.array([0.3, 0.2, -0.2])
 
 
-@pytest.mark.parametrize(("rows", "changing"), [(0, False), (200, False), (200, True)])
-def test_a_clean_verdict(sqlite_url: str, rows: int, changing: bool) -> None:
+@pytest.mark.parametrize(
+    ("rows", "changing", "confidence", "highest"),
+    [
+        (0, False, "bounded-3", 2.0),
+        (200, False, "bounded-3", 0.5),
+        (200, True, "bounded-3", 2.0),
+        (200, False, "bounded-2", 2.0),
+    ],
+)
+def test_a_clean_verdict(
+    sqlite_url: str, rows: int, changing: bool, confidence: str, highest: float
+) -> None:
     rng = np.random.default_rng(4)
-    model = LinearModel.bounded(3, 1.0, (0, 2))
+    model = LinearModel(3, 0.5 * highest, 1.0, confidence=confidence, rewards=(0, highest))
     with Deployment.create(sqlite_url, "shop", model, "clicks", alpha=0.2, snapshot_every=30) as dep:
         if rows:
-            dep.learn(np.tile(BASELINE, (rows, 1)), 2.0 * (rng.random(rows) < 0.15))
+            dep.learn(np.tile(BASELINE, (rows, 1)), highest * (rng.random(rows) < 0.3 / highest))
         waiting: list[tuple[str, float]] = []
         plays = 0
         for n in range(120):
@@ -33,7 +43,7 @@ def test_a_clean_verdict(sqlite_url: str, rows: int, changing: bool) -> None:
             if n % 29 == 7:
                 played = ARMS[0] if made.action is None else baseline
                 dep.executed(made.id, played)
-            waiting.append((made.id, 2.0 * float(rng.random() < played @ THETA / 2.0)))
+            waiting.append((made.id, highest * float(rng.random() < played @ THETA / highest)))
             while len(waiting) > n % 4:
                 dep.observe(*waiting.pop(0))
         report = dep.audit(sample=7)

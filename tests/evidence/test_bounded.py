@@ -34,7 +34,7 @@ def of_range(name: str, dim: int, bound: float, low: float = 0.0, high: float = 
     return c4b.LinearModel(dim, noise, bound, confidence=name, rewards=(low, high))
 
 
-@pytest.mark.parametrize("version", [0, 1])
+@pytest.mark.parametrize("version", [0, 1, 2])
 @pytest.mark.parametrize("dim", [1, 2, 5, 20, 64])
 def test_the_radius_solves_its_equation(dim: int, version: int) -> None:
     learned = learned_of(np.zeros(learned_size(dim)), dim)
@@ -55,10 +55,22 @@ def test_the_truncated_average_is_a_noncentral_probability() -> None:
 def test_shares_of_delta_add_up_to_one() -> None:
     total = sum(bounded.SHARES_OF_SECOND) + 2.0 * bounded.SUM_SHARE_OF_SECOND + bounded.LINEARITY_SHARE
     assert total == pytest.approx(1.0, abs=1e-12)
+    for dim in (1, 2, 5, 50):
+        first, left = total_share(dim, 0), np.exp(-bounded.spared(2, dim))
+        others = sum(total_share(dim, scale) for scale in range(1, 5))
+        sums = left * (2.0 * bounded.SUM_SHARE_OF_SECOND + bounded.LINEARITY_SHARE)
+        assert first + others + sums == pytest.approx(1.0, abs=1e-12)
+        assert first == pytest.approx(CONSTANTS["bounded-3"].share(dim, 0), abs=1e-12)
+
+
+def total_share(dim: int, scale: int) -> float:
+    """Of delta, by the level that a scale of `bounded-3` has."""
+    terms = c4b.LinearModel.bounded(dim, 1.0, delta=0.5).terms
+    return float(np.exp(-0.5 * (bounded.level_of(0.0, terms, 2, dim, scale) - terms.log_term)))
 
 
 @pytest.mark.parametrize("rewards", [(0.0, 1.0), (-2.0, 3.0)])
-@pytest.mark.parametrize(("name", "seed"), [("bounded", 0), ("bounded-2", 1), ("bounded-2", 2)])
+@pytest.mark.parametrize(("name", "seed"), [("bounded", 0), ("bounded-2", 1), ("bounded-3", 2)])
 def test_bounds_are_those_of_the_oracle(name: str, seed: int, rewards: tuple[float, float]) -> None:
     rng = np.random.default_rng(seed)
     dim, rows = int(rng.integers(2, 5)), int(rng.choice([30, 300]))

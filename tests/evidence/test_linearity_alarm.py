@@ -1,4 +1,4 @@
-"""The alarm of `bounded-2`: it finds means that are not linear, and is quiet where they are."""
+"""The alarm of `bounded-2` and later: it finds means that are not linear, and is quiet otherwise."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_any_means_of_items_are_linear() -> None:
     )
     assert evidence.alarm is None
     data = views(evidence.flat)[1]
-    sums = curvature_of(data.extra, len(data.extra) - totals_size(4), 4).sums
+    sums = curvature_of(data.extra, len(data.extra) - totals_size(4, True), 4).sums
     assert sums[ABSOLUTE] < 0.05 * 2000  # what a ridge leaves unexplained
 
 
@@ -84,7 +84,7 @@ def test_sums_are_those_of_the_audit(rewards: tuple[float, float]) -> None:
     y = rewards[0] + (rewards[1] - rewards[0]) * clicks
     model = c4b.LinearModel.bounded(3, 4.0, rewards)
     data = views(learned(model, x, y).flat)[1]
-    kept = curvature_of(data.extra, len(data.extra) - totals_size(3), 3)
+    kept = curvature_of(data.extra, len(data.extra) - totals_size(3, True), 3)
     terms = {"dim": 3, "rewards": rewards, "ridge": model.ridge, "confidence": model.confidence}
     again = VarianceSums({**terms, "delta": model.delta, "misspecification": 0.0})
     again.add(x, y)

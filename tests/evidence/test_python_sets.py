@@ -184,6 +184,7 @@ def test_names() -> None:
         *CONFIDENCES,
         "bounded",
         "bounded-2",
+        "bounded-3",
         "box",
         "nested",
         "kazerouni",

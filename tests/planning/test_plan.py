@@ -105,7 +105,7 @@ def test_what_cannot_be_planned() -> None:
 
 def test_rare_clicks_get_the_set_that_learns_their_noise() -> None:
     rare = c4b.plan(rates=[0.03, 0.05], rounds_a_day=100, simulations=2, rounds=20)
-    assert (rare.proposal.confidence, rare.proposal.policy) == ("bounded-2", "clicks")
+    assert (rare.proposal.confidence, rare.proposal.policy) == ("bounded-3", "clicks")
     common = c4b.plan(rates=[0.4, 0.5], rounds_a_day=100, simulations=2, rounds=20)
     assert common.proposal.policy == "reserve-c4b+"
     assert "bounded" not in common.proposal.confidence

@@ -129,6 +129,6 @@ def test_every_snippet_of_the_page_runs() -> None:
     names: dict[str, Any] = {}
     for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
         exec(compile(code, "docs/clicks.md", "exec"), names)
-    assert names["policy"].model.confidence == "bounded-2"
+    assert names["policy"].model.confidence == "bounded-3"
     assert names["revenue"].confidence == "adaptive"
     assert len(names["builder"].parts) == 5

@@ -131,10 +131,8 @@ class BallSet:
         index, multipliers = self.scale
         W, prior, reach = self.deviations(index)
         log_det = W.det().log() - self.dim * prior.log()
-        level = (
-            log_det
-            - 2 * (arb(self.model.delta) * CONSTANTS[str(self.model.confidence)].shares[index]).log()
-        )
+        share = CONSTANTS[str(self.model.confidence)].share(self.dim, index)
+        level = log_det - 2 * (arb(self.model.delta) * share).log()
         square = 2 * self.truncated_root(level / 2, reach**2 / 2)
         normal, image = self.gram * W.solve(self.gram), W.solve(self.moment)
         target, explained = self.gram * image, _dot(self.moment, image)

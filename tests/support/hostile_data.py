@@ -87,7 +87,7 @@ def draw_bounded(seed: int, largest: int = 12, most_rows: int = 300) -> World:
     bound, ridge = (float(10.0 ** rng.uniform(*ends)) for ends in ((-3, 3), (-6, 3)))
     low = float(rng.choice([0.0, -1.0, 1e-3]))
     ends = (low, low + float(10.0 ** rng.uniform(-3, 3)))
-    name, noise = ("bounded", "bounded-2")[seed % 2], 0.5 * (ends[1] - ends[0])
+    name, noise = ("bounded", "bounded-2", "bounded-3")[seed % 3], 0.5 * (ends[1] - ends[0])
     model = c4b.LinearModel(dim, noise, bound, ridge, confidence=name, rewards=ends)
     scale = float(10.0 ** rng.uniform(-8, 8) if rng.random() < 0.5 else 10.0 ** rng.uniform(-1, 1))
     features = scale * _rows(rng, str(rng.choice(SHAPES)), rows, dim)
@@ -103,7 +103,7 @@ def scale_in_use(evidence: c4b.Evidence) -> tuple[int, list[float]]:
     learned = bounded.learned_of(data.extra, evidence.model.dim)
     scale = int(learned.sums[bounded.SCALE])
     version = bounded.version_of(data)
-    level = bounded.level_of(float(data.tally[LOG_DET]), terms, version, scale)
+    level = bounded.level_of(float(data.tally[LOG_DET]), terms, version, evidence.model.dim, scale)
     radius = bounded.solved_radius(learned, scale, level)
     return scale, (bounded.MULTIPLIERS * (radius / evidence.model.norm_bound) ** 2).tolist()
 

@@ -24,16 +24,26 @@ class Constants(NamedTuple):
     reaches: tuple[float, ...]  # c^2 without what features add
     reach: float  # c^2 for each feature
     shares: tuple[float, ...]  # of delta
+    few_rows: float = 0.0  # over d: more for the first, taken from all other claims in proportion
+    first_reach: float = 0.0  # c^2 for each feature that the first scale has more
+
+    def share(self, dim: int, scale: int) -> float:
+        """Of delta."""
+        more = self.few_rows / dim
+        return self.shares[0] + more if scale == 0 else self.shares[scale] * (1.0 - more / 0.84)
 
     def reach_squared(self, dim: int, scale: int) -> float:
         """c^2."""
-        return self.reach * dim + self.reaches[scale]
+        return (self.reach + self.first_reach * (scale == 0)) * dim + self.reaches[scale]
 
 
 CONSTANTS = {
     "bounded": Constants((3, 30, 300, 1500, 15000), (5, 5, 5, 10, 21), 3, (1 / 7,) * 5),
     "bounded-2": Constants(
         (3, 30, 300, 1000, 10000), (25, 16, 12, 12, 16), 2, (0.16, 0.05, 0.18, 0.27, 0.04)
+    ),
+    "bounded-3": Constants(
+        (0.75, 10, 300, 1000, 10000), (25, 20, 12, 12, 16), 2, (0.16, 0.05, 0.18, 0.27, 0.04), 0.36, 4
     ),
 }
 
@@ -83,7 +93,7 @@ class OracleBounded:
     def radius(self, W: Array, scale: int) -> float:
         """R of (B)."""
         log_det = float(np.linalg.slogdet(W / self.priors[scale])[1])
-        level = log_det - 2.0 * float(np.log(self.constants.shares[scale] * self.delta))
+        level = log_det - 2.0 * float(np.log(self.constants.share(self.dim, scale) * self.delta))
         reach_squared = self.constants.reach_squared(self.dim, scale)
 
         def excess(R: float) -> float:

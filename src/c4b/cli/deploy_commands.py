@@ -119,7 +119,11 @@ def create(
     as_json: AsJson = False,
 ) -> None:
     """Create a deployment."""
-    if noise is None and rewards is not None and confidence in (None, "bounded", "bounded-2"):
+    if (
+        noise is None
+        and rewards is not None
+        and confidence in (None, "bounded", "bounded-2", "bounded-3")
+    ):
         model = LinearModel.bounded(dim, norm_bound, rewards, ridge, delta, misspecification)
         model = dataclasses.replace(model, confidence=confidence or model.confidence)
     elif noise is None:

@@ -44,7 +44,7 @@ TALLY = 5
 the alarm that has latched, if any."""
 
 SELF_NORMALIZED, MIXTURE, CONSTRAINED, UNBIASED, SEVERAL_RIDGES = 1, 0, 2, 3, 4
-BOUNDED, BOUNDED_2, OUTSIDE, BOX = 5, 6, -1, -2
+BOUNDED, BOUNDED_2, BOUNDED_3, OUTSIDE, BOX = 5, 6, 7, -1, -2
 """Values of ``Data.code``; OUTSIDE is every set whose update is not compiled, BOX no set of ellipsoids.
 
 The first four sets share two stored codes, from before there were more: 1 is self-normalized or, with
@@ -168,7 +168,9 @@ def parts(flat: Array, stack: int, dim: int) -> tuple[Region, Data, Terms]:
     w = dim if spectral else 0
     q = p + 7 * w + 2
     end = q + 2 * w * w if spectral else n
-    totals = 7 + 3 * dim if code >= BOUNDED else 2 * dim if code == BOX else 0
+    totals = 2 * dim if code == BOX else 0
+    if code >= BOUNDED:
+        totals = (9 if code >= BOUNDED_3 else 7) + 3 * dim
     region = Region(
         spectral,
         shaped_view(flat, HEADING, (1 if spectral else stack, dim, dim)),

@@ -52,7 +52,7 @@ class LinearModel:
         same at fifteen ridges at once: the smallest from some hundred observations on. ``"adaptive"``
         takes ``noise`` for a bound that may be far too large, and learns how noisy rewards are: for
         revenue and other rewards without a range. ``"box"`` has an interval for each arm: for features
-        that are unit vectors and means that are not negative. ``"bounded-2"`` is for rewards in a range;
+        that are unit vectors and means that are not negative. ``"bounded-3"`` is for rewards in a range;
         see ``rewards``. None leaves the choice to the policy; the paper's policies choose the paper's,
         ``reserve-c4b+`` chooses ``"several-ridges"``.
     misspecification: epsilon >= 0, how far any mean may be from linear. The set grows by
@@ -60,8 +60,8 @@ class LinearModel:
         With epsilon > 0 the constrained set keeps only the ellipsoid that this argument covers;
         the unbiased set and several-ridges keep all of their own.
     rewards: (lowest, highest) possible reward, or None. A reward outside is an error. The sets
-        ``"bounded-2"`` and ``"bounded"``, its first version, need it and learn the variance instead of
-        a declared noise scale; ``LinearModel.bounded`` fills in the rest.
+        ``"bounded-3"`` and its first versions ``"bounded-2"`` and ``"bounded"`` need it and learn the
+        variance instead of a declared noise scale; ``LinearModel.bounded`` fills in the rest.
 
     >>> LinearModel(dim=5, noise=0.3, norm_bound=1.5).delta
     0.05
@@ -89,11 +89,11 @@ class LinearModel:
         """The model for clicks, conversions and ratings: rewards in a range, no noise scale to choose.
 
         >>> LinearModel.bounded(dim=5, norm_bound=1.0).confidence
-        'bounded-2'
+        'bounded-3'
         """
         low, high = checked_range(rewards)
         noise = 0.5 * (high - low)
-        return cls(dim, noise, norm_bound, ridge, delta, "bounded-2", misspecification, (low, high))
+        return cls(dim, noise, norm_bound, ridge, delta, "bounded-3", misspecification, (low, high))
 
     def __post_init__(self) -> None:
         check: dict[str, object] = {

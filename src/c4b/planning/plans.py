@@ -37,7 +37,7 @@ FEWEST_ROUNDS, MOST_ROUNDS = 2_000, 10_000
 MOST_WORK = 4_000_000
 """Rounds of such a simulation, beyond the fewest, times d (d + K): rounds of many features take long."""
 LOW_VARIANCE = 0.5
-"""Share of the largest possible variance below which the set ``bounded-2`` is proposed."""
+"""Share of the largest possible variance below which the set ``bounded-3`` is proposed."""
 VERSION = 2
 """Of what a folder of finished steps holds."""
 CLICKS = "clicks"

@@ -110,7 +110,7 @@ class Model(RequestBody):
     misspecification: float = Field(0.0, ge=0, description="Largest deviation of a mean from linearity.")
     rewards: Annotated[tuple[float, float], Strict(False)] | None = Field(
         None,
-        description="Lowest and highest reward; the sets `bounded-2` and `bounded` need it.",
+        description="Lowest and highest reward; the sets `bounded-3`, `bounded-2` and `bounded` need it.",
         examples=[None],
     )
 

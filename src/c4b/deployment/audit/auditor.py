@@ -8,6 +8,7 @@ decisions are right is left to ``DecisionChecks``, at one of two levels.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,8 +102,8 @@ class Auditor:
         self.seq_of: dict[int, int] = {}  # number of the entry of each open round
         self.last_at = first.at
         self.state = State(configuration)
-        choices = {several_ridges.SET.name: self._choice, bounded.SET.name: self._scale}
-        choices[bounded.SECOND.name] = self._scale
+        choices: dict[str, Callable[[], Choice | int]] = dict.fromkeys(bounded.NAMES, self._scale)
+        choices[several_ridges.SET.name] = self._choice
         if isinstance(self.checks, RecomputedChecks):
             self.checks.set.choice = choices.get(fields["model"]["confidence"])
 

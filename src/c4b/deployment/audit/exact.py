@@ -191,9 +191,9 @@ def _bounded(m: Moment) -> Iterator[Ellipsoid]:
     shape, prior = mpmath.matrix(m.variance.shapes[scale].tolist()), mpmath.mpf(m.variance.scales[scale])
     inverse = mpmath.inverse(shape)
     terms = BOUNDED[m.model["confidence"]]
-    level = m.log_term - 2 * mpmath.log(terms.shares[scale])
+    level = m.log_term - 2 * mpmath.log(terms.share(scale, m.dim))
     level -= mpmath.log(mpmath.det(inverse)) + m.dim * mpmath.log(prior)
-    radius = _bounded_radius(level, m.dim, terms.reaches[scale] + terms.reach * m.dim)
+    radius = _bounded_radius(level, m.dim, terms.reach_squared(scale, m.dim))
     if m.drift > 0:
         share = inverse * m.gram * inverse * m.gram
         radius += m.drift * mpmath.sqrt(mpmath.sqrt(sum(share[i, i] for i in range(m.dim))))
@@ -237,6 +237,7 @@ SETS: dict[str, Callable[[Moment], Iterator[Ellipsoid]]] = {
     "several-ridges": _several_ridges,
     "bounded": _bounded,
     "bounded-2": _bounded,
+    "bounded-3": _bounded,
 }
 """Confidence sets that the audit can recompute in high precision."""
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from c4b._validate import Array
 from c4b.deployment.audit.recomputed_linearity import LinearitySums
+from c4b.deployment.audit.recomputed_totals import Totals, totals_of
 
 
 class Stack(NamedTuple):
@@ -34,17 +35,33 @@ class Choice(NamedTuple):
 class BoundedTerms(NamedTuple):
     """What is fixed in advance of the sets for rewards in a range."""
 
-    scales: tuple[int, ...]  # l over lambda w^2
+    scales: tuple[float, ...]  # l over lambda w^2
     reaches: tuple[int, ...]  # c^2, without
     reach: int  # c^2 for each feature
     shares: tuple[float, ...]  # of delta, for each scale
-    sum_share: float  # of delta, for each of two sums of rewards
+    few_rows: float = 0.0  # over d: what the first scale has more of delta, taken from all others
+    first_reach: int = 0  # what the first scale has more of c^2 for each feature
+
+    def reach_squared(self, scale: int, dim: int) -> int:
+        """c^2 of a scale with so many features."""
+        return self.reaches[scale] + dim * (self.reach + (self.first_reach if scale == 0 else 0))
+
+    def share(self, scale: int, dim: int) -> float:
+        """The share of delta that a scale has with so many features."""
+        return self.shares[0] + self.few_rows / dim if scale == 0 else self.shares[scale] * self.left(dim)
+
+    def left(self, dim: int) -> float:
+        """What is left of every share but the first scale's."""
+        return 1.0 - self.few_rows / (dim * (1.0 - self.shares[0]))
 
 
 BOUNDED = {
-    "bounded": BoundedTerms((3, 30, 300, 1500, 15000), (5, 5, 5, 10, 21), 3, (1 / 7,) * 5, 1 / 7),
+    "bounded": BoundedTerms((3, 30, 300, 1500, 15000), (5, 5, 5, 10, 21), 3, (1 / 7,) * 5),
     "bounded-2": BoundedTerms(
-        (3, 30, 300, 1000, 10000), (25, 16, 12, 12, 16), 2, (0.16, 0.05, 0.18, 0.27, 0.04), 0.13
+        (3, 30, 300, 1000, 10000), (25, 16, 12, 12, 16), 2, (0.16, 0.05, 0.18, 0.27, 0.04)
+    ),
+    "bounded-3": BoundedTerms(
+        (0.75, 10, 300, 1000, 10000), (25, 20, 12, 12, 16), 2, (0.16, 0.05, 0.18, 0.27, 0.04), 0.36, 4
     ),
 }
 """Sets for rewards in a range."""
@@ -57,9 +74,11 @@ class VarianceSums:
         dim, (low, high) = model["dim"], model["rewards"]
         self.width, terms = high - low, BOUNDED[model["confidence"]]
         self.scales = model["ridge"] * self.width**2 * np.array(terms.scales)
-        self.reaches = np.sqrt(terms.reach * dim + np.array(terms.reaches))
-        self.shares = terms.shares
-        self.linearity = LinearitySums(model) if model["confidence"] == "bounded-2" else None
+        self.reaches = np.sqrt([terms.reach_squared(scale, dim) for scale in range(len(terms.scales))])
+        self.shares = [terms.share(scale, dim) for scale in range(len(terms.scales))]
+        self.linearity = (
+            None if model["confidence"] == "bounded" else LinearitySums(model, terms.left(dim))
+        )
         self.shapes = self.scales[:, None, None] * np.eye(dim)
         self.inverses = np.linalg.inv(self.shapes)
         self.inverted_at, self.count = 0, 0
@@ -98,49 +117,6 @@ class VarianceSums:
             )
 
 
-class Totals:
-    """What ``bounded`` knows from sums of rewards alone, where the lowest reward is 0: (K)."""
-
-    def __init__(self, model: dict[str, Any]) -> None:
-        self.width = float(model["rewards"][1])
-        self.level = -math.log(model["delta"] * BOUNDED[model["confidence"]].sum_share)
-        self.first: Array | None = None
-        self.rows, self.clicks, self.other_clicks = 0, 0.0, 0.0
-        self.others = np.zeros(model["dim"])
-
-    def add(self, features: Array, rewards: Array) -> None:
-        """Rows (n, d) with rewards (n,)."""
-        if self.first is None and len(features):
-            self.first = features[0].copy()
-        same = np.all(features == self.first, axis=1)
-        self.rows += int(same.sum())
-        self.clicks += float(rewards[same].sum()) / self.width
-        self.other_clicks += float(rewards[~same].sum()) / self.width
-        self.others = self.others + features[~same].sum(axis=0)
-
-    def covers(self, features: Array) -> bool:
-        """Whether the rewards of these features (d,) have a sum of their own."""
-        return self.first is not None and np.array_equal(self.first, features)
-
-    def _root(self, clicks: float, inside: float, outside: float) -> float:
-        """Where e(K, .) crosses the level between two totals."""
-        for _ in range(200):
-            middle = 0.5 * (inside + outside)
-            value = middle + math.lgamma(1.0 + clicks) - (1.0 + clicks) * math.log1p(middle)
-            inside, outside = (middle, outside) if value <= self.level else (inside, middle)
-        return outside
-
-    def mean(self) -> tuple[float, float]:
-        """Bounds of the mean of the first row's features."""
-        low = self._root(self.clicks, self.clicks, 0.0)
-        high = self._root(self.clicks, self.clicks, 3.0 * self.clicks + 4.0 * self.level + 20.0)
-        return self.width * low / self.rows, min(self.width, self.width * high / self.rows)
-
-    def others_low(self) -> float:
-        """A lower bound of the total mean of all other rows."""
-        return self.width * self._root(self.other_clicks, self.other_clicks, 0.0)
-
-
 class RecomputedSet:
     """(4) to (7): the sums of all observations, and the confidence set that follows from them."""
 
@@ -158,7 +134,9 @@ class RecomputedSet:
         """What the replayed set has chosen at this moment: a ``Choice`` of ``several-ridges``, the prior
         scale of ``bounded``; other sets choose nothing."""
         self.variance = VarianceSums(model) if model["confidence"] in BOUNDED else None
-        self.totals = Totals(model) if self.variance is not None and model["rewards"][0] == 0.0 else None
+        self.totals: Totals | None = None
+        if self.variance is not None and model["rewards"][0] == 0.0:
+            self.totals = totals_of(model, BOUNDED[model["confidence"]].left(model["dim"]))
         self.gram = np.zeros((model["dim"], model["dim"]))
         self.moment = np.zeros(model["dim"])
         self.count = 0
@@ -452,6 +430,7 @@ SETS: dict[str, Callable[[RecomputedSet], Stack]] = {
     "several-ridges": _several_ridges,
     "bounded": _bounded,
     "bounded-2": _bounded,
+    "bounded-3": _bounded,
 }
 """Confidence sets that the audit can recompute."""
 

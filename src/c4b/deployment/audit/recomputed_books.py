@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from c4b._validate import Array
-from c4b.deployment.audit.recompute import Totals
+from c4b.deployment.audit.recomputed_totals import Totals
 from c4b.policies.candidate_fields import CandidateField
 
 PREFIX = ("prefix", "revalue")
@@ -192,18 +192,26 @@ class Books:
         if self.totals is None:
             return -np.inf, -np.inf, -np.inf
         low, high = (float(bound[0]) for bound in self.region.bounds(baseline[None, :]))
-        low, earned, summed = max(low, 0.0), 0.0, self.totals.covers(baseline)
+        low, lines, summed = max(low, 0.0), [(0.0, 0.0)], self.totals.covers(baseline)
         weight = self.alpha * self.rounds - self.executed_plays
         if summed:
             sums = self.totals.mean()
             low, high = max(low, sums[0]), min(high, sums[1])
-            rest = self.prefix - weight * baseline - self.totals.others
-            earned = max(self.totals.others_low() + self._lower(rest), 0.0)
+            rest = self._lower(self.prefix - weight * baseline - self.totals.others)
+            lines.append((self.totals.others_low() + rest, 0.0))
+            if self.totals.together:
+                least, slope = self.totals.earned_at_least(1.0 - self.alpha - weight)
+                lines.append((least + rest, slope))
 
         def worth(rounds: int, plays: int) -> float:
+            """The largest claim from a line below what plays have earned, above the baseline's mean."""
             credit = self.alpha * rounds
             weight = credit - plays - 8.0 * 2.0**-53 * credit
-            return float(self.reserve + earned + weight * (low if weight >= 0.0 else high))
+            worths = (
+                base + (weight + slope) * (low if weight + slope >= 0.0 else high)
+                for base, slope in lines
+            )
+            return float(self.reserve + max(worths))
 
         now = after = free = -np.inf
         if not self.changed and (
@@ -216,6 +224,8 @@ class Books:
             free = worth(self.rounds + 1, self.executed_plays + 1)
         free = max(free, max(self.bank, now) - (1.0 - self.alpha) * high)
         keeps = self.kept_back * self.alpha * (self.rounds + 1) * low
+        if self.totals.together:
+            keeps = min(keeps, self.totals.most_kept_back)
         return now, after, free if free >= keeps else -np.inf
 
     def revalued(self, fallback: Array, more: int) -> float:

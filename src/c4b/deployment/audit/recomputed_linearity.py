@@ -14,11 +14,14 @@ PRIOR, REACH, SHARE = 20.0, math.sqrt(30.0), 0.04
 
 
 class LinearitySums:
-    """What ``bounded-2`` sums up along the squares of fitted means, row by row in their order."""
+    """What ``bounded-2`` sums up along the squares of fitted means, row by row in their order.
 
-    def __init__(self, model: dict[str, Any]) -> None:
+    ``left`` of the alarm's share of delta is its own in later sets.
+    """
+
+    def __init__(self, model: dict[str, Any], left: float) -> None:
         dim, (low, high) = model["dim"], model["rewards"]
-        self.model, self.width = model, high - low
+        self.model, self.width, self.share = model, high - low, SHARE * left
         self.gram, self.moment = np.zeros((dim, dim)), np.zeros(dim)
         self.fitted, self.explained = np.zeros(dim), np.zeros(dim)
         self.squares, self.features = np.zeros(dim), np.zeros(dim)
@@ -55,7 +58,7 @@ class LinearitySums:
     def excess(self, low: float, high: float) -> tuple[float, float]:
         """How far sum phi Y is beyond what (L) allows where low <= F theta <= high, and its unit."""
         prior = PRIOR * self.width**2
-        level = math.log(self.shape / prior) - 2.0 * math.log(self.model["delta"] * SHARE)
+        level = math.log(self.shape / prior) - 2.0 * math.log(self.model["delta"] * self.share)
         unit = math.sqrt(self.shape)
         allowed = _radius(level) * unit + self.model["misspecification"] * self.absolute
         return max(self.total - high, low - self.total) - allowed, unit

@@ -14,8 +14,10 @@ the norm constraint gives the ellipsoid
 
 They share the eigenvectors of N, which therefore is what ``Region.basis`` holds here. Which scale is used
 may be chosen from the data. ``bounded-2`` has other prior scales, gives most of delta to the two that
-serve thousands of rows, and watches whether means are linear; ``bounded`` stays for what was recorded
-with it. Shapes: J = SCALES prior scales, G = ELLIPSOIDS, d features.
+serve thousands of rows, and watches whether means are linear; ``bounded-3`` has both sums of rewards on
+one event (``c4b.evidence.joint_totals``) and more of delta for the first scale where features are few.
+``bounded`` and ``bounded-2`` stay for what was recorded with them. Shapes: J = SCALES prior scales,
+G = ELLIPSOIDS, d features.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from c4b._jit import called, inlined
 from c4b._shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.evidence.eigenbasis import distance, misturn, polish
-from c4b.evidence.ellipsoids import BOUNDED, BOUNDED_2, COUNT, LOG_DET, Data, Region, Terms
+from c4b.evidence.ellipsoids import BOUNDED, BOUNDED_2, BOUNDED_3, COUNT, LOG_DET, Data, Region, Terms
 from c4b.evidence.rounding import UNIT
 from c4b.evidence.sets.confidence_set import ConfidenceSet
 from c4b.evidence.sets.linearity_alarm import (
@@ -43,7 +45,7 @@ from c4b.evidence.sets.linearity_alarm import (
     watch_linearity,
 )
 from c4b.evidence.spectral import lose, write_radius, write_slack
-from c4b.evidence.totals import bound_totals, enter_totals, totals_size
+from c4b.evidence.totals import bound_together, bound_totals, enter_totals, totals_size
 
 if TYPE_CHECKING:
     from c4b.evidence.model import LinearModel
@@ -51,29 +53,37 @@ if TYPE_CHECKING:
 POWERS = (
     (3.0, 30.0, 300.0, 1500.0, 15000.0),
     (3.0, 30.0, 300.0, 1000.0, 10000.0),
+    (0.75, 10.0, 300.0, 1000.0, 10000.0),
 )
-"""Prior scales l in units of lambda w^2, of ``bounded`` and ``bounded-2``. Small ones suit few rows."""
+"""Prior scales l in units of lambda w^2, of ``bounded``, ``bounded-2`` and ``bounded-3``. Small ones suit
+few rows."""
 SCALES = len(POWERS[0])
 SHARES_OF_SECOND = (0.16, 0.05, 0.18, 0.27, 0.04)
 """Share of delta that each prior scale of ``bounded-2`` has."""
+FEW_ROWS = 0.36
+"""Over d: what the first scale of ``bounded-3`` has more, for few rows of few features. All others, the
+sums and the bet have the share 1 - 3 / (7 d) of what they have in ``bounded-2``."""
 SUM_SHARE_OF_SECOND = 0.13
 """Share of delta that each of the two sums in ``c4b.evidence.totals`` has there."""
 LINEARITY_SHARE = 0.04
 """Share of delta that the alarm against means that are not linear has there."""
-LOG_SHARES = ((math.log(7.0),) * SCALES, tuple(-math.log(share) for share in SHARES_OF_SECOND))
+LOG_SHARES = ((math.log(7.0),) * SCALES, *(tuple(-math.log(share) for share in SHARES_OF_SECOND),) * 2)
 """log(1 / p) of each prior scale: in ``bounded`` scales and sums have the same share."""
-LOG_SUM_SHARES = (math.log(7.0), -math.log(SUM_SHARE_OF_SECOND))
-"""log(1 / p) of each sum."""
+LOG_SUM_SHARES = (math.log(7.0), -math.log(SUM_SHARE_OF_SECOND), -math.log(2.0 * SUM_SHARE_OF_SECOND))
+"""log(1 / p) of each sum, in ``bounded-3`` of both together."""
 LOG_LINEARITY_SHARE = -math.log(LINEARITY_SHARE)
 ELLIPSOIDS = 16
 """G: multipliers of the norm constraint."""
 REACHES = (
     (5.0, 5.0, 5.0, 10.0, 21.0),
     (25.0, 16.0, 12.0, 12.0, 16.0),
+    (25.0, 20.0, 12.0, 12.0, 16.0),
 )
-REACH_OF_A_FEATURE = (3.0, 2.0)
+REACH_OF_A_FEATURE = (3.0, 2.0, 2.0)
 """c^2 of each scale is a constant and so much for each feature. A larger c cuts off less of the average
 and asks for more data before squared deviations count."""
+REACH_OF_FEW_ROWS = 4.0
+"""What the first scale of ``bounded-3`` has more: squared deviations hardly count with few rows."""
 STEEPEST = 0.95
 """Largest b for which a squared residual bounds a reward's noise; g(b) grows without limit towards 1."""
 DOUBT = 4.0
@@ -139,6 +149,11 @@ def watched_size(dim: int) -> int:
     return learned_size(dim) + curvature_size(dim)
 
 
+def joined_size(dim: int) -> int:
+    """The same with both sums of rewards on one event."""
+    return watched_size(dim) + totals_size(dim, True) - totals_size(dim)
+
+
 def learned_of(extra: Array, dim: int) -> Learned:
     """``Data.extra`` by names; writing to them writes to it."""
     square = dim * dim
@@ -184,7 +199,7 @@ def take(data: Data, totals: Array, x: Array, y: float) -> None:
     if not sums[ROOTED_AT] <= count < (1.0 + RENEW) * sums[ROOTED_AT]:
         for j in range(SCALES):
             _write_root(data, learned, j)
-        if version == 1:
+        if version > 0:
             mean = sums[REWARDS] / count if count > 0.0 else 0.0
             renew_curvature(data, curvature, mean, learned.factor)
         sums[ROOTED_AT] = count
@@ -207,7 +222,7 @@ def take(data: Data, totals: Array, x: Array, y: float) -> None:
         for i in range(dim):
             for k in range(dim):
                 learned.shapes[j, i, k] += weight * x[i] * x[k]
-    if version == 1:
+    if version > 0:
         phi = bet(curvature, x)
         if phi != 0.0:
             b = math.sqrt(REACH_SQUARED / shape_of(curvature, width)) * abs(phi) * width * SAFE
@@ -219,8 +234,8 @@ def take(data: Data, totals: Array, x: Array, y: float) -> None:
 
 @inlined
 def version_of(data: Data) -> int:
-    """0 for ``bounded``, 1 for ``bounded-2``."""
-    return 1 if data.code == BOUNDED_2 else 0
+    """0 for ``bounded``, 1 for ``bounded-2``, 2 for ``bounded-3``."""
+    return 2 if data.code == BOUNDED_3 else 1 if data.code == BOUNDED_2 else 0
 
 
 @inlined
@@ -236,7 +251,8 @@ def _weight(b: float, guess: float, gap: float, largest: float) -> float:
 @inlined
 def reach_squared(version: int, dim: int, j: int) -> float:
     """c^2 of scale j."""
-    return float(REACHES[version][j] + REACH_OF_A_FEATURE[version] * dim)
+    more = REACH_OF_FEW_ROWS * dim if version > 1 and j == 0 else 0.0
+    return float(REACHES[version][j] + REACH_OF_A_FEATURE[version] * dim + more)
 
 
 @inlined
@@ -365,9 +381,18 @@ def solved_radius(learned: Learned, j: int, level: float) -> float:
 
 
 @inlined
-def level_of(log_det: float, terms: Terms, version: int, j: int) -> float:
+def level_of(log_det: float, terms: Terms, version: int, dim: int, j: int) -> float:
     """log det(W / l) + 2 log(1 / (delta p)) of scale j."""
-    return terms.log_term + log_det + 2.0 * LOG_SHARES[version][j]
+    log_share = LOG_SHARES[version][j] + spared(version, dim)
+    if version > 1 and j == 0:
+        log_share = -math.log(SHARES_OF_SECOND[0] + FEW_ROWS / dim)
+    return terms.log_term + log_det + 2.0 * log_share
+
+
+@inlined
+def spared(version: int, dim: int) -> float:
+    """What all but the first scale have less of delta, as a logarithm."""
+    return -math.log1p(-FEW_ROWS / ((1.0 - SHARES_OF_SECOND[0]) * dim)) if version > 1 else 0.0
 
 
 # -- the set -----------------------------------------------------------------------------------
@@ -383,10 +408,14 @@ def recentre_bounded(region: Region, data: Data, terms: Terms) -> float:
     if not learned.sums[CHOSEN_AT] <= count < (1.0 + RENEW) * learned.sums[CHOSEN_AT]:
         _choose(data, learned, terms)
         learned.sums[CHOSEN_AT] = count
-    bound_totals(region.totals, data.mixing, 0.5 * terms.log_term + LOG_SUM_SHARES[version])
+    sums_level = 0.5 * terms.log_term + LOG_SUM_SHARES[version] + spared(version, dim)
+    if version > 1:
+        bound_together(region.totals, data.mixing, sums_level)
+    else:
+        bound_totals(region.totals, data.mixing, sums_level)
     j = int(learned.sums[SCALE])
     far, least, log_det = _write_factor(data, learned, j)
-    level = level_of(log_det, terms, version, j)
+    level = level_of(log_det, terms, version, dim, j)
     radius = solved_radius(learned, j, level) if far < np.inf else np.inf
     if not radius < np.inf:
         lose(region)
@@ -428,9 +457,9 @@ def recentre_bounded(region: Region, data: Data, terms: Terms) -> float:
             fitted += data.spectrum.moment[i] ** 2 * factor
         write_radius(region, data, g, level + a * terms.norm_bound**2 + fitted, explained)
     write_slack(region, data, terms)
-    if version == 1:
+    if version > 0:
         curvature = opened_curvature(data.extra, len(data.extra) - len(region.totals), dim)
-        watch_linearity(region, data, terms, curvature, LOG_LINEARITY_SHARE)
+        watch_linearity(region, data, terms, curvature, LOG_LINEARITY_SHARE + spared(version, dim))
     return np.inf
 
 
@@ -441,7 +470,7 @@ def _choose(data: Data, learned: Learned, terms: Terms) -> None:
     for j in range(SCALES):
         far, _, log_det = _write_factor(data, learned, j)
         if far < np.inf:
-            radius = solved_radius(learned, j, level_of(log_det, terms, version, j))
+            radius = solved_radius(learned, j, level_of(log_det, terms, version, dim, j))
             volume = dim * math.log(radius * radius * prior_scale(data, j)) + log_det
             if volume < best:
                 best, learned.sums[SCALE] = volume, float(j)
@@ -535,3 +564,13 @@ SECOND = ConfidenceSet(
     extra_size=watched_size,
     needs_range=True,
 )
+THIRD = ConfidenceSet(
+    "bounded-3",
+    "bounded-2, with both sums of rewards on one event, and narrower with few features and few rows",
+    _ridges,
+    BOUNDED_3,
+    mixing=_width,
+    extra_size=joined_size,
+    needs_range=True,
+)
+NAMES = (SET.name, SECOND.name, THIRD.name)

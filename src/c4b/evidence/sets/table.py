@@ -46,7 +46,7 @@ from c4b.evidence.sets.unbiased import recentre_unbiased
 
 BUILT_IN: tuple[ConfidenceSet, ...] = (
     self_normalized.SET, mixture.SET, constrained.SET, unbiased.SET, several_ridges.SET,
-    bounded.SET, bounded.SECOND, box.SET,
+    bounded.SET, bounded.SECOND, bounded.THIRD, box.SET,
 )  # fmt: skip
 
 CONFIDENCES = tuple(entry.name for entry in BUILT_IN if not (entry.needs_range or entry.one_hot))
