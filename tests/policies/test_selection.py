@@ -256,6 +256,20 @@ def test_hope_tries_what_could_be_better_while_little_seems_lost() -> None:
     assert policy("competitive", "measured", reserve=50.0).decide([unsure], BASELINE).action is None
 
 
+def test_what_is_not_surely_better_leaves_a_fund_for_optimistic_rounds() -> None:
+    """After 60 rounds of the baseline: leeway .1 sqrt(60) - sqrt(2/80) = .617 rewards of .99."""
+    likely, surely = [1.02, 16.0], [1.4, 0.2]
+    for selection, expected in (("competitive", 0), ("hopeful", None)):
+        made = policy(selection, "mean")
+        for _ in range(60):
+            made.forget(made.decide([], BASELINE).id)
+        decision = made.decide([likely], BASELINE)
+        assert 0.0 < decision.details[MARGIN, 0] < 0.617 * 0.99
+        assert decision.action == expected
+    assert made.evidence.lower(np.array(surely) - BASELINE) > 0.0
+    assert made.decide([likely, surely], BASELINE).action == 1
+
+
 def test_who_has_gained_does_not_hope() -> None:
     """After 21 rounds four rewards a unit of leeway are 1.2: one gain of .3 is less, six are more."""
     for gains, expected in ((1, 0), (6, None)):

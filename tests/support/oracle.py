@@ -159,7 +159,15 @@ class OraclePolicy:
         promise = (low + high) / 2.0 + TRUST * (high - low) / 2.0
         rival = self._baseline_margin(baseline)
         self.promises += [promise, margin - rival] if promise <= 0.0 else [promise]
-        return promise > 0.0 or margin > rival
+        self.is_dear = promise > 0.0 and self._is_dear(margin, low, baseline)
+        return (promise > 0.0 and not self.is_dear) or margin > rival
+
+    def _is_dear(self, margin: float, low: float, baseline: Array) -> bool:
+        """Whether one that is not surely better leaves less than the leeway, or than there is."""
+        mean = (self.set.lower(baseline) + self.set.upper(baseline)) / 2.0
+        fund = min(self._leeway(self.rounds) * mean, self.bank)
+        self.promises += [margin - fund, low] if margin < fund else [margin - fund]
+        return margin < fund and low <= 0.0
 
     def decide(self, candidates: Array, baseline: Array) -> dict[str, Any]:
         """One round of Algorithm 1, up to and including the ledger update."""
@@ -184,6 +192,7 @@ class OraclePolicy:
             ]
         least = self._least(baseline)
         hope: int | None = None
+        self.is_dear = False
         hopeful = not self._optimistic() and self._hopeful(baseline)
         before = list(score)
 
@@ -201,7 +210,12 @@ class OraclePolicy:
             if self._optimistic():
                 action = None
                 break
-            if hopeful and hope is None and self._could_be_better(candidates[action], baseline):
+            if (
+                hopeful
+                and hope is None
+                and not self.is_dear
+                and self._could_be_better(candidates[action], baseline)
+            ):
                 hope = action
             tested.remove(action)
             score[action] = -np.inf

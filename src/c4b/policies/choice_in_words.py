@@ -63,6 +63,11 @@ def rule_in_words(spec: PolicySpec, dim: int) -> str:
         )
     if rule.hope:
         sentences.append(
+            "Fund: one that is not surely better than the baseline is also passed over if it would leave "
+            f"less than alpha sqrt(t) - {rule.reluctance:.2g} rewards of the baseline in the bank, or "
+            "less than there is."
+        )
+        sentences.append(
             "Hope: where none promises more, the best-scored one that could be better is tried, while "
             f"the t rounds so far seem to have lost or gained less than {rule.hope:g} (alpha sqrt(t) - "
             f"{rule.reluctance:.2g}) rewards of the baseline."

@@ -6,6 +6,8 @@ docs/theory.md, section "Choice". ``c4b.policies.compiled_choice`` applies them.
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from c4b._jit import inlined
 from c4b._validate import Array
 from c4b.evidence.bounds import interval
@@ -81,6 +83,17 @@ def is_hopeful(region: Region, ledger: Ledger, account: Account, rule: Rule, bas
     low, high = interval(region, baseline)
     mean = 0.5 * (low + high)
     return bool(abs(left - mean * account.alpha * rounds) < mean * free)
+
+
+@inlined
+def fund(region: Region, ledger: Ledger, account: Account, rule: Rule, baseline: Array) -> float:
+    """What a candidate that is not surely better than the baseline must leave in the bank, so that
+    optimistic rounds can be paid: the leeway in rewards of this baseline, or what there is."""
+    if not rule.hope > 0.0:
+        return -np.inf
+    low, high = interval(region, baseline)
+    wanted = leeway(account, rule, ledger.tally[Tally.ROUNDS]) * 0.5 * (low + high)
+    return min(wanted, float(ledger.bank[0]))
 
 
 @inlined

@@ -16,7 +16,7 @@ from c4b.ledger.books import Account, Ledger
 from c4b.ledger.ledger_kernels import baseline_margin
 from c4b.ledger.told_ledger import is_refuted
 from c4b.policies.candidate_fields import CandidateField
-from c4b.policies.choice_rule import BANK_COMPETES, COUNTERWEIGHTS, Rule, is_hopeful, is_optimistic
+from c4b.policies.choice_rule import BANK_COMPETES, COUNTERWEIGHTS, Rule, fund, is_hopeful, is_optimistic
 
 BASELINE = -1
 """The index that stands for the baseline in kernels."""
@@ -25,6 +25,8 @@ ALL_MARGINS, ONE_MARGIN = -4, -5
 UCB, MARGIN, SCORE = int(CandidateField.UCB), int(CandidateField.MARGIN), int(CandidateField.SCORE)
 CUSHION = 6.0
 """A thrifty choice keeps no more than this many rounds of certified baseline credit in the bank."""
+SURE = -1.0
+"""Half-widths that a candidate needs below the middle to be surely better: the lower bound."""
 ASKED_ONE_BY_ONE = 8
 """Candidates that are passed over one by one, best score first; then all others are looked at."""
 
@@ -86,6 +88,7 @@ class Contest(NamedTuple):
     hopeful: bool  # one of them that could be better is played where nobody promises more
     hope: int  # the first of them that could be, or BASELINE
     hopes_score: float
+    fund: float  # margin that a candidate must have that is not surely better than the baseline
 
 
 @inlined
@@ -117,8 +120,11 @@ def opened_contest(
     if rule.thrift > 0.0 and not optimistic:
         saved = structural(region, baseline, account.alpha, 0.0, account.tolerance)
         least = min(rule.thrift * ledger.bank[0], CUSHION * saved)
+    kept = -np.inf
+    if competes and not optimistic:
+        kept = fund(region, ledger, account, rule, baseline)
     alarmed = alarmed or (rule.latches and refuted)
-    return Contest(refuted, alarmed, competes, optimistic, least, rival, 0, hopeful, BASELINE, 0.0)
+    return Contest(refuted, alarmed, competes, optimistic, least, rival, 0, hopeful, BASELINE, 0.0, kept)
 
 
 @inlined
@@ -143,7 +149,9 @@ def chosen(
     details (ROWS, K); ``scratch`` (d,); ``rank`` (K,) is scratch, too; ``contrasts`` (2, K) are
     bounds of (x(a) - x(b)) @ theta from a pool, or (2, 0).
     """
-    refuted, alarmed, competes, optimistic, least, rival, passed_over, hopeful, hope, value = contest
+    refuted, alarmed, competes, optimistic, least, rival, passed_over, hopeful, hope, value, kept = (
+        contest
+    )
     action = BASELINE
     if rule.competes == COUNTERWEIGHTS and competes and not (alarmed or optimistic or passed_over > 0):
         action, rival = _counterweight(
@@ -161,7 +169,13 @@ def chosen(
             if not details[UCB, action] > upper(region, baseline):
                 action = BASELINE  # it has the highest UCB of all
             break
-        elif competes and not (_promise(region, rule.trust, candidates, action, baseline, scratch) > 0.0):
+        elif competes:
+            promises = _promise(region, rule.trust, candidates, action, baseline, scratch) > 0.0
+            if promises and (
+                details[MARGIN, action] >= kept
+                or _promise(region, SURE, candidates, action, baseline, scratch) > 0.0
+            ):
+                break
             if np.isnan(rival):
                 rival = baseline_margin(ledger, account, region, baseline, mean, earned, scratch)
             spare = ledger.bank[0] if rule.competes >= BANK_COMPETES else np.inf
@@ -173,6 +187,7 @@ def chosen(
             if (
                 hopeful
                 and hope == BASELINE
+                and not promises
                 and _promise(region, rule.hopes_trust, candidates, action, baseline, scratch) > 0.0
             ):
                 hope, value = action, details[SCORE, action]
@@ -186,7 +201,9 @@ def chosen(
                     hope, value = _first_hope(
                         region, rule, candidates, baseline, rival, least, details, contrasts, scratch
                     )
-                _pass_over(region, rule, candidates, baseline, rival, spare, details, contrasts, scratch)
+                _pass_over(
+                    region, rule, candidates, baseline, rival, spare, kept, details, contrasts, scratch
+                )
         else:
             break
     if action == BASELINE and hope != BASELINE:
@@ -195,7 +212,7 @@ def chosen(
     if action >= 0 and _is_baseline(account, candidates, action, baseline):
         action = BASELINE
     return action, Contest(
-        refuted, alarmed, competes, optimistic, least, rival, passed_over, hopeful, hope, value
+        refuted, alarmed, competes, optimistic, least, rival, passed_over, hopeful, hope, value, kept
     )
 
 
@@ -293,18 +310,26 @@ def _pass_over(
     baseline: Array,
     rival: float,
     spare: float,
+    kept: float,
     details: Array,
     contrasts: Array,
     scratch: Array,
 ) -> None:
     """Give a score of -inf to all admissible candidates that promise no more than the baseline, leave no
-    more than ``rival``, the baseline's margin, and leave no more than ``spare`` or cannot be better.
+    more than ``rival``, the baseline's margin, and leave no more than ``spare`` or cannot be better; and
+    to those that promise more, but not surely, and leave less than ``kept``.
 
     Asking the best-scored one again and again would take time quadratic in the number of candidates.
     """
     for k in range(details.shape[1]):
         beaten = details[MARGIN, k] >= 0.0 and not details[MARGIN, k] > rival and usable(candidates, k)
-        if not beaten or _promises_more(region, rule.trust, candidates, k, baseline, contrasts, scratch):
+        if not beaten:
+            continue
+        if _promises_more(region, rule.trust, candidates, k, baseline, contrasts, scratch):
+            if details[MARGIN, k] < kept and not _promises_more(
+                region, SURE, candidates, k, baseline, contrasts, scratch
+            ):
+                details[SCORE, k] = -np.inf
             continue
         if not details[MARGIN, k] > spare or not _promises_more(
             region, 1.0, candidates, k, baseline, contrasts, scratch

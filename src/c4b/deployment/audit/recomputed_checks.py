@@ -399,8 +399,10 @@ class RecomputedChecks:
         promises = self.books.promises(candidates, baseline, self.rule.trust)
         rival = self.books.baseline_margin(baseline)
         scale = 1.0 + np.abs(candidates).max(axis=1, initial=0.0)
-        more = promises > self._tolerance * scale
         near = self._tolerance * (1.0 + abs(self.books.bank))
+        short = self.books.promises(candidates, baseline, -1.0)  # of surely being better, if below 0
+        short = np.where(margins < self._fund(baseline) + near, short, np.inf)
+        more = (promises > self._tolerance * scale) & (short > self._tolerance * scale)
         more |= margins > rival + near
         could = np.full(len(margins), -np.inf)  # how much better a candidate could be that is tried
         if self.rule.competes >= BANK_COMPETES:
@@ -419,12 +421,34 @@ class RecomputedChecks:
         if could[chosen] > -self._tolerance * scale[chosen]:
             leaves_more = leaves_more or margins[chosen] > self.books.bank - near
         unplayable = self._baseline_is_unplayable(baseline)
+        dear = (
+            margins[chosen] < self._fund(baseline) - near
+            and short[chosen] < -self._tolerance * scale[chosen]
+        )
+        if (
+            not unplayable
+            and not leaves_more
+            and dear
+            and promises[chosen] > self._tolerance * scale[chosen]
+        ):
+            raise Finding(
+                f"executes candidate {chosen}, which is not surely better than the baseline and leaves "
+                "too little in the bank"
+            )
         if not unplayable and not leaves_more and not promises[chosen] > -self._tolerance * scale[chosen]:
             tried = np.flatnonzero((margins >= 0.0) & ~np.isneginf(scores)).tolist() == [chosen]
             could = self.books.promises(candidates, baseline, self.rule.hopes_trust)
             if not (self.rule.hope and tried and could[chosen] > -self._tolerance * scale[chosen]):
                 raise Finding(f"executes candidate {chosen}, which promises less than the baseline")
             self._hope(details, candidates, baseline, chosen, recomputed)
+
+    def _fund(self, baseline: Array) -> float:
+        """What a candidate must leave in the bank that is not surely better than the baseline."""
+        if not self.rule.hope:
+            return -math.inf
+        low, high = self.region.bounds(baseline[None, :])
+        leeway = max(self.books.alpha * math.sqrt(self.books.rounds) - self.rule.reluctance, 0.0)
+        return min(leeway * 0.5 * float(low[0] + high[0]), self.books.bank)
 
     def _hope(
         self, details: Array, candidates: Array, baseline: Array, tried: int | None, scores: Array
@@ -438,6 +462,8 @@ class RecomputedChecks:
         left, size = leeway_left(middles, books.alpha, books.rounds, self.rule.hope, self.rule.reluctance)
         scale = 1.0 + np.abs(candidates).max(axis=1, initial=0.0)
         could = books.promises(candidates, baseline, self.rule.hopes_trust) - self._tolerance * scale
+        promises = books.promises(candidates, baseline, self.rule.trust)
+        could = np.where(promises > -self._tolerance * scale, -np.inf, could)
         hope = Hope(left, self._tolerance * size, could, scores, books.least(self.rule.thrift, baseline))
         near = self._tolerance * (1.0 + abs(books.bank))
         check_hope(hope, details[MARGIN], np.isneginf(details[SCORE]), tried, near)
