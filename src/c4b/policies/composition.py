@@ -287,7 +287,9 @@ latches=False, learns='all', earned='none', phase=1)
             OPTIMISM.get(self.score, 0.0),
             HOPE.get(self.selection, 0.0),
             HOPES_TRUST.get(self.selection, 0.0),
-            RELUCTANCE * math.sqrt(dim / 5.0),
+            RELUCTANCE * math.sqrt(dim / 5.0)
+            if self.score in OPTIMISM or self.selection in HOPE
+            else 0.0,
         )
 
     def account(
