@@ -149,7 +149,7 @@ def run_chunk(world: World, seed: int, first: int, stop: int) -> Array:
     )  # fmt: skip
     ledger = opening(composition.account(world.alpha, world.reserve), world.dim, composition.checkpoints)
     out = np.empty((stop - first, 5))
-    rule = tuple(composition.rule(world.dim))
+    rule = tuple(composition.rule(world.dim, world.sigma))
     play(
         first, stop, seed, empty(model), ledger, rule, world.count, world.rounds, world.sigma,
         world.alpha, world.reserve, world.norm_bound, out,

@@ -195,7 +195,16 @@ def test_evidence_and_ledger_end_in_the_same_bits(number: int, name: str) -> Non
     )
     earned = len(policy.gate.earned)
     own = (composition.learns == "plays", earned, composition.phase, composition.ledger == "round")
-    rule = (*composition.rule(setting.dim), *own, 0, 0, len(evidence), 0, len(ledger), 0)
+    rule = (
+        *composition.rule(setting.dim, policy.model.noise),
+        *own,
+        0,
+        0,
+        len(evidence),
+        0,
+        len(ledger),
+        0,
+    )
     assert len(rule) == len(engine.RuleColumn)
     lineup = engine.Lineup(np.concatenate([ledger, outcomes]), np.array([rule], dtype=np.float64))
     work = engine.workspace(lineup, int(evidence[0]), setting.dim, setting.count)

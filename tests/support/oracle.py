@@ -125,34 +125,55 @@ class OraclePolicy:
         before, after = (8.0 * self._leeway(t) + t / 1024 for t in (self.rounds, self.rounds + 1))
         return math.floor(after) > math.floor(before)
 
+    def _boldness(self) -> float:
+        """Half-widths above the middle; of three optimistic rounds the first adds a whole one."""
+        if not self._optimistic():
+            return min(0.4 / math.sqrt(self.set.dim / 5.0), 1.0)
+        number = math.floor(8.0 * self._leeway(self.rounds + 1) + (self.rounds + 1) / 1024)
+        return 1.0 if number % 3 == 1 else 0.5
+
     def _leeway(self, rounds: int) -> float:
         return max(self.alpha * math.sqrt(rounds) - 0.25 * math.sqrt(self.set.dim / 5.0), 0.0)
 
     def _hopeful(self, baseline: Array) -> bool:
-        """Whether, by middles, less seems lost or gained than four baselines for each unit of leeway."""
-        if self.name != "reserve-c4b+" or not self._leeway(self.rounds) > 0.0:
+        """Whether, by middles, less seems lost or gained than four baselines for each unit of leeway.
+        Sets what learning may cost: half of what alpha has granted, if less than that is."""
+        self.allowance = -math.inf
+        if self.name != "reserve-c4b+":
             return False
         left = (self.set.lower(self.prefix) + self.set.upper(self.prefix)) / 2.0
         mean = (self.set.lower(baseline) + self.set.upper(baseline)) / 2.0
         lost = self.rounds * self.alpha * mean - left
+        half = 0.5 * self.alpha * self.rounds * mean
+        self.promises.append(half - abs(lost))
+        if abs(lost) < half:
+            self.allowance = half
         self.promises.append(4.0 * self._leeway(self.rounds) * mean - abs(lost))
         return self.promises[-1] > 0.0
 
-    def _could_be_better(self, x: Array, baseline: Array) -> bool:
-        """Whether the middle of x - x(b) plus half of the half-width is above 0."""
+    def _worth_trying(self, x: Array, baseline: Array, hopeful: bool) -> bool:
+        """Whether the middle of x - x(b) plus half of the half-width, the possible gain, is above 0 and,
+        without hope, learning costs no more than it may: for each feature one play, or as many as make
+        the gain three standard errors, at the loss of the middle."""
         low, high = self.set.lower(x - baseline), self.set.upper(x - baseline)
-        self.promises.append((low + high) / 2.0 + (high - low) / 4.0)
-        return self.promises[-1] > 0.0
+        gain = (low + high) / 2.0 + (high - low) / 4.0
+        self.promises.append(gain)
+        if gain <= 0.0 or hopeful:
+            return gain > 0.0
+        plays = self.set.dim * max(1.0, (3.0 * self.set.noise / gain) ** 2)
+        cost = plays * max(0.0, -(low + high) / 2.0)
+        self.promises.append(self.allowance - cost)
+        return cost <= self.allowance
 
     def _beats_baseline(self, x: Array, margin: float, baseline: Array) -> bool:
         """Whether the middle of x - x(b) plus a fiftieth of the half-width is above 0, or the bank
-        afterwards higher than after the baseline; in optimistic rounds whether its UCB is higher."""
+        afterwards higher than after the baseline; in optimistic rounds whether its score is higher."""
         if self.name != "reserve-c4b+":
             return True
         if not self.baseline_nonnegative and not self._baseline_margin(baseline) >= 0.0:
             return True
         if self._optimistic():
-            ahead = self.set.upper(x) - self.set.upper(baseline)
+            ahead = self._score(x) - self._score(baseline)
             self.promises.append(ahead)
             return ahead > 0.0
         low, high = self.set.lower(x - baseline), self.set.upper(x - baseline)
@@ -161,6 +182,11 @@ class OraclePolicy:
         self.promises += [promise, margin - rival] if promise <= 0.0 else [promise]
         self.is_dear = promise > 0.0 and self._is_dear(margin, low, baseline)
         return (promise > 0.0 and not self.is_dear) or margin > rival
+
+    def _score(self, x: Array) -> float:
+        """The middle of the interval plus some half-widths."""
+        low, high, bold = self.set.lower(x), self.set.upper(x), self._boldness()
+        return high if bold == 1.0 else (high + low + bold * (high - low)) / 2.0
 
     def _is_dear(self, margin: float, low: float, baseline: Array) -> bool:
         """Whether one that is not surely better leaves less than the leeway, or than there is."""
@@ -181,15 +207,8 @@ class OraclePolicy:
         baseline_upper = self.set.upper(baseline)
         separate = [self.set.lower(x) - self.c * baseline_upper for x in candidates]  # (9)
 
-        score = list(ucb)
         self.promises: list[float] = []
-        if self.name == "reserve-c4b+" and not self._optimistic():
-            bold = min(0.4 / math.sqrt(self.set.dim / 5.0), 1.0)  # half-widths above the middle
-            score = [
-                (self.set.upper(x) + self.set.lower(x) + bold * (self.set.upper(x) - self.set.lower(x)))
-                / 2
-                for x in candidates
-            ]
+        score = [self._score(x) for x in candidates] if self.name == "reserve-c4b+" else list(ucb)
         least = self._least(baseline)
         hope: int | None = None
         self.is_dear = False
@@ -211,10 +230,9 @@ class OraclePolicy:
                 action = None
                 break
             if (
-                hopeful
-                and hope is None
+                hope is None
                 and not self.is_dear
-                and self._could_be_better(candidates[action], baseline)
+                and self._worth_trying(candidates[action], baseline, hopeful)
             ):
                 hope = action
             tested.remove(action)

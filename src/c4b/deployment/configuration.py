@@ -140,12 +140,12 @@ class Configuration:
         """What the journal's numbers depend on besides the configuration, to be recorded with it."""
         if not isinstance(self.spec, Composition):
             return {}
-        rule = self.spec.rule(self.model.dim)
+        rule = self.spec.rule(self.model.dim, self.model.noise)
         first = (rule.propose, rule.boldness, rule.thrift, rule.latches)
         numbers = [*first, self.spec.checkpoints, CUSHION, rule.period, rule.competes, rule.trust]
         numbers.append(KEPT_BACK if self.spec.ledger == "nonnegative" else 0.0)
         numbers += [rule.by_certificate, rule.optimism, rule.hope, rule.hopes_trust]
-        numbers.append(rule.reluctance)
+        numbers += [rule.reluctance, rule.restraint, rule.boldest, rule.saving]
         return {
             "ridges": self.model.ridges,
             "rule": np.array(numbers, dtype=np.float64),

@@ -19,11 +19,15 @@ from c4b.policies.registry import PolicySpec
 ADMISSIBLE = "A candidate is admissible if the bank after playing it is certified to be at least 0."
 
 
+NO_NOISE = 0.0
+"""The noise that sentences assume: none of them depends on it."""
+
+
 def rule_in_words(spec: PolicySpec, dim: int) -> str:
     """How ``spec`` orders admissible candidates of ``dim`` features."""
     if not isinstance(spec, Composition):
         return f"{ADMISSIBLE} Among these {spec.name} chooses by its own rule: {spec.summary}."
-    rule = spec.rule(dim)
+    rule = spec.rule(dim, NO_NOISE)
     if not spec.gated:
         return f"There is no gate. The score is {_score(rule)}; the highest score is played."
     sentences = [ADMISSIBLE, f"The score is {_score(rule)}."]
@@ -72,10 +76,21 @@ def rule_in_words(spec: PolicySpec, dim: int) -> str:
             f"the t rounds so far seem to have lost or gained less than {rule.hope:g} (alpha sqrt(t) - "
             f"{rule.reluctance:.2g}) rewards of the baseline."
         )
+    if rule.saving:
+        sentences.append(
+            "It is also tried if learning whether it is better is cheap: if the plays that this takes "
+            f"seem to cost at most {rule.saving:g} of all that alpha has granted so far."
+        )
     if rule.optimism:
+        bound = "by the upper bound"
+        if rule.boldest > 1:
+            bound = (
+                f"by the upper bound, one in {rule.boldest}, or by the middle plus "
+                f"{1.0 - rule.restraint:g} of the half-width,"
+            )
         sentences.append(
             f"Of the first t rounds about {rule.optimism:g} (alpha sqrt(t) - {rule.reluctance:.2g}) are "
-            f"optimistic, and one of {rule.period}: they score by the upper bound and need no thrift, so "
+            f"optimistic, and one of {rule.period}: they score {bound} and need no thrift, so "
             "that no candidate is ignored for ever."
         )
     elif rule.period:
@@ -112,7 +127,7 @@ def because(decision: Decision, spec: PolicySpec, dim: int, before_any_play: boo
     """
     if not isinstance(spec, Composition) or decision.propensity is not None:
         return ""
-    rule = spec.rule(dim)
+    rule = spec.rule(dim, NO_NOISE)
     if decision.alarm and rule.latches and decision.action is None:
         return (
             f"Latch: the data speak against the model ({decision.alarm}), so no certificate counts and "

@@ -14,6 +14,8 @@ from c4b.evidence.bounds import interval
 from c4b.evidence.ellipsoids import Region
 from c4b.ledger.books import Account, Ledger, Tally
 
+STANDARD_ERRORS = 3.0
+"""Standard errors that a difference should have before it counts as learned."""
 GOLDEN = 0.6180339887498949
 """Multiples of it spread evenly between 0 and 1: they say which round of a period is optimistic."""
 BASELINE_COMPETES, BANK_COMPETES, COUNTERWEIGHTS = 1, 2, 3
@@ -37,6 +39,10 @@ class Rule(NamedTuple):
     hope: float = 0.0  # loss, in units of ``leeway``, up to which what could be better is tried
     hopes_trust: float = 0.0  # share of the half-width in what could be
     reluctance: float = 0.0  # rounds' rewards that alpha sqrt(t) must be worth before anything is risked
+    restraint: float = 0.0  # half-widths less in the score of most optimistic rounds
+    boldest: int = 0  # one of so many optimistic rounds scores by the UCB, the others with restraint
+    saving: float = 0.0  # share of all that alpha has granted that learning may cost, if it is cheap
+    noise: float = 0.0  # sigma, by which the cost of learning is estimated
 
 
 @inlined
@@ -66,9 +72,12 @@ def is_optimistic(ledger: Ledger, account: Account, rule: Rule) -> bool:
 
 
 @inlined
-def is_hopeful(region: Region, ledger: Ledger, account: Account, rule: Rule, baseline: Array) -> bool:
+def hopes(
+    region: Region, ledger: Ledger, account: Account, rule: Rule, baseline: Array
+) -> tuple[bool, float]:
     """Whether the rounds so far seem to have lost, and to have gained, less than ``hope`` units of leeway
-    in rewards of this baseline.
+    in rewards of this baseline; and what learning about one candidate may cost, -inf if too much seems
+    lost or gained for that.
 
     Who has gained knows something better than to hope. Estimates are the middles of intervals. That of
     the prefix Z is what alpha has left; had baselines like this one played all t rounds, it would be t
@@ -76,13 +85,30 @@ def is_hopeful(region: Region, ledger: Ledger, account: Account, rule: Rule, bas
     """
     rounds = ledger.tally[Tally.ROUNDS]
     free = rule.hope * leeway(account, rule, rounds)
-    if not free > 0.0:
-        return False
+    if not (free > 0.0 or rule.saving > 0.0):
+        return False, -np.inf
     low, high = interval(region, ledger.prefix)
     left = 0.5 * (low + high)
     low, high = interval(region, baseline)
     mean = 0.5 * (low + high)
-    return bool(abs(left - mean * account.alpha * rounds) < mean * free)
+    granted = mean * account.alpha * rounds
+    change, saved = abs(left - granted), rule.saving * granted
+    return bool(change < mean * free), saved if change < saved else -np.inf
+
+
+@inlined
+def cost_of_learning(rule: Rule, low: float, high: float, dim: int) -> float:
+    """Rewards that it may take to learn whether a candidate is better than the baseline, inf if it
+    cannot be; [low, high] is the interval of (x(a) - x(b)) @ theta.
+
+    As many plays for each feature as make what it could gain STANDARD_ERRORS standard errors, at least
+    one, each at the loss that the middle of the interval says.
+    """
+    gain = 0.5 * ((1.0 + rule.hopes_trust) * high + (1.0 - rule.hopes_trust) * low)
+    if not gain > 0.0:
+        return np.inf
+    plays = dim * max((STANDARD_ERRORS * rule.noise / gain) ** 2, 1.0)
+    return plays * max(-0.5 * (low + high), 0.0)
 
 
 @inlined
@@ -98,5 +124,15 @@ def fund(region: Region, ledger: Ledger, account: Account, rule: Rule, baseline:
 
 @inlined
 def boldness_now(ledger: Ledger, account: Account, rule: Rule) -> float:
-    """Half-widths that a score of the next round adds to the middle of the interval."""
-    return 1.0 if is_optimistic(ledger, account, rule) else rule.boldness
+    """Half-widths that a score of the next round adds to the middle of the interval.
+
+    Of ``boldest`` optimistic rounds the first scores by the UCB.
+    """
+    if not is_optimistic(ledger, account, rule):
+        return rule.boldness
+    if rule.boldest > 1:
+        now = int(ledger.tally[Tally.ROUNDS]) + 1
+        number = math.floor(rule.optimism * leeway(account, rule, now) + now / rule.period)
+        if number % rule.boldest != 1:
+            return 1.0 - rule.restraint
+    return 1.0

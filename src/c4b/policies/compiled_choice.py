@@ -16,7 +16,16 @@ from c4b.ledger.books import Account, Ledger
 from c4b.ledger.ledger_kernels import baseline_margin
 from c4b.ledger.told_ledger import is_refuted
 from c4b.policies.candidate_fields import CandidateField
-from c4b.policies.choice_rule import BANK_COMPETES, COUNTERWEIGHTS, Rule, fund, is_hopeful, is_optimistic
+from c4b.policies.choice_rule import (
+    BANK_COMPETES,
+    COUNTERWEIGHTS,
+    Rule,
+    boldness_now,
+    cost_of_learning,
+    fund,
+    hopes,
+    is_optimistic,
+)
 
 BASELINE = -1
 """The index that stands for the baseline in kernels."""
@@ -81,11 +90,12 @@ class Contest(NamedTuple):
     refuted: bool  # a told mean contradicts the data
     alarmed: bool  # no certificate counts
     competes: bool  # the baseline does
-    optimistic: bool  # this round scores by the UCB
+    optimistic: bool  # this round scores by the UCB, or nearly so
     least: float  # margin that a choice would like to have
     rival: float  # the baseline's margin; NaN: nobody has asked yet
     passed_over: int  # candidates that promise no more than the baseline
     hopeful: bool  # one of them that could be better is played where nobody promises more
+    allowance: float  # so is one if learning about it costs no more; -inf: none is
     hope: int  # the first of them that could be, or BASELINE
     hopes_score: float
     fund: float  # margin that a candidate must have that is not surely better than the baseline
@@ -111,12 +121,9 @@ def opened_contest(
         rival = baseline_margin(ledger, account, region, baseline, mean, earned, scratch)
         competes = rival >= 0.0
     optimistic = is_optimistic(ledger, account, rule)
-    hopeful = (
-        rule.hope > 0.0
-        and competes
-        and not optimistic
-        and is_hopeful(region, ledger, account, rule, baseline)
-    )
+    hopeful, allowance = False, -np.inf
+    if rule.hope > 0.0 and competes and not optimistic:
+        hopeful, allowance = hopes(region, ledger, account, rule, baseline)
     if rule.thrift > 0.0 and not optimistic:
         saved = structural(region, baseline, account.alpha, 0.0, account.tolerance)
         least = min(rule.thrift * ledger.bank[0], CUSHION * saved)
@@ -124,7 +131,9 @@ def opened_contest(
     if competes and not optimistic:
         kept = fund(region, ledger, account, rule, baseline)
     alarmed = alarmed or (rule.latches and refuted)
-    return Contest(refuted, alarmed, competes, optimistic, least, rival, 0, hopeful, BASELINE, 0.0, kept)
+    return Contest(
+        refuted, alarmed, competes, optimistic, least, rival, 0, hopeful, allowance, BASELINE, 0.0, kept
+    )
 
 
 @inlined
@@ -149,10 +158,11 @@ def chosen(
     details (ROWS, K); ``scratch`` (d,); ``rank`` (K,) is scratch, too; ``contrasts`` (2, K) are
     bounds of (x(a) - x(b)) @ theta from a pool, or (2, 0).
     """
-    refuted, alarmed, competes, optimistic, least, rival, passed_over, hopeful, hope, value, kept = (
-        contest
-    )
-    action = BASELINE
+    (
+        refuted, alarmed, competes, optimistic, least, rival, passed_over, hopeful, allowance, hope,
+        value, kept,
+    ) = contest  # fmt: skip
+    action, hoping = BASELINE, hopeful or allowance >= 0.0
     if rule.competes == COUNTERWEIGHTS and competes and not (alarmed or optimistic or passed_over > 0):
         action, rival = _counterweight(
             region, ledger, account, rule, rival, candidates, baseline, mean, earned, details, scratch,
@@ -166,8 +176,10 @@ def chosen(
         if not usable(candidates, action):
             _never_admit(details, action)
         elif competes and optimistic:
-            if not details[UCB, action] > upper(region, baseline):
-                action = BASELINE  # it has the highest UCB of all
+            if not details[SCORE, action] > _baselines_score(
+                region, baseline, boldness_now(ledger, account, rule)
+            ):
+                action = BASELINE  # it has the highest score of all
             break
         elif competes:
             promises = _promise(region, rule.trust, candidates, action, baseline, scratch) > 0.0
@@ -185,10 +197,12 @@ def chosen(
             ):
                 break
             if (
-                hopeful
+                hoping
                 and hope == BASELINE
                 and not promises
-                and _promise(region, rule.hopes_trust, candidates, action, baseline, scratch) > 0.0
+                and _is_worth_trying(
+                    region, rule, hopeful, allowance, candidates, action, baseline, contrasts, scratch
+                )
             ):
                 hope, value = action, details[SCORE, action]
             details[SCORE, action] = -np.inf
@@ -197,10 +211,11 @@ def chosen(
                 action, passed_over = ALL_MARGINS, passed_over - 1
                 break
             if passed_over == ASKED_ONE_BY_ONE:
-                if hopeful and hope == BASELINE:
+                if hoping and hope == BASELINE:
                     hope, value = _first_hope(
-                        region, rule, candidates, baseline, rival, least, details, contrasts, scratch
-                    )
+                        region, rule, hopeful, allowance, candidates, baseline, rival, least, details,
+                        contrasts, scratch,
+                    )  # fmt: skip
                 _pass_over(
                     region, rule, candidates, baseline, rival, spare, kept, details, contrasts, scratch
                 )
@@ -212,8 +227,18 @@ def chosen(
     if action >= 0 and _is_baseline(account, candidates, action, baseline):
         action = BASELINE
     return action, Contest(
-        refuted, alarmed, competes, optimistic, least, rival, passed_over, hopeful, hope, value, kept
-    )
+        refuted, alarmed, competes, optimistic, least, rival, passed_over, hopeful, allowance, hope,
+        value, kept,
+    )  # fmt: skip
+
+
+@inlined
+def _baselines_score(region: Region, baseline: Array, boldness: float) -> float:
+    """The baseline's score in an optimistic round."""
+    if boldness == 1.0:
+        return upper(region, baseline)
+    low, high = interval(region, baseline)
+    return 0.5 * ((1.0 + boldness) * high + (1.0 - boldness) * low)
 
 
 @inlined
@@ -303,6 +328,35 @@ def _promises_more(
 
 
 @inlined
+def _is_worth_trying(
+    region: Region,
+    rule: Rule,
+    hopeful: bool,
+    allowance: float,
+    candidates: Array,
+    k: int,
+    baseline: Array,
+    contrasts: Array,
+    scratch: Array,
+) -> bool:
+    """Whether a candidate could be better than the baseline and, unless ``hopeful``, learning about it
+    costs no more than ``allowance``. ``contrasts`` say so already, unless rounding could decide."""
+    dim = len(scratch)
+    if contrasts.shape[1] > 0:
+        low, high = contrasts[0, k], contrasts[1, k]
+        gain = 0.5 * ((1.0 + rule.hopes_trust) * high + (1.0 - rule.hopes_trust) * low)
+        cost = 0.0 if hopeful else cost_of_learning(rule, low, high, dim)
+        clear = hopeful or not gain > 0.0 or abs(cost - allowance) > 1e-6 * (cost + allowance)
+        if 1e-6 * (abs(low) + abs(high)) < abs(gain) < np.inf and clear:
+            return gain > 0.0 and (hopeful or cost <= allowance)
+    for i in range(dim):
+        scratch[i] = candidates[k, i] - baseline[i]
+    low, high = interval(region, scratch)
+    gain = 0.5 * ((1.0 + rule.hopes_trust) * high + (1.0 - rule.hopes_trust) * low)
+    return gain > 0.0 and (hopeful or cost_of_learning(rule, low, high, dim) <= allowance)
+
+
+@inlined
 def _pass_over(
     region: Region,
     rule: Rule,
@@ -341,6 +395,8 @@ def _pass_over(
 def _first_hope(
     region: Region,
     rule: Rule,
+    hopeful: bool,
+    allowance: float,
     candidates: Array,
     baseline: Array,
     rival: float,
@@ -350,7 +406,7 @@ def _first_hope(
     scratch: Array,
 ) -> tuple[int, float]:
     """The first candidate, in the order of ``choose``, that ``_pass_over`` would pass over although it
-    could be better than the baseline; and its score."""
+    is worth trying; and its score."""
     first, top, thrifty = BASELINE, -np.inf, False
     for k in range(details.shape[1]):
         score, margin = details[SCORE, k], details[MARGIN, k]
@@ -361,7 +417,9 @@ def _first_hope(
         if (
             not margin > rival
             and not _promises_more(region, rule.trust, candidates, k, baseline, contrasts, scratch)
-            and _promises_more(region, rule.hopes_trust, candidates, k, baseline, contrasts, scratch)
+            and _is_worth_trying(
+                region, rule, hopeful, allowance, candidates, k, baseline, contrasts, scratch
+            )
         ):
             first, top, thrifty = k, score, saves
     return first, top

@@ -86,7 +86,7 @@ class CompiledGate(Gate):
         self._told_alarm_at = len(self.ledger) - len(Term) + Term.ALARM
         self._flat = self.evidence.flat
         self._absorb = self.evidence.absorber
-        self._rule = composition.rule(terms.model.dim)
+        self._rule = composition.rule(terms.model.dim, terms.model.noise)
         self._name = composition.name
         self.revalues = composition.ledger in ("prefix", "budget")
         region, data, _ = ellipsoids.views(self._flat)

@@ -220,6 +220,10 @@ def decide(
     hope: float,
     hopes_trust: float,
     reluctance: float,
+    restraint: float,
+    boldest: int,
+    saving: float,
+    noise: float,
     earned: Array,
     candidates: Array,
     baseline: Array,
@@ -237,7 +241,7 @@ def decide(
     whole_region, data, _ = opened_evidence(evidence_flat)
     rule = Rule(
         propose, boldness, thrift, latches, period, competes, trust, by_certificate, optimism, hope,
-        hopes_trust, reluctance,
+        hopes_trust, reluctance, restraint, boldest, saving, noise,
     )  # fmt: skip
     alarmed = latches and data.tally[ALARM] != 0.0
     ledger, account = opened_ledger(ledger_flat)

@@ -61,6 +61,7 @@ SELECTIONS = {
     "balanced": 0.0,
     "pooled": 0.0,
     "hopeful": 0.9,
+    "hopeful-2": 0.9,
 }
 """Selection name -> thrift. ``filter``: the best-scored admissible candidate. ``thrifty``: the same, but,
 where there are such, among those that leave 0.9 of the bank or six rounds of baseline credit: what is
@@ -73,7 +74,8 @@ baseline: what it teaches costs nothing that is certified. ``balanced``: curious
 the best-scored candidate is not admissible though it promises more than the baseline, the lowest-scored
 one is played of those that leave more in the bank than playing the baseline. ``hopeful``: competitive,
 but where nobody promises more than the baseline, the best-scored candidate that could be better is
-played while little seems lost, or gained, so far: see ``HOPE``. ``pooled``: propose, with
+played while little seems lost, or gained, so far: see ``HOPE``. ``hopeful-2``: hopeful, and one about
+which learning is cheap is tried at once: see ``SAVING``. ``pooled``: propose, with
 the baseline in the pool: it is played if no candidate has a higher UCB."""
 SCORES = {
     "ucb": 1.0,
@@ -83,25 +85,32 @@ SCORES = {
     "certificate": 1.0,
     "keen": 0.2,
     "measured": 0.4,
+    "measured-2": 0.4,
 }
 """Score name -> boldness b: the score is the middle of the reward's interval plus b half-widths. That of
-``patient``, ``keen`` and ``measured`` is for 5 features; for d it is b sqrt(5/d), at most 1: a half-width
-has about sqrt(d) standard errors. The score ``certificate`` is the contrast's lower bound instead."""
+``patient``, ``keen`` and both ``measured`` is for 5 features; for d it is b sqrt(5/d), at most 1: a
+half-width has about sqrt(d) standard errors. The score ``certificate`` is the contrast's lower bound
+instead."""
 COMPETES = {
     "competitive": BASELINE_COMPETES,
     "curious": BANK_COMPETES,
     "balanced": COUNTERWEIGHTS,
     "pooled": BASELINE_COMPETES,
     "hopeful": BASELINE_COMPETES,
+    "hopeful-2": BASELINE_COMPETES,
 }
 """Selection name -> what a candidate must beat that promises no more than the baseline."""
-HOPE, HOPES_TRUST = {"hopeful": 4.0}, {"hopeful": 0.5}
+HOPE, HOPES_TRUST = {"hopeful": 4.0, "hopeful-2": 4.0}, {"hopeful": 0.5, "hopeful-2": 0.5}
 """Selection name -> c and q: what could be better, x(a) - x(b) scored with q half-widths, is tried while
 the t rounds so far seem to have lost or gained less than c units of ``c4b.policies.choice_rule.leeway``
 in rewards of the baseline."""
+SAVING = {"hopeful-2": 0.5}
+"""Selection name -> share of all that alpha has granted in t rounds, alpha t rewards of the baseline,
+that learning about one candidate may cost by ``c4b.policies.choice_rule.cost_of_learning``; then it is
+tried before there is any leeway, while less than that seems lost or gained."""
 RELUCTANCE = 0.25
 """In 5 features; for d it is sqrt(d/5) times as much: there is more to learn before it pays."""
-TRUST = {"competitive": 0.02, "curious": 0.02, "balanced": 0.02, "hopeful": 0.02}
+TRUST = {"competitive": 0.02, "curious": 0.02, "balanced": 0.02, "hopeful": 0.02, "hopeful-2": 0.02}
 """Selection name -> half-widths added to the middle of x(a) - x(b) where the baseline competes. Not 0:
 after a baseline-only history the middle of an unknown candidate is 0, and it should be tried."""
 OPTIMISTIC_PERIOD = {
@@ -112,12 +121,16 @@ OPTIMISTIC_PERIOD = {
     "certificate": 0,
     "keen": 32,
     "measured": 1024,
+    "measured-2": 1024,
 }
 """Score name -> m: one round of m takes b = 1 and keeps no cushion, so that no candidate is ignored for
 ever; 0: no round does."""
-OPTIMISM = {"measured": 8.0}
+OPTIMISM = {"measured": 8.0, "measured-2": 8.0}
 """Score name -> a: so do a more of the first rounds for each unit of their leeway: who may lose more
 tries more, and most of it early."""
+RESTRAINT, BOLDEST = {"measured-2": 0.5}, {"measured-2": 3}
+"""Score name -> r and n: of n such rounds the first takes b = 1, the others b = 1 - r. A half-width is
+several standard errors: it takes a whole one to try what is unknown, too much for what was tried."""
 
 LARGEST_DELTA = 0.999
 """A share of delta that a model can have."""
@@ -268,8 +281,8 @@ latches=False, learns='all', earned='none', phase=1)
         """Earlier rounds that the ledger can remember."""
         return LEDGERS[self.ledger]
 
-    def rule(self, dim: int) -> Rule:
-        """How it chooses in ``dim`` dimensions."""
+    def rule(self, dim: int, noise: float) -> Rule:
+        """How it chooses in ``dim`` dimensions where the model declares ``noise``."""
         boldness, period = SCORES[self.score], OPTIMISTIC_PERIOD[self.score]
         if self.selection == "pooled":  # every round is optimistic
             period = 1
@@ -290,6 +303,10 @@ latches=False, learns='all', earned='none', phase=1)
             RELUCTANCE * math.sqrt(dim / 5.0)
             if self.score in OPTIMISM or self.selection in HOPE
             else 0.0,
+            RESTRAINT.get(self.score, 0.0),
+            BOLDEST.get(self.score, 0),
+            SAVING.get(self.selection, 0.0),
+            noise,
         )
 
     def account(
@@ -333,9 +350,9 @@ BUILT_IN = (
         "reserve-c4b+",
         "joint",
         "checkpoints",
-        "hopeful",
+        "hopeful-2",
         "recommended: several ridges, checkpoints, hopeful choice",
-        score="measured",
+        score="measured-2",
         confidence="several-ridges",
         latches=True,
     ),

@@ -117,6 +117,14 @@ class Books:
         golden = 0.6180339887498949 * (self.rounds // period + 1)
         return self.rounds % period == int(period * (golden - np.floor(golden)))
 
+    def restrained(self, period: int, optimism: float, reluctance: float, boldest: int) -> bool:
+        """Whether an optimistic next round is none of those that score by the UCB, the first of each
+        ``boldest`` optimistic rounds."""
+        if boldest <= 1:
+            return False
+        leeway = max(self.alpha * float(np.sqrt(self.rounds + 1)) - reluctance, 0.0)
+        return int(optimism * leeway + (self.rounds + 1) / period) % boldest != 1
+
     def promises(self, candidates: Array, baseline: Array, trust: float) -> Array:
         """Scores (K,) of x(a) - x(b): what each candidate promises above the baseline."""
         low, high = self.region.bounds(candidates - baseline)

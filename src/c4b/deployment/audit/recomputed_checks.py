@@ -25,7 +25,7 @@ from c4b.deployment.audit.recomputed_counterweight import (
     Counterweight,
     counterweight,
 )
-from c4b.deployment.audit.recomputed_hope import Hope, check_hope, leeway_left
+from c4b.deployment.audit.recomputed_hope import Hope, check_hope, leeway_left, what_is_cheap
 from c4b.policies.candidate_fields import CandidateField
 from c4b.policies.gate import Played
 
@@ -62,6 +62,9 @@ class RecordedRule(NamedTuple):
     hope: float = 0.0
     hopes_trust: float = 0.0
     reluctance: float = 0.0
+    restraint: float = 0.0
+    boldest: float = 0.0
+    saving: float = 0.0
 
 
 class RecomputedChecks:
@@ -183,13 +186,15 @@ class RecomputedChecks:
         books, baseline = copy.copy(self.books), decision.played.baseline
         candidates, details = decision.arrays["candidates"], decision.arrays["details"]
         action, numbers = decision.action, decision.numbers
-        self.optimistic = books.optimistic(
-            int(self.rule.period), self.rule.optimism, self.rule.reluctance
-        )
+        schedule = (int(self.rule.period), self.rule.optimism, self.rule.reluctance)
+        self.optimistic = books.optimistic(*schedule)
         scale = 1.0 + abs(books.bank) if books.gated else 1.0
         books.region = self.region
-        boldness = 1.0 if self.optimistic else self.rule.boldness
-        recomputed = books.details(candidates, baseline, boldness, bool(self.rule.by_certificate))
+        self.boldness = self.rule.boldness
+        if self.optimistic:
+            restrained = books.restrained(*schedule, int(self.rule.boldest))
+            self.boldness = 1.0 - self.rule.restraint if restrained else 1.0
+        recomputed = books.details(candidates, baseline, self.boldness, bool(self.rule.by_certificate))
         lows = self.region.bounds(candidates)[0]
         if (some := decision.evaluated) is None:
             self._bounds(details, recomputed, scale, (MARGIN, JOINT, SEPARATE))
@@ -266,7 +271,7 @@ class RecomputedChecks:
                 return weight.candidate
         chosen = self._choice(details, baseline, decision.fields["alarm"])
         if self.rule.competes and self.optimistic:
-            return self._against_the_baselines_ucb(details, chosen, decision.chosen, baseline)
+            return self._against_the_baselines_score(details, chosen, decision.chosen, baseline)
         if self.rule.competes:
             self._competition(details, candidates, baseline, chosen, scores)
         return chosen
@@ -368,16 +373,17 @@ class RecomputedChecks:
         rounding = ROUNDINGS * self.set.rounding()
         return TOLERANCE if math.isnan(rounding) else min(max(rounding, LEAST_TOLERANCE), TOLERANCE)
 
-    def _against_the_baselines_ucb(
+    def _against_the_baselines_score(
         self, details: Array, chosen: int | None, action: int | None, baseline: Array
     ) -> int | None:
-        """In an optimistic round the baseline is played if it has the highest UCB of all."""
+        """In an optimistic round the baseline is played if it has the highest score of all."""
         if chosen is None or self._baseline_is_unplayable(baseline):
             return chosen
-        rival = float(self.books.region.bounds(baseline[None, :])[1][0])
-        if abs(details[UCB, chosen] - rival) <= self._tolerance * (1.0 + abs(rival)):
+        low, high = (float(bound[0]) for bound in self.books.region.bounds(baseline[None, :]))
+        rival = high if self.boldness == 1.0 else 0.5 * (low + high + self.boldness * (high - low))
+        if abs(details[SCORE, chosen] - rival) <= self._tolerance * (1.0 + abs(rival)):
             return action  # a tie up to rounding
-        return chosen if details[UCB, chosen] > rival else None
+        return chosen if details[SCORE, chosen] > rival else None
 
     def _baseline_is_unplayable(self, baseline: Array) -> bool:
         return (
@@ -464,7 +470,17 @@ class RecomputedChecks:
         could = books.promises(candidates, baseline, self.rule.hopes_trust) - self._tolerance * scale
         promises = books.promises(candidates, baseline, self.rule.trust)
         could = np.where(promises > -self._tolerance * scale, -np.inf, could)
-        hope = Hope(left, self._tolerance * size, could, scores, books.least(self.rule.thrift, baseline))
+        rule = (len(baseline), float(self.model["noise"]), self.rule.hopes_trust)
+        cheap, dear = what_is_cheap(
+            middles,
+            books.alpha * books.rounds,
+            self.rule.saving,
+            self.region.bounds(candidates - baseline),
+            rule,
+            (self._tolerance * max(size, 1.0), self._tolerance * scale),
+        )
+        least = books.least(self.rule.thrift, baseline)
+        hope = Hope(left, self._tolerance * size, could, cheap, dear, scores, least)
         near = self._tolerance * (1.0 + abs(books.bank))
         check_hope(hope, details[MARGIN], np.isneginf(details[SCORE]), tried, near)
 

@@ -20,6 +20,8 @@ class Hope(NamedTuple):
     left: float  # by how much less seems lost, or gained, than may be
     near: float  # difference that rounding can make in it
     could: Array  # how much better each candidate could be, less what rounding can make of it
+    cheap: NDArray[np.bool_]  # whether learning about it surely costs no more than it may
+    dear: NDArray[np.bool_]  # whether it surely costs more
     scores: Array  # before any candidate was passed over
     least: float  # margin that a thrifty choice would like to keep
 
@@ -35,19 +37,19 @@ def check_hope(
     """
     if abs(hope.left) <= hope.near:
         return
+    better = passed_over & (margins >= 0.0) & (hope.could > 0.0)
     if not hope.left > 0.0:
-        if tried is not None:
+        if tried is not None and hope.dear[tried]:
             raise Finding(
                 f"executes candidate {tried}, which promises less than the baseline, though too much "
                 "seems lost, or gained, to hope that it is better"
             )
-        return
-    better = passed_over & (margins >= 0.0) & (hope.could > 0.0)
+        better &= hope.cheap
     if tried is None:
         if better.any():
             raise Finding(
                 f"plays the baseline, though candidate {int(better.argmax())} could be better and little "
-                "seems lost"
+                "seems lost, or learning about it is cheap"
             )
         return
     thrifty = bool(margins[tried] >= max(hope.least, 0.0) - near)
@@ -71,3 +73,39 @@ def leeway_left(
         return -np.inf, 0.0
     left, mean = float(middles[0]), float(middles[1])
     return mean * free - abs(left - mean * alpha * rounds), 1.0 + abs(left) + abs(mean) * alpha * rounds
+
+
+def what_is_cheap(
+    middles: Array,
+    granted: float,
+    saving: float,
+    bounds: tuple[Array, Array],
+    rule: tuple[int, float, float],
+    rounding: tuple[float, Array],
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which candidates (K,) may surely be learned about at the price of ``saving``, and which surely not.
+
+    middles (2,) of prefix and baseline; granted: alpha t; bounds: intervals (K,) of x(a) - x(b). rule:
+    features, sigma, and half-widths that count in what could be better. rounding: the differences that
+    it can make in sums of rewards and in bounds (K,).
+    """
+    budget = saving * granted * float(middles[1])
+    change = abs(float(middles[0]) - granted * float(middles[1]))
+    least, most = (_cost_of_learning(bounds, rule, sign * rounding[1]) for sign in (-1.0, 1.0))
+    none = np.zeros(len(least), bool)
+    if abs(budget - change) <= rounding[0] and saving:
+        return none, none
+    if not change < budget:
+        return none, ~none
+    return most < budget - rounding[0], least > budget + rounding[0]
+
+
+def _cost_of_learning(bounds: tuple[Array, Array], rule: tuple[int, float, float], worse: Array) -> Array:
+    """Rewards (K,) lost in d plays, or as many as make the possible gain three standard errors for each
+    feature; with estimates that are ``worse`` by so much."""
+    (low, high), (dim, noise, trust) = bounds, rule
+    middle = 0.5 * (low + high) - worse
+    gain = middle + 0.5 * trust * (high - low)
+    with np.errstate(divide="ignore", over="ignore"):
+        plays = dim * np.maximum(9.0 * noise**2 / gain**2, 1.0)
+        return np.where(gain > 0.0, plays * np.maximum(-middle, 0.0), np.inf)

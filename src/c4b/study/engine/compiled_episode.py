@@ -59,26 +59,34 @@ class RuleColumn(IntEnum):
     """Half-widths that count in what could be better."""
     RELUCTANCE = 11
     """Rounds' rewards that alpha sqrt(t) must be worth before anything is risked."""
-    LEARNS_PLAYS_ONLY = 12
+    RESTRAINT = 12
+    """Half-widths less in the score of most optimistic rounds."""
+    BOLDEST = 13
+    """One of so many optimistic rounds scores by the UCB."""
+    SAVING = 14
+    """Share of what alpha has granted that learning may cost."""
+    NOISE = 15
+    """The model's sigma."""
+    LEARNS_PLAYS_ONLY = 16
     """1 if outcomes of the baseline are not learned."""
-    EARNED_SIZE = 13
+    EARNED_SIZE = 17
     """Numbers kept of outcomes beside the evidence, after those of the ledger: what plays have earned, or
     how far a learner is; 0: none."""
-    PROMISE_PERIOD = 14
+    PROMISE_PERIOD = 18
     """The budget is promised after every so many rounds."""
-    ROUND_ALONE = 15
+    ROUND_ALONE = 19
     """1 if each round's own contrast is promised to be nonnegative."""
-    FORCED_ROUNDS = 16
+    FORCED_ROUNDS = 20
     """Rounds at the start in which the baseline is played."""
-    EVIDENCE_START = 17
+    EVIDENCE_START = 21
     """Index of the first number of the flat evidence."""
-    EVIDENCE_SIZE = 18
+    EVIDENCE_SIZE = 22
     """Numbers in the flat evidence."""
-    LEDGER_START = 19
+    LEDGER_START = 23
     """Index of the first number of the flat ledger."""
-    LEDGER_SIZE = 20
+    LEDGER_SIZE = 24
     """Numbers in the flat ledger."""
-    METHOD = 21
+    METHOD = 25
     """Index of the method in the study: where its metrics are written."""
 
 
@@ -159,6 +167,10 @@ def _play(
         columns[RuleColumn.HOPE],
         columns[RuleColumn.HOPES_TRUST],
         columns[RuleColumn.RELUCTANCE],
+        columns[RuleColumn.RESTRAINT],
+        int(columns[RuleColumn.BOLDEST]),
+        columns[RuleColumn.SAVING],
+        columns[RuleColumn.NOISE],
     )
     learns_plays_only = columns[RuleColumn.LEARNS_PLAYS_ONLY] == 1.0
     promise_period = int(columns[RuleColumn.PROMISE_PERIOD])

@@ -99,7 +99,7 @@ def _compiled_methods(
         outcomes = composition.outcomes(declared, setting.rounds)
         rules.append(
             (
-                *composition.rule(setting.dim),
+                *composition.rule(setting.dim, declared.noise),
                 composition.learns == "plays",
                 len(outcomes),
                 promise.period,
