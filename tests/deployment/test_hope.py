@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from c4b.deployment.audit.audit_report import Finding
-from c4b.deployment.audit.recomputed_hope import Hope, check_hope, leeway_left
+from c4b.deployment.audit.recomputed_hope import Hope, check_hope, leeway_left, what_is_cheap
 from c4b.policies import CandidateField
 from support.forgeries import only_one
 from support.shop_world import create, forge
@@ -53,7 +53,7 @@ def test_the_rule_of_hope(left: float, tried: int | None, finding: str | None) -
     margins = np.array([1.0, 1.0, 1.0, -1.0])
     passed_over = np.arange(4) != (9 if tried is None else tried)
     passed_over[3] = False
-    hope = Hope(left, 1e-6, could, scores, 0.5)
+    hope = Hope(left, 1e-6, could, np.zeros(4, bool), np.ones(4, bool), scores, 0.5)
     if finding is None:
         check_hope(hope, margins, passed_over, tried, 1e-6)
         return
@@ -62,7 +62,8 @@ def test_the_rule_of_hope(left: float, tried: int | None, finding: str | None) -
 
 
 def test_the_thrifty_come_first() -> None:
-    hope = Hope(1.0, 1e-6, np.ones(2), np.array([0.9, 0.8]), 0.5)
+    unknown = np.zeros(2, bool)
+    hope = Hope(1.0, 1e-6, np.ones(2), unknown, unknown, np.array([0.9, 0.8]), 0.5)
     check_hope(hope, np.array([0.4, 0.6]), np.array([True, False]), 1, 1e-6)
     with pytest.raises(Finding, match="higher score"):
         check_hope(hope, np.array([0.6, 0.6]), np.array([True, False]), 1, 1e-6)
@@ -75,3 +76,40 @@ def test_what_seems_lost_or_gained() -> None:
     assert leeway_left(np.array([13.5, 1.0]), 0.1, 100, 4.0, 0.25)[0] == pytest.approx(-0.5)
     assert size == pytest.approx(18.5)
     assert leeway_left(np.array([0.0, 1.0]), 0.1, 6, 4.0, 0.25)[0] == -np.inf
+
+
+def test_what_is_cheap_may_be_tried_without_hope() -> None:
+    """Candidate 0 is cheap, 1 surely dear, of 2 rounding decides."""
+    cheap, dear = np.array([True, False, False]), np.array([False, True, False])
+    scores, margins = np.array([0.7, 0.9, 0.8]), np.ones(3)
+
+    def check(tried: int | None) -> None:
+        hope = Hope(-1.0, 1e-6, np.ones(3), cheap, dear, scores, 0.5)
+        passed_over = np.arange(3) != (9 if tried is None else tried)
+        check_hope(hope, margins, passed_over, tried, 1e-6)
+
+    check(0)
+    check(2)
+    with pytest.raises(Finding, match=r"candidate 0 could be better .* learning about it is cheap"):
+        check(None)
+    with pytest.raises(Finding, match="too much seems lost, or gained"):
+        check(1)
+
+
+def test_what_learning_costs() -> None:
+    """Two features, sigma .1, 100 rounds at alpha .02 of 1 granted 2: half of it is 1.
+
+    Candidate 0 may gain .4 and seems to lose .1: 2 plays cost .2. Candidate 1 may gain .05 and seems to
+    lose .05: 2 (.3 / .05)^2 = 72 plays cost 3.6. Candidate 2 cannot gain.
+    """
+    low, high = np.array([-1.1, -0.25, -0.3]), np.array([0.9, 0.15, 0.0])
+    rule, rounding = (2, 0.1, 0.5), (1e-9, np.full(3, 1e-9))
+    cheap, dear = what_is_cheap(np.array([2.1, 1.0]), 2.0, 0.5, (low, high), rule, rounding)
+    assert cheap.tolist() == [True, False, False]
+    assert dear.tolist() == [False, True, True]
+    cheap, dear = what_is_cheap(np.array([3.1, 1.0]), 2.0, 0.5, (low, high), rule, rounding)
+    assert not cheap.any()
+    assert dear.all()
+    cheap, dear = what_is_cheap(np.array([3.0, 1.0]), 2.0, 0.5, (low, high), rule, rounding)
+    assert not cheap.any()
+    assert not dear.any()

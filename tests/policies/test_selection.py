@@ -70,6 +70,7 @@ def test_the_score_moves_from_the_top_to_the_middle_of_the_interval() -> None:
     found = {score: policy("filter", score, 1.0).decide([BOLD, SURE], BASELINE) for score in scores}
     assert {score: decision.action for score, decision in found.items()} == {
         "ucb": 0, "blend": 0, "mean": 1, "patient": 0, "keen": 0, "measured": 0,
+            "measured-2": 0,
     }  # fmt: skip
     for score, decision in found.items():
         evidence = policy("filter", score).evidence
@@ -229,6 +230,54 @@ def test_optimistic_rounds_become_sparse() -> None:
     assert len(optimistic) == 15
     assert optimistic[0] == 7
     assert np.all(np.diff(optimistic, 2) >= 0)
+
+
+def test_of_three_optimistic_rounds_the_first_scores_by_the_upper_bound() -> None:
+    """The others add half of the half-width to the middle; ordinary rounds .4 of it at d = 5."""
+    parts = c4b.Composition("x", "joint", "refresh", "hopeful-2", "", "measured-2")
+    made = c4b.Policy(parts, c4b.LinearModel(5, 0.1, 1.0, ridge=1.0), alpha=0.1, reserve=10.0)
+    made.learn([[1.0, 0.0, 0.0, 0.0, 0.0]] * 99, [1.0] * 99)
+    sure, baseline, boldness = np.array([1.12, 0, 0, 0, 0]), np.array([1.0, 0, 0, 0, 0]), []
+    for _ in range(400):
+        decision = made.decide([sure], baseline)
+        low, high = made.evidence.lower(sure), decision.details[UCB, 0]
+        boldness.append((2.0 * decision.details[SCORE, 0] - high - low) / (high - low))
+    due = [max(0.8 * np.sqrt(t) - 2.0, 0.0) + t / 1024 for t in range(401)]
+    numbers = {t: int(due[t + 1]) for t in range(400) if int(due[t + 1]) > int(due[t])}
+    bold = {t: 1.0 if number % 3 == 1 else 0.5 for t, number in numbers.items()}
+    assert boldness == pytest.approx([bold.get(t, 0.4) for t in range(400)], abs=1e-3)
+    assert list(bold.values())[:6] == [1.0, 0.5, 0.5, 1.0, 0.5, 0.5]
+
+
+def test_a_restrained_round_plays_the_baseline_if_its_score_is_higher() -> None:
+    """The candidate's UCB is above the baseline's, the score with .4 sqrt(5/2) half-widths is not. Of
+    the optimistic rounds 7, 28 and 63 only the first scores by the UCB."""
+    made = policy("hopeful-2", "measured-2", reserve=50.0)
+    actions = [made.decide([[0.97, 0.3]], BASELINE).action for _ in range(64)]
+    assert [actions[t] for t in (7, 28, 63)] == [0, None, None]
+    assert actions[8] == 0  # hope
+
+
+def test_what_is_cheap_to_learn_is_tried_before_there_is_any_leeway() -> None:
+    """With alpha .02 and d = 2 there is leeway from round 63 on. The candidate seems to lose .05 of 1 and
+    could gain; with sigma .1 two plays are enough to know, which cost .1: half of what alpha has granted
+    in 10 rounds. With sigma 1 they are many more."""
+    unsure, first = [0.95, 0.6], {}
+    for noise in (0.1, 1.0):
+        for selection in ("hopeful", "hopeful-2"):
+            parts = c4b.Composition("x", "joint", "checkpoints", selection, "", "mean", "unbiased")
+            made = c4b.Policy(parts, c4b.LinearModel(2, noise, 1.5), alpha=0.02, reserve=50.0)
+            made.learn([BASELINE] * 400, [1.0] * 400)
+            actions = []
+            for _ in range(60):
+                decision = made.decide([unsure], BASELINE)
+                actions.append(decision.action)
+                made.forget(decision.id)
+            first[noise, selection] = actions.index(0) if 0 in actions else None
+    assert first[0.1, "hopeful"] is first[1.0, "hopeful"] is first[1.0, "hopeful-2"] is None
+    found = first[0.1, "hopeful-2"]
+    assert found is not None
+    assert 8 <= found <= 14
 
 
 def test_hope_tries_what_could_be_better_while_little_seems_lost() -> None:

@@ -127,10 +127,11 @@ class OraclePolicy:
 
     def _boldness(self) -> float:
         """Half-widths above the middle; of three optimistic rounds the first adds a whole one."""
+        usual = min(0.4 / math.sqrt(self.set.dim / 5.0), 1.0)
         if not self._optimistic():
-            return min(0.4 / math.sqrt(self.set.dim / 5.0), 1.0)
+            return usual
         number = math.floor(8.0 * self._leeway(self.rounds + 1) + (self.rounds + 1) / 1024)
-        return 1.0 if number % 3 == 1 else 0.5
+        return 1.0 if number % 3 == 1 else max(usual, 0.5)
 
     def _leeway(self, rounds: int) -> float:
         return max(self.alpha * math.sqrt(rounds) - 0.25 * math.sqrt(self.set.dim / 5.0), 0.0)
@@ -139,7 +140,7 @@ class OraclePolicy:
         """Whether, by middles, less seems lost or gained than four baselines for each unit of leeway.
         Sets what learning may cost: half of what alpha has granted, if less than that is."""
         self.allowance = -math.inf
-        if self.name != "reserve-c4b+":
+        if self.name != "reserve-c4b+" or self.rounds == 0:
             return False
         left = (self.set.lower(self.prefix) + self.set.upper(self.prefix)) / 2.0
         mean = (self.set.lower(baseline) + self.set.upper(baseline)) / 2.0
@@ -148,6 +149,8 @@ class OraclePolicy:
         self.promises.append(half - abs(lost))
         if abs(lost) < half:
             self.allowance = half
+        if not self._leeway(self.rounds) > 0.0:
+            return False
         self.promises.append(4.0 * self._leeway(self.rounds) * mean - abs(lost))
         return self.promises[-1] > 0.0
 

@@ -86,7 +86,7 @@ def rule_in_words(spec: PolicySpec, dim: int) -> str:
         if rule.boldest > 1:
             bound = (
                 f"by the upper bound, one in {rule.boldest}, or by the middle plus "
-                f"{1.0 - rule.restraint:g} of the half-width,"
+                f"{max(1.0 - rule.restraint, rule.boldness):.2g} of the half-width,"
             )
         sentences.append(
             f"Of the first t rounds about {rule.optimism:g} (alpha sqrt(t) - {rule.reluctance:.2g}) are "

@@ -126,7 +126,7 @@ def fund(region: Region, ledger: Ledger, account: Account, rule: Rule, baseline:
 def boldness_now(ledger: Ledger, account: Account, rule: Rule) -> float:
     """Half-widths that a score of the next round adds to the middle of the interval.
 
-    Of ``boldest`` optimistic rounds the first scores by the UCB.
+    Of ``boldest`` optimistic rounds the first scores by the UCB, the others no lower than ordinary ones.
     """
     if not is_optimistic(ledger, account, rule):
         return rule.boldness
@@ -134,5 +134,5 @@ def boldness_now(ledger: Ledger, account: Account, rule: Rule) -> float:
         now = int(ledger.tally[Tally.ROUNDS]) + 1
         number = math.floor(rule.optimism * leeway(account, rule, now) + now / rule.period)
         if number % rule.boldest != 1:
-            return 1.0 - rule.restraint
+            return max(1.0 - rule.restraint, rule.boldness)
     return 1.0

@@ -193,7 +193,7 @@ class RecomputedChecks:
         self.boldness = self.rule.boldness
         if self.optimistic:
             restrained = books.restrained(*schedule, int(self.rule.boldest))
-            self.boldness = 1.0 - self.rule.restraint if restrained else 1.0
+            self.boldness = max(1.0 - self.rule.restraint, self.boldness) if restrained else 1.0
         recomputed = books.details(candidates, baseline, self.boldness, bool(self.rule.by_certificate))
         lows = self.region.bounds(candidates)[0]
         if (some := decision.evaluated) is None:
