@@ -251,10 +251,10 @@ def test_of_three_optimistic_rounds_the_first_scores_by_the_upper_bound() -> Non
 
 def test_a_restrained_round_plays_the_baseline_if_its_score_is_higher() -> None:
     """The candidate's UCB is above the baseline's, the score with .4 sqrt(5/2) half-widths is not. Of
-    the optimistic rounds 7, 28 and 63 only the first scores by the UCB."""
+    the optimistic rounds 7, 16, 28 and 42 the first and the last score by the UCB."""
     made = policy("hopeful-2", "measured-2", reserve=50.0)
-    actions = [made.decide([[0.97, 0.3]], BASELINE).action for _ in range(64)]
-    assert [actions[t] for t in (7, 28, 63)] == [0, None, None]
+    actions = [made.decide([[0.97, 0.3]], BASELINE).action for _ in range(43)]
+    assert [actions[t] for t in (7, 16, 28, 42)] == [0, None, None, 0]
     assert actions[8] == 0  # hope
 
 
