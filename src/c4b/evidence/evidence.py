@@ -25,7 +25,9 @@ from c4b.evidence.ellipsoids import (
     views,
 )
 from c4b.evidence.model import LinearModel
+from c4b.evidence.refinement import REFINED, refined_lower
 from c4b.evidence.sets.box import check_arm, check_arms
+from c4b.evidence.sets.several_ridges import RIDGES
 from c4b.evidence.spectral import theta_hat
 
 
@@ -49,6 +51,7 @@ class Evidence:
         self._radius_at = radius_index(self.flat)
         self._alarm_at = alarm_index(self.flat)
         self._viewed = views(self.flat)
+        self._refines = self._viewed[1].code in REFINED
 
     def learn(self, features: ArrayLike, rewards: ArrayLike) -> None:
         """Absorb rows of ``features`` (n, d) with ``rewards`` (n,), in the order in which they arose.
@@ -98,11 +101,16 @@ class Evidence:
 
     def lower(self, v: ArrayLike) -> float:
         """Smallest value of ``v @ theta`` that the set allows."""
-        return bounds.lower(self.region, _validate.vector("v", v, self.model.dim))
+        return self._lower(_validate.vector("v", v, self.model.dim))
 
     def upper(self, v: ArrayLike) -> float:
         """Largest value of ``v @ theta`` that the set allows."""
-        return bounds.upper(self.region, _validate.vector("v", v, self.model.dim))
+        return -self._lower(-_validate.vector("v", v, self.model.dim))
+
+    def _lower(self, v: Array) -> float:
+        if not self._refines:
+            return bounds.lower(self.region, v)
+        return refined_lower(self.flat, v, np.empty(RIDGES + 1))
 
     def contains(self, theta: ArrayLike) -> bool:
         """Whether ``theta`` (d,) lies in every ellipsoid of the set: the event (7) at this moment."""

@@ -171,7 +171,7 @@ def recentre_several_ridges(region: Region, data: Data, terms: Terms) -> float:
         if g == 0 or not _same_mix(choice, g):
             reach = _perturbed(data, terms, choice, g, far, moment_error)
             _write_weights(data, choice, g)
-        _write_ellipsoid(region, data, choice.multipliers[g], g, reach, terms)
+        write_ellipsoid(region, data, choice.multipliers[g], g, reach, terms)
     write_slack(region, data, terms)
     explained = 0.0
     for i in range(len(values)):
@@ -218,7 +218,7 @@ def _write_weights(data: Data, choice: Choice, g: int) -> None:
 
 
 @inlined
-def _write_ellipsoid(region: Region, data: Data, a: float, g: int, reach: float, terms: Terms) -> None:
+def write_ellipsoid(region: Region, data: Data, a: float, g: int, reach: float, terms: Terms) -> None:
     """Factors, centre and radius of ellipsoid g with multiplier a; F is written."""
     values, moment = data.spectrum.values, data.spectrum.moment
     least = 0.0

@@ -1,0 +1,385 @@
+"""One question, its own ellipsoid: the best mix p and multiplier a for a single vector.
+
+docs/theory.md, sections "Several ridges" and "Rounding": every pair (p, a) bounds v @ theta on the same
+event, also one that is chosen for v, and the best bound over all pairs is the exact one. A stack holds a
+few pairs for all questions. ``refined_lower`` starts from the best of them and improves it for v by
+Newton's method on the dual, for the sets ``several-ridges`` and ``unbiased`` (one ridge, p = 1) alike.
+
+With q = s p and b = s a, s > 0, the dual is concave in (q, b); s is maximised out in closed form. In the
+logarithms of p and a the curvature of the entropy is sigma^2 (diag(p) - p p^T), so that far from the best
+p a step is the one to Gibbs' p at the current minimiser. No step can do harm: the last pair is written
+down with its rounding allowance as a pair of the stack is, and the better of both bounds is taken.
+
+Rounding enters by (T2) of docs/theory.md: with tau = distance S + ||m - n||, for every cap > 0,
+
+    sum_i F'_i (n - B theta)_i^2 <= (R_p + epsilon sqrt(n))^2 + cap tau^2,
+    1 / F'_i = 1 / F_i + 1 / cap,  F_i = sum_j p_j / (Lambda_i + distance + l_j).
+
+Nothing of the evidence is changed, not even its working space. Shapes: J = RIDGES, d features.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from c4b._jit import allocating, called, inlined
+from c4b._validate import Array
+from c4b.evidence.alarms import EMPTY_SET
+from c4b.evidence.bounds import lower
+from c4b.evidence.eigenbasis import Spectrum
+from c4b.evidence.ellipsoids import (
+    ALARM,
+    LOG_DET,
+    SEVERAL_RIDGES,
+    UNBIASED,
+    Data,
+    Region,
+    Terms,
+    cholesky,
+    drift,
+    opened,
+)
+from c4b.evidence.rounding import UNIT
+from c4b.evidence.sets.several_ridges import (
+    LEAST_PART,
+    NO_WEIGHT,
+    RIDGES,
+    mixed_spread,
+    opened_choice,
+    write_ellipsoid,
+)
+from c4b.evidence.spectral import turned_moment, write_slack
+
+REFINED = frozenset({SEVERAL_RIDGES, UNBIASED})
+"""Codes of the sets whose answers to one question are refined."""
+STEPS, HALVINGS = 24, 8
+"""Newton steps at most, and how often one of them is halved at most."""
+ENOUGH = 1e-8
+"""Promised gain, in units of the half-width, below which no further step is taken."""
+UPWARD, DOWNWARD = 4.0, 40.0
+"""How far log p_j and log a may rise and fall in one step."""
+LEAST_SHARE = 1e-26
+"""p_j at least while refining; in the end parts below LEAST_PART are left out."""
+LARGEST_CAP, LEAST_CAP = 1e12, 1e-30
+"""cap in units of the largest F_i."""
+BALL = RIDGES
+"""Index of a among the variables, after those of p."""
+NOW, TRIAL = 0, 1
+"""Rows of a ``Question`` that hold the best pair so far and the one on trial."""
+
+
+class Question(NamedTuple):
+    """What is asked, what is known, and the pairs (p, a) with their caps."""
+
+    turned: Array  # (d,) z = Q v
+    values: Array  # (d,) Lambda
+    moment: Array  # (d,) Q m
+    shares: Array  # (d, J) 1 / (Lambda_i + distance + l_j)
+    log_dets: Array  # (J,)
+    log_weights: Array  # (J,)
+    mixes: Array  # (2, J)
+    multipliers: Array  # (2,)
+    caps: Array  # (2,)
+    weights: Array  # (2, d) F'_i
+    shrinks: Array  # (2, d) F'_i / F_i
+    thetas: Array  # (2, d) where the ellipsoid's bound is attained
+    drift: float  # epsilon sqrt(n)
+    error: float  # tau
+
+
+@allocating
+def refined_lower(flat: Array, v: Array, pair: Array) -> float:
+    """L(v) of ``bounds.lower``, or a better one by the pair (p, a) that ``pair`` (J + 1,) then holds.
+
+    v (d,). Where the stack's bound stays, ``pair`` is NaN: a set that is refuted or lost is not refined.
+    """
+    region, data, terms = opened(flat)
+    pair[:] = np.nan
+    bound = lower(region, v)
+    if data.tally[ALARM] == EMPTY_SET or not (data.code == SEVERAL_RIDGES or data.code == UNBIASED):
+        return bound
+    dim = len(v)
+    spectrum = data.spectrum
+    own = Spectrum(
+        spectrum.values, np.empty(dim), spectrum.errors, spectrum.image, spectrum.poles, spectrum.weights,
+        np.empty(dim), spectrum.active, spectrum.rotation, spectrum.copied,
+    )  # fmt: skip
+    data = Data(
+        data.ridges, data.gram, data.moment, data.tally.copy(), data.mixing, data.code,
+        data.inverse_error, data.log_det_error, data.scratch, own, data.extra,
+    )  # fmt: skip
+    one = Region(
+        region.spectral, region.inverse, region.basis, np.zeros((2, dim)), np.zeros((2, dim)),
+        np.full(2, np.nan), np.full(2, np.inf), region.blur, np.zeros(1), region.norm_bound,
+        region.totals,
+    )  # fmt: skip
+    far, moment_error = turned_moment(region, data)
+    ridges, log_weights, log_dets = np.ones(RIDGES), np.full(RIDGES, NO_WEIGHT), np.zeros(RIDGES)
+    question = Question(
+        np.empty(dim), own.values, own.moment, np.empty((dim, RIDGES)), log_dets, log_weights,
+        np.zeros((2, RIDGES)), np.zeros(2), np.zeros(2), np.empty((2, dim)), np.empty((2, dim)),
+        np.empty((2, dim)), drift(data, terms), (far * terms.norm_bound + moment_error) * (1.0 + 8.0 * UNIT),
+    )  # fmt: skip
+    best = _best_of_stack(region, v, question.turned, 1 if data.code == UNBIASED else 0)
+    if best < 0 or not question.error < np.inf:
+        return bound
+    if data.code == UNBIASED:
+        ridges[0], log_weights[0], log_dets[0] = data.ridges[0], 0.0, data.tally[LOG_DET]
+        question.mixes[NOW, 0], question.multipliers[NOW] = 1.0, data.ridges[best]
+    else:
+        choice = opened_choice(data.extra)
+        ridges[:], log_weights[:], log_dets[:] = choice.ridges, choice.log_weights, choice.log_dets
+        question.mixes[NOW], question.multipliers[NOW] = choice.mixes[best], choice.multipliers[best]
+    for i in range(dim):
+        for j in range(RIDGES):
+            question.shares[i, j] = 1.0 / (own.values[i] + far + ridges[j])
+    if not _improve(question, terms, np.empty((1, RIDGES + 1, RIDGES + 1)), np.zeros((2, RIDGES + 1))):
+        return bound
+    _certify(one, data, terms, question)
+    found = lower(one, v)
+    if found > bound:
+        pair[:RIDGES], pair[BALL] = question.mixes[NOW], question.multipliers[NOW]
+        bound = found
+    return bound
+
+
+@inlined
+def _best_of_stack(region: Region, v: Array, turned: Array, first: int) -> int:
+    """Which ellipsoid from ``first`` on bounds v @ theta best, -1 if none does; writes Q v."""
+    stack, dim = region.estimate.shape
+    for i in range(dim):
+        turned[i] = 0.0
+        for j in range(dim):
+            turned[i] += region.basis[i, j] * v[j]
+    best, highest = -1, -np.inf
+    for g in range(first, stack):
+        centre, square = 0.0, 0.0
+        for i in range(dim):
+            centre += turned[i] * region.estimate[g, i]
+            square += turned[i] * turned[i] * region.factors[g, i]
+        value = centre - region.reach[g] * math.sqrt(square)
+        if highest < value < np.inf:
+            best, highest = g, value
+    return best
+
+
+@inlined
+def _certify(region: Region, data: Data, terms: Terms, question: Question) -> None:
+    """The best pair as the first ellipsoid of ``region``, with its rounding allowance: (T2).
+
+    F' is a sum of positive terms and three operations more, so 64 units in the last place of the radius
+    allow for it, and the ellipsoid is that of the computed F'.
+    """
+    mixes, a = question.mixes, question.multipliers[NOW]
+    total = 0.0
+    for j in range(RIDGES):
+        if not mixes[NOW, j] >= LEAST_PART:
+            mixes[NOW, j] = 0.0
+        total += mixes[NOW, j]
+    for j in range(RIDGES):
+        mixes[NOW, j] /= total
+    for i in range(len(question.values)):
+        weight = 0.0
+        for j in range(RIDGES):
+            weight += mixes[NOW, j] * question.shares[i, j]
+        data.spectrum.fitted[i] = weight / (1.0 + weight / question.caps[NOW])
+    spread = mixed_spread(mixes, NOW, question.log_dets, question.log_weights, terms)
+    level = (math.sqrt(spread) + question.drift) ** 2 + question.caps[NOW] * question.error**2
+    write_ellipsoid(region, data, a, 0, math.sqrt(level) * (1.0 + 64.0 * UNIT), terms)
+    write_slack(region, data, terms)
+
+
+@called
+def _improve(question: Question, terms: Terms, curvature: Array, steps: Array) -> bool:
+    """Newton steps from the pair NOW on; whether a bound was found. The bound never falls.
+
+    ``curvature`` (1, J + 1, J + 1) and ``steps`` (2, J + 1) are working space.
+    """
+    widest = _fill(question)
+    level = _level(question, terms, NOW)
+    question.caps[NOW] = LARGEST_CAP * widest
+    if question.error > 0.0:
+        question.caps[NOW] = _within(math.sqrt(level * widest) / question.error, widest)
+    bound, half, square = _evaluate(question, terms, NOW)
+    if not bound > -np.inf:
+        return False
+    for _ in range(STEPS):
+        _try(question, steps, 0.0, _other_cap(question, widest))
+        value, width, level = _evaluate(question, terms, TRIAL)
+        if value > bound:
+            bound, half, square = value, width, level
+            _accept(question)
+        promised = _write_step(question, terms, curvature, steps)
+        if not promised > ENOUGH * square:
+            break
+        share, better = 1.0, False
+        for _ in range(HALVINGS):
+            _try(question, steps, share, question.caps[NOW])
+            value, width, level = _evaluate(question, terms, TRIAL)
+            if value > bound:
+                better = True
+                break
+            share *= 0.4
+        if not better:
+            break
+        bound, half, square = value, width, level
+        _accept(question)
+    return True
+
+
+@inlined
+def _fill(question: Question) -> float:
+    """Give each ridge with a weight a part in the mix NOW; returns the largest F_i."""
+    widest = 0.0
+    for j in range(RIDGES):
+        if question.log_weights[j] > 0.5 * NO_WEIGHT:
+            question.mixes[NOW, j] = max(question.mixes[NOW, j], LEAST_PART)
+    for i in range(len(question.values)):
+        weight = 0.0
+        for j in range(RIDGES):
+            weight += question.mixes[NOW, j] * question.shares[i, j]
+        widest = max(widest, weight)
+    return widest
+
+
+@inlined
+def _within(cap: float, widest: float) -> float:
+    return min(max(cap, LEAST_CAP * widest), LARGEST_CAP * widest)
+
+
+@inlined
+def _accept(question: Question) -> None:
+    """The pair on trial is the best so far."""
+    for j in range(RIDGES):
+        question.mixes[NOW, j] = question.mixes[TRIAL, j]
+    question.multipliers[NOW], question.caps[NOW] = question.multipliers[TRIAL], question.caps[TRIAL]
+    for i in range(len(question.values)):
+        question.weights[NOW, i] = question.weights[TRIAL, i]
+        question.shrinks[NOW, i] = question.shrinks[TRIAL, i]
+        question.thetas[NOW, i] = question.thetas[TRIAL, i]
+
+
+@inlined
+def _level(question: Question, terms: Terms, row: int) -> float:
+    """(R_p + epsilon sqrt(n))^2 of the mix in a row, which need not add up to 1 exactly."""
+    spread = mixed_spread(question.mixes, row, question.log_dets, question.log_weights, terms)
+    return (math.sqrt(max(spread, 0.0)) + question.drift) ** 2
+
+
+@inlined
+def _evaluate(question: Question, terms: Terms, row: int) -> tuple[float, float, float]:
+    """The bound by the pair in a row, the half-width and the squared radius; -inf if it bounds nothing."""
+    a, cap = question.multipliers[row], question.caps[row]
+    level = _level(question, terms, row) + cap * question.error**2 + a * terms.norm_bound**2
+    centre, least, square = 0.0, 0.0, 0.0
+    for i in range(len(question.values)):
+        weight = 0.0
+        for j in range(RIDGES):
+            weight += question.mixes[row, j] * question.shares[i, j]
+        shrink = 1.0 / (1.0 + weight / cap)
+        weight *= shrink
+        question.weights[row, i], question.shrinks[row, i] = weight, shrink
+        value, moment, z = question.values[i], question.moment[i], question.turned[i]
+        factor = 1.0 / (value * weight * value + a)
+        centre += z * value * weight * moment * factor
+        least += a * factor * weight * moment * moment
+        square += z * z * factor
+    radius_squared = level - least + 8.0 * (len(question.values) + 12) * UNIT * (level + least)
+    if not (radius_squared > 0.0 and square > 0.0):
+        return -np.inf, np.inf, np.inf
+    half = math.sqrt(radius_squared * square)
+    for i in range(len(question.values)):
+        value, weight = question.values[i], question.weights[row, i]
+        pull = value * weight * question.moment[i] - math.sqrt(radius_squared / square) * question.turned[i]
+        question.thetas[row, i] = pull / (value * weight * value + a)
+    return centre - half, half, radius_squared
+
+
+@inlined
+def _other_cap(question: Question, widest: float) -> float:
+    """The cap at which e = F' (n - B theta) / cap, the worst error for the bound NOW, is as long as tau."""
+    if not question.error > 0.0:
+        return question.caps[NOW]
+    total = 0.0
+    for i in range(len(question.values)):
+        rest = question.moment[i] - question.values[i] * question.thetas[NOW, i]
+        total += (question.weights[NOW, i] * rest) ** 2
+    return _within(math.sqrt(total) / question.error, widest)
+
+
+@inlined
+def _write_step(question: Question, terms: Terms, curvature: Array, steps: Array) -> float:
+    """Newton's step for the logarithms of p and a at the pair NOW; returns what it promises, in units of
+    the squared radius' share of the half-width."""
+    mixes, a, theta = question.mixes, question.multipliers[NOW], question.thetas[NOW]
+    matrix, slope, step = curvature[0], steps[0], steps[1]
+    spread = mixed_spread(mixes, NOW, question.log_dets, question.log_weights, terms)
+    root = math.sqrt(max(spread, 1e-300))
+    more = 1.0 + question.drift / root
+    length = 0.0
+    for j in range(RIDGES):
+        slope[j] = 0.0
+        if mixes[NOW, j] > 0.0:
+            log_ratio = math.log(mixes[NOW, j]) - question.log_weights[j]
+            cost = terms.noise**2 * (terms.log_term + question.log_dets[j] + 2.0 * log_ratio)
+            slope[j] = -0.5 * mixes[NOW, j] * (more * cost + question.drift * (question.drift + root))
+    for j in range(RIDGES + 1):
+        for k in range(RIDGES + 1):
+            matrix[j, k] = 0.0
+    for i in range(len(theta)):
+        value = question.values[i]
+        rest = question.moment[i] - value * theta[i]
+        factor = 1.0 / (value * question.weights[NOW, i] * value + a)
+        shrink = question.shrinks[NOW, i] ** 2
+        length += theta[i] * theta[i]
+        step[BALL] = a * theta[i]
+        for j in range(RIDGES):
+            part = mixes[NOW, j] * question.shares[i, j] * shrink * rest
+            slope[j] += 0.5 * part * rest
+            step[j] = -part * value
+        for j in range(RIDGES + 1):
+            pushed = step[j] * factor
+            if pushed != 0.0:
+                for k in range(j + 1):
+                    matrix[j, k] += pushed * step[k]
+    slope[BALL] = 0.5 * a * (length - terms.norm_bound**2)
+    stiff = terms.noise**2 * more
+    for j in range(RIDGES):
+        for k in range(j):
+            matrix[j, k] -= stiff * mixes[NOW, j] * mixes[NOW, k]
+        p = mixes[NOW, j]
+        matrix[j, j] += stiff * p * max(1.0 - p, 0.0)
+        matrix[j, j] = matrix[j, j] * (1.0 + 1e-9) if p > 0.0 else 1.0
+    matrix[BALL, BALL] = (matrix[BALL, BALL] + abs(slope[BALL])) * (1.0 + 1e-9)
+    cholesky(curvature, 0)
+    for j in range(RIDGES + 1):
+        total = slope[j]
+        for k in range(j):
+            total -= matrix[j, k] * step[k]
+        step[j] = total / matrix[j, j]
+    for back in range(RIDGES + 1):
+        j = RIDGES - back
+        total = step[j]
+        for k in range(j + 1, RIDGES + 1):
+            total -= matrix[k, j] * step[k]
+        step[j] = total / matrix[j, j]
+    promised = 0.0
+    for j in range(RIDGES + 1):
+        step[j] = min(max(step[j], -DOWNWARD), UPWARD)
+        promised += step[j] * slope[j]
+    return promised
+
+
+@inlined
+def _try(question: Question, steps: Array, share: float, cap: float) -> None:
+    """A share of the step and another cap, from the pair NOW to the pair on trial."""
+    total = 0.0
+    for j in range(RIDGES):
+        p = question.mixes[NOW, j]
+        question.mixes[TRIAL, j] = max(p * math.exp(share * steps[1, j]), LEAST_SHARE) if p > 0.0 else 0.0
+        total += question.mixes[TRIAL, j]
+    for j in range(RIDGES):
+        question.mixes[TRIAL, j] /= total
+    a = question.multipliers[NOW] * math.exp(share * steps[1, BALL])
+    question.multipliers[TRIAL], question.caps[TRIAL] = a / total, cap
