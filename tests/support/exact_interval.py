@@ -1,7 +1,7 @@
-"""The exact interval of v @ theta over the event of `several-ridges` or `unbiased`, by an interior-point method.
+"""The exact interval of v @ theta over a set, by an interior-point method.
 
-It follows the definition, not the dual: minimise v @ theta over {log sum_j w_j M_j(theta) <= log(1 / delta),
-||theta|| <= S}. It knows nothing of mixes, multipliers or ellipsoids. Every iterate lies in the set, so the
+For `several-ridges`, `unbiased` and `constrained`. It follows the definition, not the dual: minimise
+v @ theta over an event and ||theta|| <= S. It knows nothing of mixes, multipliers or ellipsoids. Every iterate lies in the set, so the
 interval that it returns lies within the exact one, and at the end by no more than TOLERANCE of its width.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from support.oracle_sets import Array
+from support.oracle_sets import Array, EmptySet
 
 TOLERANCE = 1e-6
 """Largest share of a half-width that is missing, in exact arithmetic."""
@@ -20,23 +20,49 @@ STEPS = 200
 
 
 class ExactInterval:
-    """The event after rows (n, d) with rewards (n,); ridges and weights (J,)."""
+    """The set after rows (n, d) with rewards (n,).
 
-    def __init__(
-        self, features: Array, rewards: Array, noise: float, norm_bound: float, delta: float,
-        ridges: Array, weights: Array,
-    ) -> None:  # fmt: skip
+    ``several_ridges`` and ``constrained`` choose the event: log sum_j exp(constants_j + sum_i scaled_ij
+    (m - A theta)_i^2 / 2) <= 0 in the eigenvectors of A.
+    """
+
+    def __init__(self, features: Array, rewards: Array, norm_bound: float) -> None:
         values, self.basis = np.linalg.eigh(features.T @ features)
         self.values, self.norm_bound = np.maximum(values, 0.0), norm_bound
-        self.scaled = 1.0 / (noise**2 * (self.values[:, None] + ridges))  # (d, J)
-        moment = self.basis.T @ (features.T @ rewards)
-        log_dets = np.log1p(self.values[:, None] / ridges).sum(axis=0)
-        self.constants = np.log(weights) - 0.5 * log_dets + np.log(delta)
-        self.start = self.values * moment / (self.values**2 + 1e-30 * np.max(self.values) ** 2 + 1e-300)
-        too_long = float(np.linalg.norm(self.start)) / (0.9 * norm_bound)
-        self.start /= max(1.0, too_long)
-        self.rest = moment - self.values * self.start
-        self.inside = self._feasible()
+        self.moment = self.basis.T @ (features.T @ rewards)
+        top = np.max(self.values)
+        self.start = self.values * self.moment / (self.values**2 + 1e-30 * top**2 + 1e-300)
+        self.start /= max(1.0, float(np.linalg.norm(self.start)) / (0.9 * norm_bound))
+        self.rest = self.moment - self.values * self.start
+        self.constants, self.scaled, self.inside = np.zeros(1), np.zeros((len(values), 1)), self.start
+
+    @classmethod
+    def several_ridges(
+        cls, features: Array, rewards: Array, norm_bound: float, noise: float, delta: float,
+        ridges: Array, weights: Array,
+    ) -> ExactInterval:  # fmt: skip
+        """Average of martingales of ridges (J,) by weights (J,); one ridge is `unbiased`."""
+        made = cls(features, rewards, norm_bound)
+        log_dets = np.log1p(made.values[:, None] / ridges).sum(axis=0)
+        made.constants = np.log(weights) - 0.5 * log_dets + np.log(delta)
+        made.scaled = 1.0 / (noise**2 * (made.values[:, None] + ridges))
+        made.inside = made._feasible()
+        return made
+
+    @classmethod
+    def constrained(
+        cls, features: Array, rewards: Array, norm_bound: float, noise: float, delta: float, ridge: float
+    ) -> ExactInterval:
+        """||theta - theta_hat||_V^2 - lambda ||theta||^2 <= sigma^2 gamma^2."""
+        made = cls(features, rewards, norm_bound)
+        known = made.values > 1e-13 * np.max(made.values, initial=0.0)
+        inverse = np.where(known, 1.0 / np.where(known, made.values, 1.0), 0.0)
+        explained = ridge * np.sum(made.moment**2 * inverse / (made.values + ridge))
+        log_det = np.log1p(made.values / ridge).sum()
+        made.constants = np.array([np.log(delta) - 0.5 * (log_det + explained / noise**2)])
+        made.scaled = (inverse / noise**2)[:, None]
+        made.inside = made._feasible()
+        return made
 
     def lower(self, v: Array) -> float:
         """min v @ theta over the set, from above."""
@@ -128,7 +154,3 @@ class ExactInterval:
         if self._excess(move) < -1e-3:
             return move
         raise EmptySet
-
-
-class EmptySet(Exception):
-    """No theta, or next to none, is in the set."""

@@ -30,6 +30,7 @@ from c4b.evidence.bounds import lower
 from c4b.evidence.eigenbasis import Spectrum
 from c4b.evidence.ellipsoids import (
     ALARM,
+    CONSTRAINED,
     LOG_DET,
     SEVERAL_RIDGES,
     UNBIASED,
@@ -41,6 +42,7 @@ from c4b.evidence.ellipsoids import (
     opened,
 )
 from c4b.evidence.rounding import UNIT
+from c4b.evidence.sets.constrained import noise_spread, write_shifted
 from c4b.evidence.sets.several_ridges import (
     LEAST_PART,
     NO_WEIGHT,
@@ -51,10 +53,12 @@ from c4b.evidence.sets.several_ridges import (
 )
 from c4b.evidence.spectral import turned_moment, write_slack
 
-REFINED = frozenset({SEVERAL_RIDGES, UNBIASED})
+REFINED = frozenset({SEVERAL_RIDGES, UNBIASED, CONSTRAINED})
 """Codes of the sets whose answers to one question are refined."""
 STEPS, HALVINGS = 24, 8
 """Newton steps at most, and how often one of them is halved at most."""
+BISECTIONS = 48
+"""Multipliers that are tried for ``constrained`` at most."""
 ENOUGH = 1e-8
 """Promised gain, in units of the half-width, below which no further step is taken."""
 UPWARD, DOWNWARD = 4.0, 40.0
@@ -96,10 +100,9 @@ def refined_lower(flat: Array, v: Array, pair: Array) -> float:
     """
     region, data, terms = opened(flat)
     pair[:] = np.nan
-    bound = lower(region, v)
-    if data.tally[ALARM] == EMPTY_SET or not (data.code == SEVERAL_RIDGES or data.code == UNBIASED):
+    bound, dim = lower(region, v), len(v)
+    if data.tally[ALARM] == EMPTY_SET or not CONSTRAINED <= data.code <= SEVERAL_RIDGES:
         return bound
-    dim = len(v)
     spectrum = data.spectrum
     own = Spectrum(
         spectrum.values, np.empty(dim), spectrum.errors, spectrum.image, spectrum.poles, spectrum.weights,
@@ -115,33 +118,54 @@ def refined_lower(flat: Array, v: Array, pair: Array) -> float:
         region.totals,
     )  # fmt: skip
     far, moment_error = turned_moment(region, data)
-    ridges, log_weights, log_dets = np.ones(RIDGES), np.full(RIDGES, NO_WEIGHT), np.zeros(RIDGES)
-    question = Question(
-        np.empty(dim), own.values, own.moment, np.empty((dim, RIDGES)), log_dets, log_weights,
-        np.zeros((2, RIDGES)), np.zeros(2), np.zeros(2), np.empty((2, dim)), np.empty((2, dim)),
-        np.empty((2, dim)), drift(data, terms), (far * terms.norm_bound + moment_error) * (1.0 + 8.0 * UNIT),
-    )  # fmt: skip
-    best = _best_of_stack(region, v, question.turned, 1 if data.code == UNBIASED else 0)
-    if best < 0 or not question.error < np.inf:
+    error, turned = (far * terms.norm_bound + moment_error) * (1.0 + 8.0 * UNIT), np.empty(dim)
+    best = _best_of_stack(region, v, turned, 1 if data.code == UNBIASED else 0)
+    if best < 0 or not error < np.inf:
         return bound
-    if data.code == UNBIASED:
-        ridges[0], log_weights[0], log_dets[0] = data.ridges[0], 0.0, data.tally[LOG_DET]
-        question.mixes[NOW, 0], question.multipliers[NOW] = 1.0, data.ridges[best]
+    mix, a = np.zeros(RIDGES), data.ridges[best]
+    if data.code == CONSTRAINED:
+        a = _refine_constrained(one, data, terms, turned, a, noise_spread(data, terms, far, moment_error))
     else:
-        choice = opened_choice(data.extra)
-        ridges[:], log_weights[:], log_dets[:] = choice.ridges, choice.log_weights, choice.log_dets
-        question.mixes[NOW], question.multipliers[NOW] = choice.mixes[best], choice.multipliers[best]
-    for i in range(dim):
-        for j in range(RIDGES):
-            question.shares[i, j] = 1.0 / (own.values[i] + far + ridges[j])
-    if not _improve(question, terms, np.empty((1, RIDGES + 1, RIDGES + 1)), np.zeros((2, RIDGES + 1))):
-        return bound
-    _certify(one, data, terms, question)
+        question = Question(
+            turned, own.values, own.moment, np.empty((dim, RIDGES)), np.zeros(RIDGES),
+            np.full(RIDGES, NO_WEIGHT), np.zeros((2, RIDGES)), np.zeros(2), np.zeros(2),
+            np.empty((2, dim)), np.empty((2, dim)), np.empty((2, dim)), drift(data, terms), error,
+        )  # fmt: skip
+        if data.code == SEVERAL_RIDGES:
+            _ask_several(question, data, best, far)
+        else:
+            _ask_one(question, data, best, far)
+        if _improve(question, terms, np.empty((1, RIDGES + 1, RIDGES + 1)), np.zeros((2, RIDGES + 1))):
+            _certify(one, data, terms, question)
+        mix, a = question.mixes[NOW], question.multipliers[NOW]
+    write_slack(one, data, terms)
     found = lower(one, v)
     if found > bound:
-        pair[:RIDGES], pair[BALL] = question.mixes[NOW], question.multipliers[NOW]
+        pair[:RIDGES], pair[BALL] = mix, a
         bound = found
     return bound
+
+
+@inlined
+def _ask_several(question: Question, data: Data, best: int, far: float) -> None:
+    """Ridges, weights and log-determinants, and the pair of ellipsoid ``best`` as the pair NOW."""
+    choice = opened_choice(data.extra)
+    for j in range(RIDGES):
+        question.log_weights[j], question.log_dets[j] = choice.log_weights[j], choice.log_dets[j]
+        question.mixes[NOW, j] = choice.mixes[best, j]
+        for i in range(len(question.values)):
+            question.shares[i, j] = 1.0 / (question.values[i] + far + choice.ridges[j])
+    question.multipliers[NOW] = choice.multipliers[best]
+
+
+@inlined
+def _ask_one(question: Question, data: Data, best: int, far: float) -> None:
+    """The same with the one ridge of ``unbiased``; the others have no weight."""
+    for i in range(len(question.values)):
+        for j in range(RIDGES):
+            question.shares[i, j] = 1.0 / (question.values[i] + far + data.ridges[0])
+    question.log_weights[0], question.log_dets[0] = 0.0, data.tally[LOG_DET]
+    question.mixes[NOW, 0], question.multipliers[NOW] = 1.0, data.ridges[best]
 
 
 @inlined
@@ -187,7 +211,38 @@ def _certify(region: Region, data: Data, terms: Terms, question: Question) -> No
     spread = mixed_spread(mixes, NOW, question.log_dets, question.log_weights, terms)
     level = (math.sqrt(spread) + question.drift) ** 2 + question.caps[NOW] * question.error**2
     write_ellipsoid(region, data, a, 0, math.sqrt(level) * (1.0 + 64.0 * UNIT), terms)
-    write_slack(region, data, terms)
+
+
+@called
+def _refine_constrained(
+    region: Region, data: Data, terms: Terms, turned: Array, a: float, spread: float
+) -> float:
+    """The best multiplier of ``constrained`` from ``a`` on, as the first ellipsoid of ``region``.
+
+    In log a the bound rises as long as its minimiser is longer than S, and falls beyond.
+    """
+    low, high, best, highest = 0.0, np.inf, a, -np.inf
+    for _ in range(BISECTIONS):
+        write_shifted(region, data, terms, a, 0, spread)
+        centre, square, length = 0.0, 0.0, 0.0
+        for i in range(len(turned)):
+            centre += turned[i] * region.estimate[0, i]
+            square += turned[i] * turned[i] * region.factors[0, i]
+        ratio = region.reach[0] / math.sqrt(square)
+        for i in range(len(turned)):
+            length += (region.estimate[0, i] - ratio * turned[i] * region.factors[0, i]) ** 2
+        value = centre - region.reach[0] * math.sqrt(square)
+        if not value < np.inf or a * terms.norm_bound**2 < ENOUGH * spread:
+            break
+        if value > highest:
+            best, highest = a, value
+        if length > terms.norm_bound**2:
+            low = a
+        else:
+            high = a
+        a = math.sqrt(low * high) if 0.0 < low and high < np.inf else (4.0 * low if low > 0.0 else 0.25 * high)
+    write_shifted(region, data, terms, best, 0, spread)
+    return best
 
 
 @called

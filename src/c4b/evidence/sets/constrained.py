@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from c4b._jit import called
+from c4b._jit import called, inlined
 from c4b._validate import Array
 from c4b.evidence.ellipsoids import CONSTRAINED, LOG_DET, MIXTURE, Data, Region, Terms, gamma_squared
 from c4b.evidence.rounding import UNIT
@@ -60,23 +60,37 @@ def recentre_constrained(region: Region, data: Data, terms: Terms) -> float:
         return np.nan
     values, moment, own = data.spectrum.values, data.spectrum.moment, data.ridges[0]
     data.tally[LOG_DET] = log_det(data, own, far)
-    total = math.sqrt(terms.noise**2 * gamma_squared(data, terms) + own * terms.norm_bound**2)
-    total = perturbed(data, terms, own, total, far, moment_error)
-    spread = total**2 * (1.0 + 8.0 * UNIT) - own * terms.norm_bound**2
+    spread = noise_spread(data, terms, far, moment_error)
     explained = 0.0
     for i in range(len(values)):
         explained += moment[i] * moment[i] / (values[i] + own)
     for g in range(len(region.radius)):
-        ridge, gain = data.ridges[g], 0.0
-        for i in range(len(values)):
-            factor = 1.0 / (values[i] + ridge)
-            region.factors[g, i] = factor
-            region.estimate[g, i] = factor * moment[i]
-            gain += factor * moment[i] * moment[i] / (values[i] + own)
-        level, gain = spread + ridge * terms.norm_bound**2, (own - ridge) * gain
-        write_radius(region, data, g, level + max(gain, 0.0), max(-gain, 0.0))
+        write_shifted(region, data, terms, data.ridges[g], g, spread)
     write_slack(region, data, terms)
     return explained_at_most(data, own, explained, far, moment_error)
+
+
+@inlined
+def noise_spread(data: Data, terms: Terms, far: float, moment_error: float) -> float:
+    """sigma^2 gamma^2, enlarged by what rounding can have done; log det is written."""
+    own = data.ridges[0]
+    total = math.sqrt(terms.noise**2 * gamma_squared(data, terms) + own * terms.norm_bound**2)
+    total = perturbed(data, terms, own, total, far, moment_error)
+    return total**2 * (1.0 + 8.0 * UNIT) - own * terms.norm_bound**2
+
+
+@inlined
+def write_shifted(region: Region, data: Data, terms: Terms, ridge: float, g: int, spread: float) -> None:
+    """Factors, centre and radius of ellipsoid g with the multiplier a = ``ridge``."""
+    values, moment, own = data.spectrum.values, data.spectrum.moment, data.ridges[0]
+    gain = 0.0
+    for i in range(len(values)):
+        factor = 1.0 / (values[i] + ridge)
+        region.factors[g, i] = factor
+        region.estimate[g, i] = factor * moment[i]
+        gain += factor * moment[i] * moment[i] / (values[i] + own)
+    level, gain = spread + ridge * terms.norm_bound**2, (own - ridge) * gain
+    write_radius(region, data, g, level + max(gain, 0.0), max(-gain, 0.0))
 
 
 SET = ConfidenceSet(
