@@ -1,12 +1,14 @@
-"""Widths of intervals against the exact dual, over six decades of lambda, sigma and S; prints JSON.
+"""Widths of intervals against the exact ones, over six decades of lambda, sigma and S; prints JSON.
 
     python benchmarks/widths.py [--set unbiased] [--configurations 400] [--seed 0]
 
-``exact``: certified width over the exact width of the same event, 1 at best. For ``several-ridges`` the
-exact width is the smallest over a dense family of mixes and multipliers; ``one_ridge`` takes the best of
-its ridges alone. ``unbiased``: over the exact width of the set ``unbiased``. Intervals that the norm ball
-bounds alone count in ``intervals`` only. ``typical``: median of ``unbiased`` for lambda = 1, S = 1.5,
-sigma from .1 to 1, features of norm 1. ``skewed`` features span two decades, their eigenvalues four.
+``exact``: width from ``Evidence.lower`` to ``upper`` over the exact width of the same event, 1 at best.
+``stack``: the same for the set's list of ellipsoids alone, which policies use. The exact interval comes
+from an interior-point method that follows the definition (tests/support/exact_interval.py), in float64
+without any allowance for rounding. ``unbiased``: over the exact width of the set ``unbiased``.
+Intervals that the norm ball bounds alone count in ``intervals`` only. ``typical``: median of ``unbiased``
+for lambda = 1, S = 1.5, sigma from .1 to 1, features of norm 1. ``skewed`` features span two decades,
+their eigenvalues four.
 """
 
 from __future__ import annotations
@@ -23,13 +25,12 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import c4b
-from support.oracle_sets import Array
+from c4b.evidence import bounds
+from support.exact_interval import ExactInterval
+from support.oracle_sets import Array, EmptySet
 from support.oracle_several_ridges import OracleSeveralRidges
 
 DELTA = 0.05
-MULTIPLIERS = np.geomspace(1e-8, 1e9, 1201)
-"""In units of R^2 / S^2, where the dual is evaluated: neighbours differ by 3 %, which loses 3e-5."""
-FOCUSES = 60
 SPECTRA = ("gaussian", "baseline only", "few directions", "skewed")
 WORK = 4_000_000
 """Rows times squared features at most."""
@@ -89,98 +90,40 @@ def directions(rng: np.random.Generator, x: Array) -> Array:
     return np.array([rng.normal(size=dim), rng.normal(size=dim), basis[0], basis[-1], *mixed])
 
 
-class Eigenbasis:
-    """Bounds by pairs (p, a) of docs/theory.md in the eigenvectors of A; one ridge is a p of length 1."""
-
-    def __init__(self, world: World, ridges: Array, weights: Array) -> None:
-        values, basis = np.linalg.eigh(world.features.T @ world.features)
-        self.values, self.basis, self.world = np.maximum(values, 0.0), basis, world
-        self.moments = basis.T @ (world.features.T @ world.rewards)
-        self.ridges, self.weights = ridges, weights
-        self.log_dets = np.log1p(self.values[:, None] / ridges).sum(axis=0)
-
-    def bounds(self, vectors: Array, mix: Array) -> tuple[Array, Array] | None:
-        """(lower, upper) of each vector over all multipliers; None if the set is empty."""
-        z, S, some = vectors @ self.basis, self.world.bound, mix > 0.0
-        entropy = float(np.sum(mix[some] * np.log(mix[some] / self.weights[some])))
-        level = -2.0 * np.log(DELTA) + float(mix @ self.log_dets) + 2.0 * entropy
-        square = self.world.noise**2 * level
-        a = (MULTIPLIERS * square / S**2)[:, None]
-        F = (mix / (self.values[:, None] + self.ridges)).sum(axis=1)
-        V = F * self.values**2 + a
-        centres = F * self.values * self.moments / V
-        radii = square + a[:, 0] * S**2 - (a * F * self.moments**2 / V).sum(axis=1)
-        if np.any(radii < 0.0):
-            return None
-        middle, half = z @ centres.T, np.sqrt(radii * (z**2 @ (1.0 / V).T))
-        ball = S * np.linalg.norm(vectors, axis=1)
-        low, high = np.max(middle - half, axis=1), np.min(middle + half, axis=1)
-        return np.maximum(low, -ball), np.minimum(high, ball)
-
-    def width(self, vectors: Array, mixes: Array) -> Array | None:
-        """The width of the intersection over the mixes; None if one of them is empty."""
-        low, high = np.full(len(vectors), -np.inf), np.full(len(vectors), np.inf)
-        for mix in mixes:
-            found = self.bounds(vectors, mix)
-            if found is None:
-                return None
-            low, high = np.maximum(low, found[0]), np.minimum(high, found[1])
-        return np.asarray(high - low)
-
-    def best_mixes(self) -> Array:
-        """The best mix for each of many eigenvalues, within and around the spectrum, by bisection."""
-        least = 0.01 * (self.world.noise / self.world.bound) ** 2
-        top = max(float(np.max(self.values)), least)
-        mixes = []
-        for focus in np.geomspace(max(0.1 * float(np.min(self.values)), least), 10.0 * top, FOCUSES):
-            start, share = np.log(self.weights) - 0.5 * self.log_dets, focus / (focus + self.ridges)
-            low, high = 0.0, float(np.min(2.0 * (-np.log(DELTA) - start) / share))
-            for _ in range(60):
-                square = 0.5 * (low + high)
-                above = np.logaddexp.reduce(start + 0.5 * square * share) > -np.log(DELTA)
-                low, high = (low, square) if above else (square, high)
-            exponents = start + 0.5 * low * share
-            mixes.append(np.exp(exponents - np.logaddexp.reduce(exponents)))
-        return np.array(mixes)
-
-
-def certified(world: World, confidence: str, vectors: Array) -> Array | None:
-    """Widths by the library; None if it raises an alarm."""
-    dim = world.features.shape[1]
-    evidence = c4b.Evidence(
-        c4b.LinearModel(dim, world.noise, world.bound, world.ridge, DELTA, confidence)
-    )
-    evidence.learn(world.features, world.rewards)
-    if evidence.alarm:
-        return None
-    return np.array([evidence.upper(v) - evidence.lower(v) for v in vectors])
+def exact(world: World, confidence: str) -> ExactInterval:
+    """The event of the set, within the ball."""
+    given = (world.features, world.rewards, world.bound, world.noise, DELTA)
+    if confidence == "constrained":
+        return ExactInterval.constrained(*given, world.ridge)
+    if confidence == "unbiased":
+        return ExactInterval.several_ridges(*given, np.array([3.0 * world.ridge]), np.ones(1))
+    fixed = OracleSeveralRidges(world.features.shape[1], world.noise, world.bound, world.ridge, DELTA)
+    return ExactInterval.several_ridges(*given, fixed.ridges, fixed.weights)
 
 
 def compared(world: World, confidence: str, vectors: Array, thorough: bool) -> dict[str, Array] | None:
     """Certified width over reference widths; None where a set is empty."""
-    single = Eigenbasis(world, np.array([3.0 * world.ridge]), np.ones(1))
-    unbiased = single.width(vectors, np.ones((1, 1)))
-    width = certified(world, confidence, vectors)
-    if unbiased is None or width is None:
+    model = c4b.LinearModel(
+        world.features.shape[1], world.noise, world.bound, world.ridge, DELTA, confidence
+    )
+    evidence = c4b.Evidence(model)
+    evidence.learn(world.features, world.rewards)
+    try:
+        unbiased = exact(world, "unbiased")
+        own = exact(world, confidence) if thorough else unbiased
+    except EmptySet:
         return None
-    if confidence == "unbiased":
-        return {"exact": width / unbiased, "wide": unbiased}
-    if not thorough:
-        return {"unbiased": width / unbiased, "wide": unbiased}
-    dim = world.features.shape[1]
-    fixed = OracleSeveralRidges(dim, world.noise, world.bound, world.ridge, DELTA)
-    several = Eigenbasis(world, fixed.ridges, fixed.weights)
-    vertices = np.eye(len(fixed.ridges))
-    one_ridge = several.width(vectors, vertices)
-    exact = several.width(vectors, np.vstack([vertices, several.best_mixes()]))
-    if one_ridge is None or exact is None:
+    if evidence.alarm:
         return None
-    return {
-        "exact": width / exact,
-        "one_ridge": width / one_ridge,
-        "unbiased": width / unbiased,
-        "wide": exact,
-    }
+    width = np.array([evidence.upper(v) - evidence.lower(v) for v in vectors])
+    stack = np.array(
+        [bounds.upper(evidence.region, v) - bounds.lower(evidence.region, v) for v in vectors]
+    )
+    found = {"unbiased": width / np.array([unbiased.width(v) for v in vectors])}
+    if thorough:
+        wide = np.array([own.width(v) for v in vectors])
+        found |= {"exact": width / wide, "stack": stack / wide, "wide": wide}
+    return found
 
 
 def summary(ratios: list[float]) -> dict[str, float]:
@@ -230,7 +173,7 @@ def typical(confidence: str, seed: int) -> dict[str, dict[str, float]]:
                 )
                 found = compared(world, confidence, rng.normal(size=(4, dim)), thorough=False)
                 if found is not None:
-                    ratios += found.get("unbiased", found.get("exact")).tolist()
+                    ratios += found["unbiased"].tolist()
             row[f"n={rows}"] = round(float(np.median(ratios)), 4)
         table[f"d={dim}"] = row
     return table
@@ -238,7 +181,9 @@ def typical(confidence: str, seed: int) -> dict[str, dict[str, float]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--set", default="unbiased", choices=["unbiased", "several-ridges"])
+    parser.add_argument(
+        "--set", default="unbiased", choices=["constrained", "unbiased", "several-ridges"]
+    )
     parser.add_argument("--configurations", type=int, default=400)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()

@@ -21,7 +21,7 @@ class OneOfTheSlateGate(c4b.Gate):
 
     def __init__(self, terms):
         self.terms, self.money = terms, np.array([terms.reserve, 0.0])  # bank, rounds
-        self.evidence = c4b.Evidence(terms.model)
+        self.evidence = c4b.Evidence(terms.model, refined=False)  # asked for every item of a pool
 
     def worths(self, items):
         """Lower and upper bounds of what slates (..., m, d) are worth."""

@@ -20,6 +20,7 @@ from support.hostile_data import (
     false_bounds,
     issue_world,
     judge,
+    refined_pairs,
 )
 from support.oracle_sets import Array
 
@@ -51,7 +52,8 @@ def test_what_is_promised_is_the_event_and_not_a_list_of_its_bounds() -> None:
 def test_the_judge_sees_bounds_that_are_too_tight() -> None:
     world = draw(100_125)
     evidence, vectors = absorbed(world, 637), world.features[:3]
-    exact = BallSet(world.model, world.features[:637], world.rewards[:637]).by_more_multipliers()
+    exact = BallSet(world.model, world.features[:637], world.rewards[:637])
+    exact = exact.with_pairs(refined_pairs(evidence, vectors)).by_more_multipliers()
     limits = exact.bounds(vectors)
     low = [np.nextafter(float(value.upper()), np.inf) for value in limits.low]
     high = [np.nextafter(float(value.lower()), -np.inf) for value in limits.high]

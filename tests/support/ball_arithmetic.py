@@ -23,6 +23,10 @@ BITS = 640
 """Enough for products of float64 whose exponents span 1e-16 to 1e32, and a condition of 1e40 on top."""
 
 
+NEARBY = (-0.3, -0.03, -0.003, -0.0003, 0.0003, 0.003, 0.03, 0.3)
+"""Logarithms of multipliers relative to one that was chosen for a question."""
+
+
 class Dual(NamedTuple):
     """One ellipsoid: v @ centre and ||v||_{V^-1} for each vector of interest, and its radius."""
 
@@ -44,7 +48,7 @@ class BallSet:
         scale: tuple[int, list[float]] | None = None,
     ) -> None:
         ctx.prec = BITS
-        self.choice, self.scale = choice, scale
+        self.choice, self.scale, self.pairs = choice, scale, np.empty((0, 16))
         self.rows = (features, rewards)
         self.model, self.dim, self.count = model, model.dim, len(rewards)
         rows = arb_mat(self.count, self.dim, features.ravel().tolist())
@@ -206,6 +210,20 @@ class BallSet:
                 high[n] = -_larger(-high[n], -(middle + radius * width))
         return Bounds(low, high, empty)
 
+    def with_pairs(self, pairs: Array) -> BallSet:
+        """The same event and ball, by pairs (p, a) besides those of the library's list: rows of ``pairs``
+        (n, J + 1). Sets of one ridge have the multiplier a alone."""
+        other = copy(self)
+        other.pairs = pairs
+        if self.choice is not None:
+            other.choice = self.choice._replace(
+                mixes=np.vstack([self.choice.mixes, pairs[:, :-1]]),
+                multipliers=np.concatenate([self.choice.multipliers, pairs[:, -1]]),
+            )
+        elif len(self.ridges) > 1:
+            other.ridges = self.ridges + [arb(a) for a in pairs[:, -1].tolist()]
+        return other
+
     def by_more_multipliers(self) -> BallSet:
         """The same event and ball by other multipliers of the norm constraint.
 
@@ -223,7 +241,8 @@ class BallSet:
             )
         elif len(self.ridges) > 1:
             other.ridges = [self.ridges[0], *more]
-        return other
+        nearby = [self.pairs * np.append(np.ones(self.pairs.shape[1] - 1), np.exp(x)) for x in NEARBY]
+        return other.with_pairs(np.vstack([self.pairs, *nearby]))
 
     def residuals(self) -> Any:
         """sum Y^2 - m V^-1 m - lambda S^2: at most the residual sum of squares of the truth."""

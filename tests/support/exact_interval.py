@@ -1,8 +1,9 @@
 """The exact interval of v @ theta over a set, by an interior-point method.
 
 For `several-ridges`, `unbiased` and `constrained`. It follows the definition, not the dual: minimise
-v @ theta over an event and ||theta|| <= S. It knows nothing of mixes, multipliers or ellipsoids. Every iterate lies in the set, so the
-interval that it returns lies within the exact one, and at the end by no more than TOLERANCE of its width.
+v @ theta over an event and ||theta|| <= S. It knows nothing of mixes, multipliers or ellipsoids. Every
+iterate lies in the set, so the interval that it returns lies within the exact one, and at the end by no
+more than TOLERANCE of its width.
 """
 
 from __future__ import annotations
@@ -124,7 +125,7 @@ class ExactInterval:
         left, room = level - self._excess(move), self._room(move)
         if not (left > 0.0 and room > 0.0):
             return np.inf
-        return float(goal @ (move - origin)) - np.log(left) - np.log(room)
+        return float(goal @ (move - origin) - np.log(left) - np.log(room))
 
     def _centred(self, move: Array, goal: Array, level: float = 0.0, until: float = -np.inf) -> Array:
         """The minimiser of the barrier function, from a point inside; or the first below ``until``."""
@@ -147,7 +148,9 @@ class ExactInterval:
             excess = self._excess(move)
             if excess < -0.5:
                 return move
-            lower = self._centred(move, np.zeros_like(move), level=excess + 0.5 * max(1.0, abs(excess)), until=-0.7)
+            lower = self._centred(
+                move, np.zeros_like(move), level=excess + 0.5 * max(1.0, abs(excess)), until=-0.7
+            )
             if self._excess(lower) > excess - 1e-3:
                 break
             move = lower

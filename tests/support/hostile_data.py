@@ -14,6 +14,7 @@ import c4b
 from c4b.evidence.absorption import absorb_many
 from c4b.evidence.alarms import BETS, NOT_LINEAR
 from c4b.evidence.ellipsoids import ALARM, LOG_DET, views
+from c4b.evidence.refinement import PAIR, refined_lower
 from c4b.evidence.sets import bounded
 from c4b.evidence.sets.several_ridges import choice_of
 from support.ball_arithmetic import BallSet, above, contrast
@@ -127,6 +128,14 @@ def absorbed(world: World, count: int) -> c4b.Evidence:
     return evidence
 
 
+def refined_pairs(evidence: c4b.Evidence, vectors: Array) -> Array:
+    """The pairs (p, a) (n, J + 1) that ``lower`` and ``upper`` choose for vectors (n, d)."""
+    pairs = np.empty((2 * len(vectors), PAIR))
+    for pair, v in zip(pairs, np.vstack([vectors, -vectors]), strict=True):
+        refined_lower(evidence.flat, v, pair)
+    return np.asarray(pairs[np.all(np.isfinite(pairs), axis=1)], dtype=np.float64)
+
+
 def directions(rng: np.random.Generator, world: World, count: int) -> Array:
     """Features, a contrast of two, an axis, what is known least and most, something at random."""
     x, dim = world.features[:count], world.model.dim
@@ -148,6 +157,7 @@ def judge(world: World, count: int, seed: int) -> Verdict:
     scale = scale_in_use(evidence) if world.model.rewards is not None else None
     exact = BallSet(evidence.model, world.features[:count], world.rewards[:count], choice, scale)
     vectors = directions(rng, world, count)
+    exact = exact.with_pairs(refined_pairs(evidence, vectors))
     bounds = exact.bounds(vectors)
     low, high = [evidence.lower(v) for v in vectors], [evidence.upper(v) for v in vectors]
     pool, baseline = vectors[1:], vectors[0]

@@ -25,14 +25,18 @@ from c4b.evidence.ellipsoids import (
     views,
 )
 from c4b.evidence.model import LinearModel
-from c4b.evidence.refinement import REFINED, refined_lower
+from c4b.evidence.refinement import PAIR, REFINED, refined_lower
 from c4b.evidence.sets.box import check_arm, check_arms
-from c4b.evidence.sets.several_ridges import RIDGES
 from c4b.evidence.spectral import theta_hat
 
 
 class Evidence:
     """What the data say about theta. It knows no budget, no baseline and no time.
+
+    With the sets ``constrained``, ``unbiased`` and ``several-ridges`` each question to ``lower`` and
+    ``upper`` gets an ellipsoid of its own, and the answer is all but exact. With ``refined=False`` the
+    set's list of ellipsoids answers, as in policies, which ask about whole pools: for a gate of your own
+    that asks often, or whose journals were written before answers were refined.
 
     >>> evidence = Evidence(LinearModel(dim=2, noise=0.1, norm_bound=1.0))
     >>> evidence.learn([[1.0, 0.0], [1.0, 0.0]], [0.5, 0.7])
@@ -41,7 +45,7 @@ class Evidence:
     True
     """
 
-    def __init__(self, model: LinearModel) -> None:
+    def __init__(self, model: LinearModel, *, refined: bool = True) -> None:
         if not isinstance(model, LinearModel):
             raise InvalidInput("model", model, "must be a c4b.LinearModel")
         self.model = model.resolved()
@@ -51,7 +55,7 @@ class Evidence:
         self._radius_at = radius_index(self.flat)
         self._alarm_at = alarm_index(self.flat)
         self._viewed = views(self.flat)
-        self._refines = self._viewed[1].code in REFINED
+        self._refines = refined and self._viewed[1].code in REFINED
 
     def learn(self, features: ArrayLike, rewards: ArrayLike) -> None:
         """Absorb rows of ``features`` (n, d) with ``rewards`` (n,), in the order in which they arose.
@@ -108,9 +112,9 @@ class Evidence:
         return -self._lower(-_validate.vector("v", v, self.model.dim))
 
     def _lower(self, v: Array) -> float:
-        if not self._refines:
-            return bounds.lower(self.region, v)
-        return refined_lower(self.flat, v, np.empty(RIDGES + 1))
+        if self._refines:
+            return refined_lower(self.flat, v, np.empty(PAIR))
+        return bounds.lower(self.region, v)
 
     def contains(self, theta: ArrayLike) -> bool:
         """Whether ``theta`` (d,) lies in every ellipsoid of the set: the event (7) at this moment."""

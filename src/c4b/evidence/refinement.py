@@ -4,6 +4,7 @@ docs/theory.md, sections "Several ridges" and "Rounding": every pair (p, a) boun
 event, also one that is chosen for v, and the best bound over all pairs is the exact one. A stack holds a
 few pairs for all questions. ``refined_lower`` starts from the best of them and improves it for v by
 Newton's method on the dual, for the sets ``several-ridges`` and ``unbiased`` (one ridge, p = 1) alike.
+``constrained`` has a alone, and a bisection finds it.
 
 With q = s p and b = s a, s > 0, the dual is concave in (q, b); s is maximised out in closed form. In the
 logarithms of p and a the curvature of the entropy is sigma^2 (diag(p) - p p^T), so that far from the best
@@ -50,8 +51,9 @@ from c4b.evidence.sets.several_ridges import (
     mixed_spread,
     opened_choice,
     write_ellipsoid,
+    write_log_dets,
 )
-from c4b.evidence.spectral import turned_moment, write_slack
+from c4b.evidence.spectral import log_det, turned_moment, write_slack
 
 REFINED = frozenset({SEVERAL_RIDGES, UNBIASED, CONSTRAINED})
 """Codes of the sets whose answers to one question are refined."""
@@ -65,10 +67,12 @@ UPWARD, DOWNWARD = 4.0, 40.0
 """How far log p_j and log a may rise and fall in one step."""
 LEAST_SHARE = 1e-26
 """p_j at least while refining; in the end parts below LEAST_PART are left out."""
+DECADES = np.logspace(-4.0, 6.0, 11)
+"""Multipliers in units of R^2 / S^2 from which ``unbiased`` may start."""
 LARGEST_CAP, LEAST_CAP = 1e12, 1e-30
 """cap in units of the largest F_i."""
-BALL = RIDGES
-"""Index of a among the variables, after those of p."""
+BALL, PAIR = RIDGES, RIDGES + 1
+"""Index of a among the variables, after those of p, and how many they are."""
 NOW, TRIAL = 0, 1
 """Rows of a ``Question`` that hold the best pair so far and the one on trial."""
 
@@ -124,6 +128,7 @@ def refined_lower(flat: Array, v: Array, pair: Array) -> float:
         return bound
     mix, a = np.zeros(RIDGES), data.ridges[best]
     if data.code == CONSTRAINED:
+        data.tally[LOG_DET] = log_det(data, data.ridges[0], far)
         a = _refine_constrained(one, data, terms, turned, a, noise_spread(data, terms, far, moment_error))
     else:
         question = Question(
@@ -133,9 +138,12 @@ def refined_lower(flat: Array, v: Array, pair: Array) -> float:
         )  # fmt: skip
         if data.code == SEVERAL_RIDGES:
             _ask_several(question, data, best, far)
+            ready = _start(question, terms)
         else:
             _ask_one(question, data, best, far)
-        if _improve(question, terms, np.empty((1, RIDGES + 1, RIDGES + 1)), np.zeros((2, RIDGES + 1))):
+            ready = _start(question, terms) | _start_anywhere(question, terms)
+        if ready:
+            _improve(question, terms, np.empty((1, PAIR, PAIR)), np.zeros((2, PAIR)))
             _certify(one, data, terms, question)
         mix, a = question.mixes[NOW], question.multipliers[NOW]
     write_slack(one, data, terms)
@@ -150,8 +158,9 @@ def refined_lower(flat: Array, v: Array, pair: Array) -> float:
 def _ask_several(question: Question, data: Data, best: int, far: float) -> None:
     """Ridges, weights and log-determinants, and the pair of ellipsoid ``best`` as the pair NOW."""
     choice = opened_choice(data.extra)
+    write_log_dets(question.values, far, choice.ridges, question.log_dets)
     for j in range(RIDGES):
-        question.log_weights[j], question.log_dets[j] = choice.log_weights[j], choice.log_dets[j]
+        question.log_weights[j] = choice.log_weights[j]
         question.mixes[NOW, j] = choice.mixes[best, j]
         for i in range(len(question.values)):
             question.shares[i, j] = 1.0 / (question.values[i] + far + choice.ridges[j])
@@ -164,7 +173,7 @@ def _ask_one(question: Question, data: Data, best: int, far: float) -> None:
     for i in range(len(question.values)):
         for j in range(RIDGES):
             question.shares[i, j] = 1.0 / (question.values[i] + far + data.ridges[0])
-    question.log_weights[0], question.log_dets[0] = 0.0, data.tally[LOG_DET]
+    question.log_weights[0], question.log_dets[0] = 0.0, log_det(data, data.ridges[0], far)
     question.mixes[NOW, 0], question.multipliers[NOW] = 1.0, data.ridges[best]
 
 
@@ -240,30 +249,58 @@ def _refine_constrained(
             low = a
         else:
             high = a
-        a = math.sqrt(low * high) if 0.0 < low and high < np.inf else (4.0 * low if low > 0.0 else 0.25 * high)
+        if low > 0.0 and high < np.inf:
+            a = math.sqrt(low * high)
+        else:
+            a *= 4.0 if low > 0.0 else 0.25
     write_shifted(region, data, terms, best, 0, spread)
     return best
 
 
+@inlined
+def _start(question: Question, terms: Terms) -> bool:
+    """Complete the pair NOW: a part for each ridge with a weight, a cap. Returns whether it bounds."""
+    for j in range(RIDGES):
+        if question.log_weights[j] > 0.5 * NO_WEIGHT:
+            question.mixes[NOW, j] = max(question.mixes[NOW, j], LEAST_PART)
+    widest = _widest(question)
+    question.caps[NOW] = LARGEST_CAP * widest
+    if question.error > 0.0:
+        root = math.sqrt(_level(question, terms, NOW) * widest)
+        question.caps[NOW] = _within(root / question.error, widest)
+    return _evaluate(question, terms, NOW)[0] > -np.inf
+
+
+@inlined
+def _start_anywhere(question: Question, terms: Terms) -> bool:
+    """Other multipliers for the pair NOW: those of ``unbiased`` follow the ridge and may lie decades away
+    from any that is of use. Returns whether one is better."""
+    bound, found = _evaluate(question, terms, NOW)[0], False
+    unit = _level(question, terms, NOW) / terms.norm_bound**2
+    for k in range(len(DECADES)):
+        question.multipliers[TRIAL], question.caps[TRIAL] = DECADES[k] * unit, question.caps[NOW]
+        for j in range(RIDGES):
+            question.mixes[TRIAL, j] = question.mixes[NOW, j]
+        value = _evaluate(question, terms, TRIAL)[0]
+        if value > bound:
+            bound, found = value, True
+            _accept(question)
+    return found
+
+
 @called
-def _improve(question: Question, terms: Terms, curvature: Array, steps: Array) -> bool:
-    """Newton steps from the pair NOW on; whether a bound was found. The bound never falls.
+def _improve(question: Question, terms: Terms, curvature: Array, steps: Array) -> None:
+    """Newton steps from the pair NOW on. The bound never falls.
 
     ``curvature`` (1, J + 1, J + 1) and ``steps`` (2, J + 1) are working space.
     """
-    widest = _fill(question)
-    level = _level(question, terms, NOW)
-    question.caps[NOW] = LARGEST_CAP * widest
-    if question.error > 0.0:
-        question.caps[NOW] = _within(math.sqrt(level * widest) / question.error, widest)
-    bound, half, square = _evaluate(question, terms, NOW)
-    if not bound > -np.inf:
-        return False
+    widest = _widest(question)
+    bound, square = _evaluate(question, terms, NOW)
     for _ in range(STEPS):
         _try(question, steps, 0.0, _other_cap(question, widest))
-        value, width, level = _evaluate(question, terms, TRIAL)
+        value, level = _evaluate(question, terms, TRIAL)
         if value > bound:
-            bound, half, square = value, width, level
+            bound, square = value, level
             _accept(question)
         promised = _write_step(question, terms, curvature, steps)
         if not promised > ENOUGH * square:
@@ -271,25 +308,21 @@ def _improve(question: Question, terms: Terms, curvature: Array, steps: Array) -
         share, better = 1.0, False
         for _ in range(HALVINGS):
             _try(question, steps, share, question.caps[NOW])
-            value, width, level = _evaluate(question, terms, TRIAL)
-            if value > bound:
-                better = True
+            value, level = _evaluate(question, terms, TRIAL)
+            better = value > bound
+            if better:
                 break
             share *= 0.4
         if not better:
             break
-        bound, half, square = value, width, level
+        bound, square = value, level
         _accept(question)
-    return True
 
 
 @inlined
-def _fill(question: Question) -> float:
-    """Give each ridge with a weight a part in the mix NOW; returns the largest F_i."""
+def _widest(question: Question) -> float:
+    """The largest F_i of the pair NOW."""
     widest = 0.0
-    for j in range(RIDGES):
-        if question.log_weights[j] > 0.5 * NO_WEIGHT:
-            question.mixes[NOW, j] = max(question.mixes[NOW, j], LEAST_PART)
     for i in range(len(question.values)):
         weight = 0.0
         for j in range(RIDGES):
@@ -323,8 +356,8 @@ def _level(question: Question, terms: Terms, row: int) -> float:
 
 
 @inlined
-def _evaluate(question: Question, terms: Terms, row: int) -> tuple[float, float, float]:
-    """The bound by the pair in a row, the half-width and the squared radius; -inf if it bounds nothing."""
+def _evaluate(question: Question, terms: Terms, row: int) -> tuple[float, float]:
+    """The bound by the pair in a row, -inf if it bounds nothing, and the squared radius."""
     a, cap = question.multipliers[row], question.caps[row]
     level = _level(question, terms, row) + cap * question.error**2 + a * terms.norm_bound**2
     centre, least, square = 0.0, 0.0, 0.0
@@ -342,21 +375,23 @@ def _evaluate(question: Question, terms: Terms, row: int) -> tuple[float, float,
         square += z * z * factor
     radius_squared = level - least + 8.0 * (len(question.values) + 12) * UNIT * (level + least)
     if not (radius_squared > 0.0 and square > 0.0):
-        return -np.inf, np.inf, np.inf
+        return -np.inf, np.inf
     half = math.sqrt(radius_squared * square)
     for i in range(len(question.values)):
         value, weight = question.values[i], question.weights[row, i]
-        pull = value * weight * question.moment[i] - math.sqrt(radius_squared / square) * question.turned[i]
+        pull = (
+            value * weight * question.moment[i] - math.sqrt(radius_squared / square) * question.turned[i]
+        )
         question.thetas[row, i] = pull / (value * weight * value + a)
-    return centre - half, half, radius_squared
+    return centre - half, radius_squared
 
 
 @inlined
 def _other_cap(question: Question, widest: float) -> float:
-    """The cap at which e = F' (n - B theta) / cap, the worst error for the bound NOW, is as long as tau."""
+    """The cap at which F' (n - B theta) / cap, the worst error for the bound NOW, has length tau."""
+    total, cap = 0.0, float(question.caps[NOW])
     if not question.error > 0.0:
-        return question.caps[NOW]
-    total = 0.0
+        return cap
     for i in range(len(question.values)):
         rest = question.moment[i] - question.values[i] * question.thetas[NOW, i]
         total += (question.weights[NOW, i] * rest) ** 2
@@ -379,8 +414,8 @@ def _write_step(question: Question, terms: Terms, curvature: Array, steps: Array
             log_ratio = math.log(mixes[NOW, j]) - question.log_weights[j]
             cost = terms.noise**2 * (terms.log_term + question.log_dets[j] + 2.0 * log_ratio)
             slope[j] = -0.5 * mixes[NOW, j] * (more * cost + question.drift * (question.drift + root))
-    for j in range(RIDGES + 1):
-        for k in range(RIDGES + 1):
+    for j in range(PAIR):
+        for k in range(PAIR):
             matrix[j, k] = 0.0
     for i in range(len(theta)):
         value = question.values[i]
@@ -393,7 +428,7 @@ def _write_step(question: Question, terms: Terms, curvature: Array, steps: Array
             part = mixes[NOW, j] * question.shares[i, j] * shrink * rest
             slope[j] += 0.5 * part * rest
             step[j] = -part * value
-        for j in range(RIDGES + 1):
+        for j in range(PAIR):
             pushed = step[j] * factor
             if pushed != 0.0:
                 for k in range(j + 1):
@@ -408,19 +443,19 @@ def _write_step(question: Question, terms: Terms, curvature: Array, steps: Array
         matrix[j, j] = matrix[j, j] * (1.0 + 1e-9) if p > 0.0 else 1.0
     matrix[BALL, BALL] = (matrix[BALL, BALL] + abs(slope[BALL])) * (1.0 + 1e-9)
     cholesky(curvature, 0)
-    for j in range(RIDGES + 1):
+    for j in range(PAIR):
         total = slope[j]
         for k in range(j):
             total -= matrix[j, k] * step[k]
         step[j] = total / matrix[j, j]
-    for back in range(RIDGES + 1):
+    for back in range(PAIR):
         j = RIDGES - back
         total = step[j]
-        for k in range(j + 1, RIDGES + 1):
+        for k in range(j + 1, PAIR):
             total -= matrix[k, j] * step[k]
         step[j] = total / matrix[j, j]
     promised = 0.0
-    for j in range(RIDGES + 1):
+    for j in range(PAIR):
         step[j] = min(max(step[j], -DOWNWARD), UPWARD)
         promised += step[j] * slope[j]
     return promised

@@ -76,7 +76,8 @@ def noise_spread(data: Data, terms: Terms, far: float, moment_error: float) -> f
     own = data.ridges[0]
     total = math.sqrt(terms.noise**2 * gamma_squared(data, terms) + own * terms.norm_bound**2)
     total = perturbed(data, terms, own, total, far, moment_error)
-    return total**2 * (1.0 + 8.0 * UNIT) - own * terms.norm_bound**2
+    spread: float = total**2 * (1.0 + 8.0 * UNIT) - own * terms.norm_bound**2
+    return spread
 
 
 @inlined
