@@ -1,4 +1,4 @@
-"""Answers to one question: against the exact interval and the list of ellipsoids; what must not change."""
+"""Answers to one question: against the exact interval and the list of ellipsoids; what stays."""
 
 import copy
 from concurrent.futures import ThreadPoolExecutor
