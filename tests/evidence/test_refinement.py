@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import c4b
 from c4b.evidence import bounds
-from c4b.evidence.refinement import PAIR, refined_lower
+from c4b.evidence.refinement import PAIR, refined_lower, space_size
 from support.evidence_internals import inside
 from support.exact_interval import ExactInterval
 from support.oracle_sets import Array, EmptySet
@@ -140,7 +140,7 @@ def test_a_refuted_set_is_not_refined(confidence: str) -> None:
     assert evidence.alarm == "no theta within the norm bound explains the data"
     assert evidence.lower([1.0]) == bounds.lower(evidence.region, np.ones(1))
     pair = np.zeros(PAIR)
-    refined_lower(evidence.flat, np.ones(1), pair)
+    refined_lower(evidence.flat, np.ones(1), pair, np.zeros(space_size(1)))
     assert np.all(np.isnan(pair))
 
 

@@ -14,7 +14,7 @@ import c4b
 from c4b.evidence.absorption import absorb_many
 from c4b.evidence.alarms import BETS, NOT_LINEAR
 from c4b.evidence.ellipsoids import ALARM, LOG_DET, views
-from c4b.evidence.refinement import PAIR, refined_lower
+from c4b.evidence.refinement import PAIR, refined_lower, space_size
 from c4b.evidence.sets import bounded
 from c4b.evidence.sets.several_ridges import choice_of
 from support.ball_arithmetic import BallSet, above, contrast
@@ -132,7 +132,7 @@ def refined_pairs(evidence: c4b.Evidence, vectors: Array) -> Array:
     """The pairs (p, a) (n, J + 1) that ``lower`` and ``upper`` choose for vectors (n, d)."""
     pairs = np.empty((2 * len(vectors), PAIR))
     for pair, v in zip(pairs, np.vstack([vectors, -vectors]), strict=True):
-        refined_lower(evidence.flat, v, pair)
+        refined_lower(evidence.flat, v, pair, np.zeros(space_size(len(v))))
     return np.asarray(pairs[np.all(np.isfinite(pairs), axis=1)], dtype=np.float64)
 
 

@@ -25,7 +25,7 @@ from c4b.evidence.ellipsoids import (
     views,
 )
 from c4b.evidence.model import LinearModel
-from c4b.evidence.refinement import PAIR, REFINED, refined_lower
+from c4b.evidence.refinement import PAIR, REFINED, refined_lower, space_size
 from c4b.evidence.sets.box import check_arm, check_arms
 from c4b.evidence.spectral import theta_hat
 
@@ -113,7 +113,7 @@ class Evidence:
 
     def _lower(self, v: Array) -> float:
         if self._refines:
-            return refined_lower(self.flat, v, np.empty(PAIR))
+            return refined_lower(self.flat, v, np.empty(PAIR), np.zeros(space_size(len(v))))
         return bounds.lower(self.region, v)
 
     def contains(self, theta: ArrayLike) -> bool:

@@ -24,7 +24,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from c4b._jit import allocating, called, inlined
+from c4b._jit import called, inlined, kernel
+from c4b._shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.evidence.alarms import EMPTY_SET
 from c4b.evidence.bounds import lower
@@ -34,6 +35,7 @@ from c4b.evidence.ellipsoids import (
     CONSTRAINED,
     LOG_DET,
     SEVERAL_RIDGES,
+    TALLY,
     UNBIASED,
     Data,
     Region,
@@ -73,6 +75,8 @@ LARGEST_CAP, LEAST_CAP = 1e12, 1e-30
 """cap in units of the largest F_i."""
 BALL, PAIR = RIDGES, RIDGES + 1
 """Index of a among the variables, after those of p, and how many they are."""
+DRIFT, ERROR = 0, 1
+"""Entries of ``Question.numbers``."""
 NOW, TRIAL = 0, 1
 """Rows of a ``Question`` that hold the best pair so far and the one on trial."""
 
@@ -92,66 +96,101 @@ class Question(NamedTuple):
     weights: Array  # (2, d) F'_i
     shrinks: Array  # (2, d) F'_i / F_i
     thetas: Array  # (2, d) where the ellipsoid's bound is attained
-    drift: float  # epsilon sqrt(n)
-    error: float  # tau
+    numbers: Array  # (2,) epsilon sqrt(n) and tau
+    curvature: Array  # (1, J + 1, J + 1) minus the dual's
+    steps: Array  # (2, J + 1) its slope, and Newton's step
 
 
-@allocating
-def refined_lower(flat: Array, v: Array, pair: Array) -> float:
+@kernel
+def refined_lower(flat: Array, v: Array, pair: Array, space: Array) -> float:
     """L(v) of ``bounds.lower``, or a better one by the pair (p, a) that ``pair`` (J + 1,) then holds.
 
-    v (d,). Where the stack's bound stays, ``pair`` is NaN: a set that is refuted or lost is not refined.
+    v (d,); ``space`` has ``space_size(d)`` numbers, all zero. Where the stack's bound stays, ``pair`` is
+    NaN: a set that is refuted or lost is not refined.
     """
     region, data, terms = opened(flat)
-    pair[:] = np.nan
-    bound, dim = lower(region, v), len(v)
+    for j in range(len(pair)):
+        pair[j] = np.nan
+    bound = lower(region, v)
     if data.tally[ALARM] == EMPTY_SET or not CONSTRAINED <= data.code <= SEVERAL_RIDGES:
         return bound
-    spectrum = data.spectrum
-    own = Spectrum(
-        spectrum.values, np.empty(dim), spectrum.errors, spectrum.image, spectrum.poles, spectrum.weights,
-        np.empty(dim), spectrum.active, spectrum.rotation, spectrum.copied,
-    )  # fmt: skip
-    data = Data(
-        data.ridges, data.gram, data.moment, data.tally.copy(), data.mixing, data.code,
-        data.inverse_error, data.log_det_error, data.scratch, own, data.extra,
-    )  # fmt: skip
-    one = Region(
-        region.spectral, region.inverse, region.basis, np.zeros((2, dim)), np.zeros((2, dim)),
-        np.full(2, np.nan), np.full(2, np.inf), region.blur, np.zeros(1), region.norm_bound,
-        region.totals,
-    )  # fmt: skip
+    question, one, data = _opened_space(space, region, data)
     far, moment_error = turned_moment(region, data)
-    error, turned = (far * terms.norm_bound + moment_error) * (1.0 + 8.0 * UNIT), np.empty(dim)
-    best = _best_of_stack(region, v, turned, 1 if data.code == UNBIASED else 0)
-    if best < 0 or not error < np.inf:
+    question.numbers[DRIFT] = drift(data, terms)
+    question.numbers[ERROR] = (far * terms.norm_bound + moment_error) * (1.0 + 8.0 * UNIT)
+    best = _best_of_stack(region, v, question.turned, 1 if data.code == UNBIASED else 0)
+    if best < 0 or not question.numbers[ERROR] < np.inf:
         return bound
-    mix, a = np.zeros(RIDGES), data.ridges[best]
     if data.code == CONSTRAINED:
         data.tally[LOG_DET] = log_det(data, data.ridges[0], far)
-        a = _refine_constrained(one, data, terms, turned, a, noise_spread(data, terms, far, moment_error))
+        spread = noise_spread(data, terms, far, moment_error)
+        a = _refine_constrained(one, data, terms, question.turned, data.ridges[best], spread)
+        question.multipliers[NOW] = a
     else:
-        question = Question(
-            turned, own.values, own.moment, np.empty((dim, RIDGES)), np.zeros(RIDGES),
-            np.full(RIDGES, NO_WEIGHT), np.zeros((2, RIDGES)), np.zeros(2), np.zeros(2),
-            np.empty((2, dim)), np.empty((2, dim)), np.empty((2, dim)), drift(data, terms), error,
-        )  # fmt: skip
         if data.code == SEVERAL_RIDGES:
             _ask_several(question, data, best, far)
-            ready = _start(question, terms)
         else:
             _ask_one(question, data, best, far)
-            ready = _start(question, terms) | _start_anywhere(question, terms)
-        if ready:
-            _improve(question, terms, np.empty((1, PAIR, PAIR)), np.zeros((2, PAIR)))
+        if _start(question, terms, data.code == UNBIASED):
+            _improve(question, terms)
             _certify(one, data, terms, question)
-        mix, a = question.mixes[NOW], question.multipliers[NOW]
     write_slack(one, data, terms)
     found = lower(one, v)
     if found > bound:
-        pair[:RIDGES], pair[BALL] = mix, a
         bound = found
+        for j in range(BALL):
+            pair[j] = question.mixes[NOW, j]
+        pair[BALL] = question.multipliers[NOW]
     return bound
+
+
+def space_size(dim: int) -> int:
+    """Numbers in the working space of a question about d features."""
+    return 4 * RIDGES + 11 + TALLY + PAIR * (PAIR + 2) + dim * (RIDGES + 13)
+
+
+@inlined
+def _opened_space(space: Array, region: Region, data: Data) -> tuple[Question, Region, Data]:
+    """The question, a stack whose second ellipsoid says nothing, and the data with a tally, a turned
+    moment and weights of its own: all that is written while a question is answered."""
+    dim = len(data.moment)
+    a = 4 * RIDGES
+    b = a + 11 + TALLY
+    c = b + PAIR * PAIR
+    d = c + 2 * PAIR
+    e = d + dim * RIDGES
+    f = e + 6 * dim
+    values, errors = data.spectrum.values, data.spectrum.errors
+    moment, tally = shaped_view(space, f, (dim,)), shaped_view(space, a + 11, (TALLY,))
+    question = Question(
+        shaped_view(space, f + dim, (dim,)), values, moment, shaped_view(space, d, (dim, RIDGES)),
+        shaped_view(space, 0, (RIDGES,)), shaped_view(space, RIDGES, (RIDGES,)),
+        shaped_view(space, 2 * RIDGES, (2, RIDGES)), shaped_view(space, a, (2,)),
+        shaped_view(space, a + 2, (2,)), shaped_view(space, e, (2, dim)),
+        shaped_view(space, e + 2 * dim, (2, dim)), shaped_view(space, e + 4 * dim, (2, dim)),
+        shaped_view(space, a + 4, (2,)), shaped_view(space, b, (1, PAIR, PAIR)),
+        shaped_view(space, c, (2, PAIR)),
+    )  # fmt: skip
+    one = Region(
+        region.spectral, region.inverse, region.basis, shaped_view(space, f + 2 * dim, (2, dim)),
+        shaped_view(space, f + 4 * dim, (2, dim)), shaped_view(space, a + 6, (2,)),
+        shaped_view(space, a + 8, (2,)), region.blur, shaped_view(space, a + 10, (1,)),
+        region.norm_bound, region.totals,
+    )  # fmt: skip
+    for g in range(2):
+        one.radius[g], one.reach[g] = np.nan, np.inf
+    for k in range(TALLY):
+        tally[k] = data.tally[k]
+    s = data.spectrum
+    spectrum = Spectrum(
+        values, moment, errors, s.image, s.poles, s.weights, shaped_view(space, f + 6 * dim, (dim,)),
+        s.active, s.rotation, s.copied,
+    )  # fmt: skip
+    own = Data(
+        data.ridges, data.gram, data.moment, tally, data.mixing, data.code, data.inverse_error,
+        data.log_det_error, data.scratch, spectrum, data.extra,
+    )  # fmt: skip
+    return question, one, own
 
 
 @inlined
@@ -159,7 +198,7 @@ def _ask_several(question: Question, data: Data, best: int, far: float) -> None:
     """Ridges, weights and log-determinants, and the pair of ellipsoid ``best`` as the pair NOW."""
     choice = opened_choice(data.extra)
     write_log_dets(question.values, far, choice.ridges, question.log_dets)
-    for j in range(RIDGES):
+    for j in range(len(question.log_dets)):
         question.log_weights[j] = choice.log_weights[j]
         question.mixes[NOW, j] = choice.mixes[best, j]
         for i in range(len(question.values)):
@@ -171,8 +210,10 @@ def _ask_several(question: Question, data: Data, best: int, far: float) -> None:
 def _ask_one(question: Question, data: Data, best: int, far: float) -> None:
     """The same with the one ridge of ``unbiased``; the others have no weight."""
     for i in range(len(question.values)):
-        for j in range(RIDGES):
+        for j in range(len(question.log_dets)):
             question.shares[i, j] = 1.0 / (question.values[i] + far + data.ridges[0])
+    for j in range(len(question.log_dets)):
+        question.log_weights[j] = NO_WEIGHT
     question.log_weights[0], question.log_dets[0] = 0.0, log_det(data, data.ridges[0], far)
     question.mixes[NOW, 0], question.multipliers[NOW] = 1.0, data.ridges[best]
 
@@ -206,19 +247,18 @@ def _certify(region: Region, data: Data, terms: Terms, question: Question) -> No
     """
     mixes, a = question.mixes, question.multipliers[NOW]
     total = 0.0
-    for j in range(RIDGES):
+    for j in range(len(question.log_dets)):
         if not mixes[NOW, j] >= LEAST_PART:
             mixes[NOW, j] = 0.0
         total += mixes[NOW, j]
-    for j in range(RIDGES):
+    for j in range(len(question.log_dets)):
         mixes[NOW, j] /= total
     for i in range(len(question.values)):
         weight = 0.0
-        for j in range(RIDGES):
+        for j in range(len(question.log_dets)):
             weight += mixes[NOW, j] * question.shares[i, j]
         data.spectrum.fitted[i] = weight / (1.0 + weight / question.caps[NOW])
-    spread = mixed_spread(mixes, NOW, question.log_dets, question.log_weights, terms)
-    level = (math.sqrt(spread) + question.drift) ** 2 + question.caps[NOW] * question.error**2
+    level = _level(question, terms, NOW) + question.caps[NOW] * question.numbers[ERROR] ** 2
     write_ellipsoid(region, data, a, 0, math.sqrt(level) * (1.0 + 64.0 * UNIT), terms)
 
 
@@ -257,57 +297,49 @@ def _refine_constrained(
     return best
 
 
-@inlined
-def _start(question: Question, terms: Terms) -> bool:
-    """Complete the pair NOW: a part for each ridge with a weight, a cap. Returns whether it bounds."""
-    for j in range(RIDGES):
+@called
+def _start(question: Question, terms: Terms, anywhere: bool) -> bool:
+    """Complete the pair NOW: a part for each ridge with a weight, a cap. Returns whether it bounds.
+
+    ``anywhere``: other multipliers are tried as well. Those of ``unbiased`` follow the ridge and may lie
+    decades away from any that is of use.
+    """
+    for j in range(len(question.log_dets)):
         if question.log_weights[j] > 0.5 * NO_WEIGHT:
             question.mixes[NOW, j] = max(question.mixes[NOW, j], LEAST_PART)
-    widest = _widest(question)
+        question.mixes[TRIAL, j] = question.mixes[NOW, j]
+    widest, level = _widest(question), _level(question, terms, NOW)
     question.caps[NOW] = LARGEST_CAP * widest
-    if question.error > 0.0:
-        root = math.sqrt(_level(question, terms, NOW) * widest)
-        question.caps[NOW] = _within(root / question.error, widest)
-    return _evaluate(question, terms, NOW)[0] > -np.inf
-
-
-@inlined
-def _start_anywhere(question: Question, terms: Terms) -> bool:
-    """Other multipliers for the pair NOW: those of ``unbiased`` follow the ridge and may lie decades away
-    from any that is of use. Returns whether one is better."""
-    bound, found = _evaluate(question, terms, NOW)[0], False
-    unit = _level(question, terms, NOW) / terms.norm_bound**2
-    for k in range(len(DECADES)):
-        question.multipliers[TRIAL], question.caps[TRIAL] = DECADES[k] * unit, question.caps[NOW]
-        for j in range(RIDGES):
-            question.mixes[TRIAL, j] = question.mixes[NOW, j]
+    if question.numbers[ERROR] > 0.0:
+        question.caps[NOW] = _within(math.sqrt(level * widest) / question.numbers[ERROR], widest)
+    bound = _evaluate(question, terms, NOW)[0]
+    for k in range(len(DECADES) if anywhere else 0):
+        question.multipliers[TRIAL] = DECADES[k] * level / terms.norm_bound**2
+        question.caps[TRIAL] = question.caps[NOW]
         value = _evaluate(question, terms, TRIAL)[0]
         if value > bound:
-            bound, found = value, True
+            bound = value
             _accept(question)
-    return found
+    return bound > -np.inf
 
 
 @called
-def _improve(question: Question, terms: Terms, curvature: Array, steps: Array) -> None:
-    """Newton steps from the pair NOW on. The bound never falls.
-
-    ``curvature`` (1, J + 1, J + 1) and ``steps`` (2, J + 1) are working space.
-    """
+def _improve(question: Question, terms: Terms) -> None:
+    """Newton steps from the pair NOW on. The bound never falls."""
     widest = _widest(question)
     bound, square = _evaluate(question, terms, NOW)
     for _ in range(STEPS):
-        _try(question, steps, 0.0, _other_cap(question, widest))
+        _try(question, 0.0, _other_cap(question, widest))
         value, level = _evaluate(question, terms, TRIAL)
         if value > bound:
             bound, square = value, level
             _accept(question)
-        promised = _write_step(question, terms, curvature, steps)
+        promised = _write_step(question, terms)
         if not promised > ENOUGH * square:
             break
         share, better = 1.0, False
         for _ in range(HALVINGS):
-            _try(question, steps, share, question.caps[NOW])
+            _try(question, share, question.caps[NOW])
             value, level = _evaluate(question, terms, TRIAL)
             better = value > bound
             if better:
@@ -319,13 +351,13 @@ def _improve(question: Question, terms: Terms, curvature: Array, steps: Array) -
         _accept(question)
 
 
-@inlined
+@called
 def _widest(question: Question) -> float:
     """The largest F_i of the pair NOW."""
     widest = 0.0
     for i in range(len(question.values)):
         weight = 0.0
-        for j in range(RIDGES):
+        for j in range(len(question.log_dets)):
             weight += question.mixes[NOW, j] * question.shares[i, j]
         widest = max(widest, weight)
     return widest
@@ -336,10 +368,10 @@ def _within(cap: float, widest: float) -> float:
     return min(max(cap, LEAST_CAP * widest), LARGEST_CAP * widest)
 
 
-@inlined
+@called
 def _accept(question: Question) -> None:
     """The pair on trial is the best so far."""
-    for j in range(RIDGES):
+    for j in range(len(question.log_dets)):
         question.mixes[NOW, j] = question.mixes[TRIAL, j]
     question.multipliers[NOW], question.caps[NOW] = question.multipliers[TRIAL], question.caps[TRIAL]
     for i in range(len(question.values)):
@@ -348,22 +380,28 @@ def _accept(question: Question) -> None:
         question.thetas[NOW, i] = question.thetas[TRIAL, i]
 
 
+@called
+def _spread(question: Question, terms: Terms, row: int) -> float:
+    """R_p^2 of the mix in a row."""
+    return mixed_spread(question.mixes, row, question.log_dets, question.log_weights, terms)
+
+
 @inlined
 def _level(question: Question, terms: Terms, row: int) -> float:
-    """(R_p + epsilon sqrt(n))^2 of the mix in a row, which need not add up to 1 exactly."""
-    spread = mixed_spread(question.mixes, row, question.log_dets, question.log_weights, terms)
-    return (math.sqrt(max(spread, 0.0)) + question.drift) ** 2
+    """(R_p + epsilon sqrt(n))^2 of the mix in a row."""
+    root: float = math.sqrt(_spread(question, terms, row)) + question.numbers[DRIFT]
+    return root * root
 
 
-@inlined
+@called
 def _evaluate(question: Question, terms: Terms, row: int) -> tuple[float, float]:
     """The bound by the pair in a row, -inf if it bounds nothing, and the squared radius."""
     a, cap = question.multipliers[row], question.caps[row]
-    level = _level(question, terms, row) + cap * question.error**2 + a * terms.norm_bound**2
+    level = _level(question, terms, row) + cap * question.numbers[ERROR] ** 2 + a * terms.norm_bound**2
     centre, least, square = 0.0, 0.0, 0.0
     for i in range(len(question.values)):
         weight = 0.0
-        for j in range(RIDGES):
+        for j in range(len(question.log_dets)):
             weight += question.mixes[row, j] * question.shares[i, j]
         shrink = 1.0 / (1.0 + weight / cap)
         weight *= shrink
@@ -390,32 +428,35 @@ def _evaluate(question: Question, terms: Terms, row: int) -> tuple[float, float]
 def _other_cap(question: Question, widest: float) -> float:
     """The cap at which F' (n - B theta) / cap, the worst error for the bound NOW, has length tau."""
     total, cap = 0.0, float(question.caps[NOW])
-    if not question.error > 0.0:
+    if not question.numbers[ERROR] > 0.0:
         return cap
     for i in range(len(question.values)):
         rest = question.moment[i] - question.values[i] * question.thetas[NOW, i]
         total += (question.weights[NOW, i] * rest) ** 2
-    return _within(math.sqrt(total) / question.error, widest)
+    return _within(math.sqrt(total) / question.numbers[ERROR], widest)
 
 
 @inlined
-def _write_step(question: Question, terms: Terms, curvature: Array, steps: Array) -> float:
+def _write_step(question: Question, terms: Terms) -> float:
     """Newton's step for the logarithms of p and a at the pair NOW; returns what it promises, in units of
     the squared radius' share of the half-width."""
     mixes, a, theta = question.mixes, question.multipliers[NOW], question.thetas[NOW]
-    matrix, slope, step = curvature[0], steps[0], steps[1]
-    spread = mixed_spread(mixes, NOW, question.log_dets, question.log_weights, terms)
-    root = math.sqrt(max(spread, 1e-300))
-    more = 1.0 + question.drift / root
+    matrix, slope, step = question.curvature[0], question.steps[0], question.steps[1]
+    root = math.sqrt(_spread(question, terms, NOW))
+    more = 1.0 + question.numbers[DRIFT] / root
     length = 0.0
-    for j in range(RIDGES):
+    for j in range(len(question.log_dets)):
         slope[j] = 0.0
         if mixes[NOW, j] > 0.0:
             log_ratio = math.log(mixes[NOW, j]) - question.log_weights[j]
             cost = terms.noise**2 * (terms.log_term + question.log_dets[j] + 2.0 * log_ratio)
-            slope[j] = -0.5 * mixes[NOW, j] * (more * cost + question.drift * (question.drift + root))
-    for j in range(PAIR):
-        for k in range(PAIR):
+            slope[j] = (
+                -0.5
+                * mixes[NOW, j]
+                * (more * cost + question.numbers[DRIFT] * (question.numbers[DRIFT] + root))
+            )
+    for j in range(len(slope)):
+        for k in range(len(slope)):
             matrix[j, k] = 0.0
     for i in range(len(theta)):
         value = question.values[i]
@@ -424,52 +465,54 @@ def _write_step(question: Question, terms: Terms, curvature: Array, steps: Array
         shrink = question.shrinks[NOW, i] ** 2
         length += theta[i] * theta[i]
         step[BALL] = a * theta[i]
-        for j in range(RIDGES):
+        for j in range(len(question.log_dets)):
             part = mixes[NOW, j] * question.shares[i, j] * shrink * rest
             slope[j] += 0.5 * part * rest
             step[j] = -part * value
-        for j in range(PAIR):
+        for j in range(len(slope)):
             pushed = step[j] * factor
             if pushed != 0.0:
                 for k in range(j + 1):
                     matrix[j, k] += pushed * step[k]
     slope[BALL] = 0.5 * a * (length - terms.norm_bound**2)
     stiff = terms.noise**2 * more
-    for j in range(RIDGES):
+    for j in range(len(question.log_dets)):
         for k in range(j):
             matrix[j, k] -= stiff * mixes[NOW, j] * mixes[NOW, k]
         p = mixes[NOW, j]
         matrix[j, j] += stiff * p * max(1.0 - p, 0.0)
         matrix[j, j] = matrix[j, j] * (1.0 + 1e-9) if p > 0.0 else 1.0
     matrix[BALL, BALL] = (matrix[BALL, BALL] + abs(slope[BALL])) * (1.0 + 1e-9)
-    cholesky(curvature, 0)
-    for j in range(PAIR):
+    cholesky(question.curvature, 0)
+    for j in range(len(slope)):
         total = slope[j]
         for k in range(j):
             total -= matrix[j, k] * step[k]
         step[j] = total / matrix[j, j]
-    for back in range(PAIR):
-        j = RIDGES - back
+    for back in range(len(slope)):
+        j = len(slope) - 1 - back
         total = step[j]
-        for k in range(j + 1, PAIR):
+        for k in range(j + 1, len(slope)):
             total -= matrix[k, j] * step[k]
         step[j] = total / matrix[j, j]
     promised = 0.0
-    for j in range(PAIR):
+    for j in range(len(slope)):
         step[j] = min(max(step[j], -DOWNWARD), UPWARD)
         promised += step[j] * slope[j]
     return promised
 
 
-@inlined
-def _try(question: Question, steps: Array, share: float, cap: float) -> None:
+@called
+def _try(question: Question, share: float, cap: float) -> None:
     """A share of the step and another cap, from the pair NOW to the pair on trial."""
     total = 0.0
-    for j in range(RIDGES):
+    for j in range(len(question.log_dets)):
         p = question.mixes[NOW, j]
-        question.mixes[TRIAL, j] = max(p * math.exp(share * steps[1, j]), LEAST_SHARE) if p > 0.0 else 0.0
+        question.mixes[TRIAL, j] = (
+            max(p * math.exp(share * question.steps[1, j]), LEAST_SHARE) if p > 0.0 else 0.0
+        )
         total += question.mixes[TRIAL, j]
-    for j in range(RIDGES):
+    for j in range(len(question.log_dets)):
         question.mixes[TRIAL, j] /= total
-    a = question.multipliers[NOW] * math.exp(share * steps[1, BALL])
+    a = question.multipliers[NOW] * math.exp(share * question.steps[1, BALL])
     question.multipliers[TRIAL], question.caps[TRIAL] = a / total, cap
