@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import sys
 import time
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
 logger = logging.getLogger("c4b.service")
 _encode = json.JSONEncoder(default=str).encode  # ASCII, because Unicode has further line separators
+_quoted = json.encoder.encode_basestring_ascii
 
 
 class EventRecord(logging.LogRecord):
@@ -54,7 +56,17 @@ class JsonFormatter(logging.Formatter):
         values.update(getattr(record, "fields", {}))
         if record.exc_info:
             values["error"] = self.formatException(record.exc_info)
-        return _encode(values)
+        return f"{{{', '.join([f'{_quoted(key)}: {_json(value)}' for key, value in values.items()])}}}"
+
+
+def _json(value: object) -> str:
+    """Text and numbers, which most values are, without setting up an encoder."""
+    kind = type(value)
+    if kind is str:
+        return _quoted(cast(str, value))
+    if kind is int or (kind is float and math.isfinite(cast(float, value))):
+        return repr(value)
+    return _encode(value)
 
 
 def _iso_8601(seconds: float) -> str:
