@@ -316,7 +316,7 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
             f"{argument}candidates", len(round_.candidates), dim, text, round_.labels
         )
         id_ = checks.request_id(f"{argument}request_id", request_id)
-        return round_._replace(request_id=id_, context=text), size
+        return Round(*round_[:4], id_, text, argument, items), size
 
     def decide_each(self, rounds: Sequence[Round]) -> list[Decision | C4BError]:
         """Rounds of several callers, each from ``request``, in one commit; one that cannot be decided
