@@ -179,7 +179,7 @@ class RunningTotals:
 
 
 def _norm(features: Array) -> float:
-    return math.sqrt(float(features @ features))
+    return math.sqrt(features.dot(features))
 
 
 def _parts(made: PendingOutcome) -> Array:

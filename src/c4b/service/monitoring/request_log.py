@@ -43,20 +43,19 @@ class JsonFormatter(logging.Formatter):
     """Formats a log record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
-        values: dict[str, Any] = {
-            "time": _iso_8601(record.created),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "event": record.getMessage(),
-            "process": record.process,
-        }
+        line = [
+            f'"time": "{_iso_8601(record.created)}", "level": "{record.levelname.lower()}", '
+            f'"logger": {_quoted(record.name)}, "event": {_quoted(record.getMessage())}, '
+            f'"process": {_json(record.process)}'
+        ]
         current = request_id.get()
         if current is not None:
-            values["request_id"] = current
-        values.update(getattr(record, "fields", {}))
+            line.append(f'"request_id": {_quoted(current)}')
+        fields: dict[str, Any] = getattr(record, "fields", {})
+        line += [f"{_quoted(key)}: {_json(value)}" for key, value in fields.items()]
         if record.exc_info:
-            values["error"] = self.formatException(record.exc_info)
-        return f"{{{', '.join([f'{_quoted(key)}: {_json(value)}' for key, value in values.items()])}}}"
+            line.append(f'"error": {_quoted(self.formatException(record.exc_info))}')
+        return f"{{{', '.join(line)}}}"
 
 
 def _json(value: object) -> str:
