@@ -20,23 +20,18 @@ _quoted = json.encoder.encode_basestring_ascii
 
 
 class EventRecord(logging.LogRecord):
-    """A record of an event, with nothing in it that has to be searched for: no line, thread or task.
-
-    A service writes one for every request.
-    """
-
-    pathname = filename = module = funcName = threadName = processName = ""  # noqa: N815 (the base's)
-    args = exc_info = exc_text = stack_info = thread = taskName = None  # noqa: N815
-    lineno = 0
-    relativeCreated = 0.0  # noqa: N815
-    name, levelno, levelname = logger.name, logging.INFO, logging.getLevelName(logging.INFO)
+    """A record of an event. No line, thread or task is searched for: there is one for every request."""
 
     def __init__(self, event: str, fields: dict[str, Any]) -> None:
+        self.__dict__.update(_BLANK)
         self.msg = event
         self.created = time.time()
         self.msecs = self.created % 1.0 * 1000.0
         self.process = os.getpid()
         self.fields = fields
+
+
+_BLANK = logging.LogRecord(logger.name, logging.INFO, "", 0, "", None, None).__dict__
 
 
 class JsonFormatter(logging.Formatter):
