@@ -97,14 +97,14 @@ def _body_of(receive: Receive) -> Callable[[], Awaitable[bytes]]:
     """A function that reads the whole body, as ``Request.body`` does."""
 
     async def read() -> bytes:
-        message = await receive()
-        body: bytes = message.get("body", b"")
-        while message["type"] == "http.request" and message.get("more_body", False):
+        pieces, more = [], True
+        while more:
             message = await receive()
-            body += message.get("body", b"")
-        if message["type"] != "http.request":
-            raise ClientDisconnect
-        return body
+            if message["type"] != "http.request":
+                raise ClientDisconnect
+            pieces.append(message.get("body", b""))
+            more = message.get("more_body", False)
+        return b"".join(pieces)
 
     return read
 
