@@ -78,6 +78,8 @@ def _converted(argument: str, value: object, remedy: str) -> Array:
     parts."""
     try:
         raw = np.asarray(value)
+        if type(value) is list and raw.dtype == np.float64:  # no mask, and nothing to convert
+            return raw
         lossy = raw.dtype.kind not in "buifO" or np.ma.is_masked(value)
         with np.errstate(over="ignore"):  # becomes infinite, which is refused as such
             array = None if lossy else raw.astype(np.float64, copy=False)

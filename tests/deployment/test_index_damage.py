@@ -196,3 +196,15 @@ def test_a_snapshot_without_request_ids(any_url: str, monkeypatch: pytest.Monkey
             again(dep, ids, n)
         assert in_agreement(dep)
         assert dep.audit().clean
+
+
+def test_the_last_ids_as_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    recent = recent_requests.RecentRequests()
+    assert recent.array().shape == (0, 2)
+    for seq in range(1, 8):
+        recent.add(f"r-{seq}", seq)
+    monkeypatch.setattr(recent_requests, "REMEMBERED", 4)
+    assert recent.array()[:, 1].tolist() == [4, 5, 6, 7]
+    assert recent.array(since=5)[:, 1].tolist() == [6, 7]
+    again = recent_requests.RecentRequests.restored(recent.array(), -1)
+    assert [again.find(f"r-{seq}") for seq in (3, 4, 7)] == [None, 4, 7]

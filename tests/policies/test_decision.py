@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import c4b
+from c4b.policies.decision import Receipt
 from support.evidence_internals import inside
 from support.oracle_comparison import GATED, METHODS
 
@@ -31,6 +32,13 @@ def test_the_explanation_of_a_played_candidate() -> None:
         width = (decision.ucb - 1.1 * 0.99) / 1.1
         assert c.penalty == pytest.approx(width * (x + 0.9 - abs(x - 0.9)), rel=1e-9)
     assert "Candidate 2 was played: admissible (2 of 3 were), bank 0.0000 -> 0.1715" in str(explanation)
+
+
+def test_a_recorded_decision_differs_in_id_and_receipt_only() -> None:
+    decision, receipt = decide("contrast"), Receipt(3, "00ff")
+    recorded = decision.recorded("shop-3", receipt)
+    assert tuple(recorded) == tuple(decision._replace(id="shop-3", receipt=receipt))
+    assert type(recorded) is c4b.Decision
 
 
 def test_the_explanation_of_a_fallback_says_what_is_lacking() -> None:

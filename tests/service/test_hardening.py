@@ -9,7 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import httpx
 import psutil
@@ -94,11 +93,9 @@ def test_nor_is_it_when_tokens_cannot_be_read() -> None:
         def grant(self, token: str | None) -> None:
             raise StoreUnavailable("connection to server on socket /secret-place failed")
 
-    request: Any = SimpleNamespace(
-        app=SimpleNamespace(state=SimpleNamespace(token_verifier=Away())), headers={}
-    )
+    connection = {"app": SimpleNamespace(state=SimpleNamespace(token_verifier=Away()))}
     with pytest.raises(Refused) as refused:
-        asyncio.run(authorization._authorize(request, Scope.read))
+        asyncio.run(authorization._authorize(connection, {}, Scope.read))
     assert refused.value.status_code == 503
     assert "secret-place" not in refused.value.detail
 

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 import httpx
 import pytest
 from fastapi import FastAPI
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from c4b.service.hot_routes import HotRoutes
 from support.service_process import Service
@@ -121,6 +123,97 @@ def test_tokens(token_service: TokenService) -> None:
             short, long = both_ways(http, "POST", "/v1/deployments/other/decisions", body, JSON)
         assert short.status_code == status
         assert seen(short) == seen(long)
+
+
+NUMBERS = st.one_of(
+    st.floats(-2.0, 2.0),
+    st.integers(-2, 2),
+    st.sampled_from([1e308, 10**400, True, None, "1", [1.0], {}]),
+)
+VALUES = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(-5, 5), st.floats(-3.0, 3.0), st.text(max_size=5)),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+ROUNDS = st.fixed_dictionaries(
+    {},
+    optional={
+        "candidates": st.lists(st.lists(NUMBERS, min_size=1, max_size=3), max_size=3) | VALUES,
+        "baseline": st.just(ROUND["baseline"]) | st.lists(NUMBERS, max_size=3) | VALUES,
+        "baseline_mean": VALUES,
+        "labels": st.lists(st.text(max_size=3), max_size=3) | VALUES,
+        "context": VALUES,
+        "more": VALUES,
+    },
+)
+REQUESTS = st.one_of(
+    st.just(ROUND), ROUNDS, VALUES, ROUNDS.map(lambda some: {**ROUND, **some}),
+    VALUES.map(lambda context: {**ROUND, "context": context}),
+)  # fmt: skip
+OUTCOMES = st.fixed_dictionaries(
+    {}, optional={"reward": NUMBERS, "lost": VALUES, "independent": st.booleans(), "more": VALUES}
+)
+DAMAGE = st.sampled_from([lambda body: body, lambda body: body[:-1], lambda body: b"\xff" + body])
+HEADERS = st.fixed_dictionaries(
+    {},
+    optional={
+        "Content-Type": st.sampled_from(
+            ["application/json", "Application/JSON ; charset=utf-8", "text/plain", "", "application/xml"]
+        ),
+        "Content-Encoding": st.sampled_from(["identity", "gzip", ""]),
+        "Idempotency-Key": st.sampled_from([b"k", b"", "ü".encode(), b"\xfc", b"k" * 200, b"k" * 201]),
+        "Authorization": st.sampled_from(["Bearer", "Bearer nonsense", "bearer  c4b_x_y", "Basic YTpi"]),
+        "Origin": st.sampled_from(["http://elsewhere.example", "null"]),
+    },
+)
+
+
+def answer(response: httpx.Response) -> object:
+    """All that a client sees, except what is new in every decision and every response."""
+    headers = {k: v for k, v in response.headers.items() if k not in ("date", "x-request-id")}
+    content: object = response.content
+    if response.status_code == 200 and "receipt" in response.json():
+        content = sorted(response.json())
+        del headers["content-length"]
+    return response.status_code, content, headers
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_any_request(token_service: TokenService, data: st.DataObject) -> None:
+    draw, admin = data.draw, token_service.admin
+    place = draw(st.sampled_from(["mine", "mine", "mine", "other", "nobody", "a b", "n" * 101]))
+    headers: Headers = {**JSON, **draw(HEADERS)}
+    token = draw(st.sampled_from([admin, admin, token_service.mine, token_service.read, None]))
+    if draw(st.booleans()):
+        method, path, value = "POST", f"/v1/deployments/{place}/decisions", draw(REQUESTS)
+    else:
+        id_ = draw(st.sampled_from(["mine-1", "mine-1-0123456789ab", "i" * 151, made(token_service)]))
+        method, path = "PUT", f"/v1/deployments/{place}/decisions/{id_}/outcome"
+        value = draw(OUTCOMES | VALUES)
+    body = draw(DAMAGE)(json.dumps(value).encode())
+    with token_service.service.http(token) as http:
+        short, long = both_ways(http, method, path, body, headers)
+    assert answer(short) == answer(long)
+
+
+def made(token_service: TokenService) -> str:
+    """The id of a decision of "mine"; always the same one."""
+    with token_service.service.http(token_service.admin) as http:
+        keyed = {"Idempotency-Key": "always"}
+        response = http.post("/v1/deployments/mine/decisions", json=ROUND, headers=keyed)
+    return str(response.json()["id"])
+
+
+def test_of_several_headers_with_one_name_the_first_counts(token_service: TokenService) -> None:
+    body, at = json.dumps(ROUND).encode(), "/v1/deployments/mine/decisions"
+    right, wrong = f"Bearer {token_service.mine}", "Bearer nonsense"
+    for values, status in (((right, wrong), 200), ((wrong, right), 401)):
+        headers = [("Content-Type", "application/json"), *(("Authorization", each) for each in values)]
+        with token_service.service.http() as http:
+            short = http.post(at, content=body, headers=headers)
+            long = http.post(at, content=iter([body]), headers=headers)
+        assert (short.status_code, long.status_code) == (status, status)
 
 
 def test_both_are_counted_and_logged_as_one_route(shop: tuple[httpx.Client, str]) -> None:

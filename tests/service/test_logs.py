@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import logging
+import os
 import time
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import pytest
 
+from c4b.service.monitoring import request_log
 from support import raw_http
 from support.service_process import Service
 
@@ -95,6 +99,33 @@ def test_a_long_path_is_cut(service: Service, lines: Lines) -> None:
         response = http.get("/" + "x" * 5000)
     (line,) = lines(response.headers["x-request-id"])
     assert len(line["path"]) == 300
+
+
+def test_a_line_holds_any_value() -> None:
+    values = {
+        "text": 'a"\u2028\n',
+        "whole": 3,
+        "part": 0.1,
+        "yes": True,
+        "none": None,
+        "odd": {1},
+        "inf": 1e999,
+    }
+    line = request_log.JsonFormatter().format(request_log.EventRecord("request", values))
+    assert line.isascii()
+    assert "\n" not in line
+    read = json.loads(line)
+    assert (read["event"], read["level"], read["logger"]) == ("request", "info", "c4b.service")
+    assert read["process"] == os.getpid()
+    assert abs(datetime.fromisoformat(read["time"]).timestamp() - time.time()) < 60.0
+    assert {key: read[key] for key in values} == {**values, "odd": "{1}"}
+
+
+def test_a_record_has_what_every_record_has() -> None:
+    usual = logging.LogRecord("c4b.service", logging.INFO, "", 0, "request", None, None)
+    record = request_log.EventRecord("request", {})
+    assert set(vars(record)) == {*vars(usual), "fields"}
+    assert record.getMessage() == "request"
 
 
 def test_every_line_is_json_but_the_greeting(service: Service) -> None:

@@ -241,7 +241,7 @@ class Commands:
         state.offer(fields, arrays)
         entry = self._append(kinds.DECIDED, fields, arrays, request_id=round_.request_id)
         id_ = decision_id(state.configuration, seq, id_tag(state.hash))
-        return made._replace(id=id_, receipt=Receipt(seq, state.hash.hex())), entry
+        return made.recorded(id_, Receipt(seq, state.hash.hex())), entry
 
     def _check_timeout(self, round_: Round) -> None:
         """A default reward would be one number for a whole slate."""

@@ -243,8 +243,9 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
         """Several rounds, ``Round`` or pairs (candidates, baseline), in one commit; all are decided or
         none. ``request_ids``, ``contexts`` and ``labels`` have one value for each round."""
         given = as_rounds(rounds)
-        names = _one_each("labels", labels, [round_.labels for round_ in given])
-        given = [round_._replace(labels=each) for round_, each in zip(given, names, strict=True)]
+        if labels is not None:
+            names = _one_each("labels", labels, given)
+            given = [round_._replace(labels=each) for round_, each in zip(given, names, strict=True)]
         self._limits.several("rounds", len(given))
         ids = _one_each("request_ids", request_ids, [round_.request_id for round_ in given])
         kept = _one_each("contexts", contexts, [round_.context for round_ in given])
@@ -315,7 +316,7 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
             f"{argument}candidates", len(round_.candidates), dim, text, round_.labels
         )
         id_ = checks.request_id(f"{argument}request_id", request_id)
-        return round_._replace(request_id=id_, context=text), size
+        return Round(*round_[:4], id_, text, argument, items), size
 
     def decide_each(self, rounds: Sequence[Round]) -> list[Decision | C4BError]:
         """Rounds of several callers, each from ``request``, in one commit; one that cannot be decided

@@ -47,8 +47,11 @@ class RecentRequests:
 
     def array(self, since: int = -1) -> npt.NDArray[np.int64]:
         """The last ids of the entries after ``since`` as rows (fingerprint, number), shape (n, 2)."""
-        rows = list(islice(self._numbers.items(), max(len(self._numbers) - REMEMBERED, 0), None))
-        array = np.array(rows, dtype=np.int64).reshape(len(rows), 2)
+        count = min(len(self._numbers), REMEMBERED)
+        array = np.empty((count, 2), dtype=np.int64)
+        for column, values in enumerate((self._numbers, self._numbers.values())):
+            last = islice(values, len(self._numbers) - count, None)
+            array[:, column] = np.fromiter(last, np.int64, count)
         return array[array[:, 1] > since]
 
     @classmethod

@@ -56,6 +56,7 @@ class Sum(IntEnum):
 HEADING = len(Sum)
 _DECISIONS, _FALLBACKS, _PLAYED = int(Sum.DECISIONS), int(Sum.FALLBACKS), int(Sum.PLAYED)
 _TOLD, _TOLD_PLAYED, _SIZE = int(Sum.TOLD), int(Sum.TOLD_PLAYED), int(Sum.SIZE)
+_PLAYS, _OTHERS = slice(0, 2), 2  # of ``blocks``
 
 
 def blocks(row: Array) -> Array:
@@ -94,15 +95,17 @@ class RunningTotals:
         if mean is not None:
             now[_SIZE] += abs(mean)
         if made.is_baseline:
-            self._sum(2, made.baseline, sign)
+            self._sum(_OTHERS, made.baseline, sign)
+            now[_SIZE] += _norm(made.baseline)
             return
         now[_PLAYED] += sign
         if mean is not None:
             now[_TOLD_PLAYED] += sign * mean
-        self._sum(0, made.executed, sign)
-        self._sum(1, made.baseline, sign)
+        self._sum(_PLAYS, np.concatenate((made.executed, made.baseline)).reshape(2, -1), sign)
+        now[_SIZE] += _norm(made.executed)
+        now[_SIZE] += _norm(made.baseline)
 
-    def _sum(self, block: int, features: Array, sign: float) -> None:
+    def _sum(self, block: slice | int, features: Array, sign: float) -> None:
         """Kahan's sum: its error is at most 2u + O(n u^2) of the sum of magnitudes, for any n."""
         total, error = self._features[block], self._error[block]
         error += features if sign == 1.0 else sign * features
@@ -110,7 +113,6 @@ class RunningTotals:
         total -= grown
         error += total
         total[:] = grown
-        self.now[_SIZE] += math.sqrt(float(features @ features))
 
     def outcome(self, round_: int, reward: float | None) -> None:
         """The reward of round ``round_`` (0 is the first); None: it is lost."""
@@ -174,6 +176,10 @@ class RunningTotals:
         totals._error[...] = arrays["error"]
         totals.kept = {int(row[Sum.DECISIONS]): row.copy() for row in kept}
         return totals
+
+
+def _norm(features: Array) -> float:
+    return math.sqrt(features.dot(features))
 
 
 def _parts(made: PendingOutcome) -> Array:

@@ -154,8 +154,8 @@ class State:
         """The entry is part of this state now."""
         self.seq, self.hash, self.at = entry.seq, entry.hash(), entry.at
         if entry.kind == kinds.DECIDED and self.configuration.ids_hold_hashes:
-            tag = id_tag(self.hash)
-            self.open[entry.seq] = self.open[entry.seq]._replace(tag=tag)
+            tag, opened = id_tag(self.hash), self.open[entry.seq]
+            self.open[entry.seq] = OpenDecision(opened.round, opened.at, tag)
             if self.summary is not None:
                 self.summary.last_tag = tag
         if entry.request_id is not None:

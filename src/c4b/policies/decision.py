@@ -94,6 +94,9 @@ class DecisionFields(NamedTuple):
     """Computes what was left out of ``details``; None: nothing was."""
 
 
+_RECEIPT = DecisionFields._fields.index("receipt")
+
+
 class Decision(DecisionFields):
     """One decision. ``bank`` is what is certified after it; no reward has been seen yet."""
 
@@ -111,6 +114,10 @@ class Decision(DecisionFields):
         if self.left_out is not None and np.isnan(details[CandidateField.SEPARATE]).any():
             details[:] = self.left_out.details(details)
         return details
+
+    def recorded(self, id_: str, receipt: Receipt) -> Decision:
+        """The same with the id and the receipt that its entry in a journal gave it."""
+        return Decision._make((id_, *self[1:_RECEIPT], receipt, *self[_RECEIPT + 1 :]))
 
     @property
     def numbers(self) -> DecisionNumbers:

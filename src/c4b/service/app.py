@@ -136,7 +136,7 @@ def create(settings: Settings) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         swagger_ui_oauth2_redirect_url=None,
-        telemetry={"tracing": False, "metrics": False},
+        telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     app.state.metrics, app.state.busy = request_metrics, False
     app.state.shown_store = shown_store(settings.store)

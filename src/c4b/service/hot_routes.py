@@ -17,7 +17,7 @@ from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
-from starlette.responses import Response
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from c4b.deployment.limits import REQUEST_ID
@@ -67,12 +67,14 @@ class HotRoutes:
             await self.app(scope, receive, send)
             return
         try:
-            response = await _answered(hot, Request(scope, receive))
+            body = await authorized_body(scope, Access.decide, hot.route.body_field, _body_of(receive))
+            answer = await hot.answer(Request(scope, receive), body)
         except C4BError as error:
-            response = problems.library_error(error)
+            await problems.library_error(error)(scope, receive, send)
         except RequestValidationError as error:
-            response = problems.validation_error(error)
-        await response(scope, receive, send)
+            await problems.validation_error(error)(scope, receive, send)
+        else:
+            await _send_json(send, answer.__pydantic_serializer__.to_json(answer))
 
     def _recognised(self, scope: Scope) -> _Hot | None:
         if scope["type"] != "http" or (hot := self._hot.get(scope["method"])) is None:
@@ -91,7 +93,23 @@ class HotRoutes:
         return hot
 
 
-async def _answered(hot: _Hot, request: Request) -> Response:
-    body = await authorized_body(request, Access.decide, hot.route.body_field)
-    answer = await hot.answer(request, body)
-    return Response(answer.__pydantic_serializer__.to_json(answer), media_type="application/json")
+def _body_of(receive: Receive) -> Callable[[], Awaitable[bytes]]:
+    """A function that reads the whole body, as ``Request.body`` does."""
+
+    async def read() -> bytes:
+        pieces, more = [], True
+        while more:
+            message = await receive()
+            if message["type"] != "http.request":
+                raise ClientDisconnect
+            pieces.append(message.get("body", b""))
+            more = message.get("more_body", False)
+        return b"".join(pieces)
+
+    return read
+
+
+async def _send_json(send: Send, body: bytes) -> None:
+    headers = [(b"content-length", b"%d" % len(body)), (b"content-type", b"application/json")]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import re
 import time
-import uuid
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import Any
 
@@ -19,14 +20,18 @@ from c4b.service.problems import Refused
 
 _SAFE_REQUEST_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,100}")
 _WITHOUT_TIME_LIMIT = re.compile(r"/v1/deployments/[^/]+/(audit|export)")
-_HEADERS = [
-    (b"x-content-type-options", b"nosniff"),
-    (b"x-frame-options", b"DENY"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cache-control", b"no-store"),
-]
 _CONTENT_POLICY = b"default-src 'self'; img-src 'self' data:; object-src 'none'; frame-ancestors 'none'"
 _DOCS_POLICY = _CONTENT_POLICY + b"; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'"
+_HEADERS, _DOCS_HEADERS = (
+    (
+        (b"x-content-type-options", b"nosniff"),
+        (b"x-frame-options", b"DENY"),
+        (b"referrer-policy", b"no-referrer"),
+        (b"cache-control", b"no-store"),
+        (b"content-security-policy", policy),
+    )
+    for policy in (_CONTENT_POLICY, _DOCS_POLICY)
+)
 _LOCAL_HOST = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.IGNORECASE)
 
 _FORWARDED = {b"forwarded", b"via", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip"}
@@ -59,7 +64,7 @@ class RequestMiddleware:
             return
         headers = dict(scope["headers"])
         given = headers.get(b"x-request-id", b"").decode("latin-1")
-        request_id = given if _SAFE_REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
+        request_id = given if _SAFE_REQUEST_ID.fullmatch(given) else f"{random.getrandbits(128):032x}"
         request_log.request_id.set(request_id)
         began = time.perf_counter()
         status = 0  # of the response, once it has started
@@ -69,15 +74,12 @@ class RequestMiddleware:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                policy = _DOCS_POLICY if scope["path"] == "/docs" else _CONTENT_POLICY
-                own = [
-                    *_HEADERS,
-                    (b"content-security-policy", policy),
-                    (b"x-request-id", request_id.encode()),
-                ]
-                present = {key for key, _ in message.get("headers", [])}
+                answered = message.get("headers", [])
+                present = {key for key, _ in answered}
+                own = _DOCS_HEADERS if scope["path"] == "/docs" else _HEADERS
                 added = [pair for pair in own if pair[0] not in present]
-                message = {**message, "headers": [*message.get("headers", []), *added]}
+                added.append((b"x-request-id", request_id.encode()))
+                message = {**message, "headers": [*answered, *added]}
             await send(message)
 
         size = 0
@@ -155,7 +157,12 @@ def _is_local(scope: Scope, headers: dict[bytes, bytes]) -> bool:
         return False
     client, _ = scope.get("client") or ("", 0)
     host = headers.get(b"host", b"").decode("latin-1")
-    return bool(_LOCAL_HOST.fullmatch(host)) and bool(client) and ip_address(client).is_loopback
+    return bool(_LOCAL_HOST.fullmatch(host)) and bool(client) and _is_loopback(client)
+
+
+@lru_cache(1024)
+def _is_loopback(address: str) -> bool:
+    return ip_address(address).is_loopback
 
 
 def _too_large(limit: int) -> Refused:

@@ -82,8 +82,9 @@ class RequestBody(BaseModel):
     def _first_unknown_key(cls, value: Any) -> Any:
         """Refuse the first unknown key at once; ``extra`` alone would list a million of them."""
         if isinstance(value, dict):
+            known = cls.__pydantic_fields__
             for key, given in value.items():
-                if key not in cls.model_fields:
+                if key not in known:
                     error = InitErrorDetails(type="extra_forbidden", loc=(key,), input=given)
                     raise ValidationError.from_exception_data(cls.__name__, [error])
         return value

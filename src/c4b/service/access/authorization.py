@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from fastapi import Request, Response
@@ -10,12 +10,16 @@ from fastapi._compat import ModelField
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
+from starlette.types import Scope as Connection
 
 from c4b.errors import C4BError
 from c4b.service.access.token_verifier import Grant, TokenVerifier
 from c4b.service.access.tokens import Scope
 from c4b.service.problems import Refused, without_details
 from c4b.service.request_body import LARGE, BodyParser
+
+Headers = dict[bytes, bytes]
+"""Of one request, by name in lower case."""
 
 
 class _ParsedRequest(Request):
@@ -35,7 +39,7 @@ def requires(scope: Scope) -> type[APIRoute]:
             handle, field = super().get_route_handler(), self.body_field
 
             async def handle_authorized(request: Request) -> Response:
-                value = await authorized_body(request, scope, field)
+                value = await authorized_body(request.scope, scope, field, request.body)
                 return await handle(request if value is None else _ParsedRequest(request, value))
 
             return handle_authorized
@@ -43,44 +47,51 @@ def requires(scope: Scope) -> type[APIRoute]:
     return AuthorizedRoute
 
 
-async def authorized_body(request: Request, scope: Scope, field: ModelField | None) -> Any:
+async def authorized_body(
+    connection: Connection, scope: Scope, field: ModelField | None, read: Callable[[], Awaitable[bytes]]
+) -> Any:
     """The body of a request that has ``scope``, validated as ``field``; None if there is none.
 
-    Leaves the grant and whether the body is large in the request's state.
+    Leaves the grant and whether the body is large in the connection's state.
     """
-    request.state.grant = await _authorize(request, scope)
-    _require_json(request)
-    if field is None or not (body := await _body(request)):
+    headers = dict(reversed(connection["headers"]))  # of several with one name the first counts
+    state = connection.setdefault("state", {})
+    state["grant"] = await _authorize(connection, headers, scope)
+    _require_json(connection["method"], headers)
+    if field is None or not (body := await _complete(read)):
         return None
-    parser: BodyParser = request.app.state.body_parser
-    request.state.large_body = len(body) >= LARGE
+    state["large_body"] = len(body) >= LARGE
+    parser: BodyParser = connection["app"].state.body_parser
     return await parser.parse(body, field)
 
 
-async def _body(request: Request) -> bytes:
+async def _complete(read: Callable[[], Awaitable[bytes]]) -> bytes:
     try:
-        return await request.body()
+        return await read()
     except ClientDisconnect as error:
         raise Refused(400, "incomplete", "the connection ended before the body did") from error
 
 
-def _require_json(request: Request) -> None:
+def _require_json(method: str, headers: Headers) -> None:
     """Refuse other media types: a foreign web page can make a browser send forms and text."""
-    kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
-    empty = (
-        request.headers.get("content-length", "0") == "0" and "transfer-encoding" not in request.headers
-    )
-    encoding = request.headers.get("content-encoding", "identity")
-    if encoding != "identity":
-        raise Refused(415, "unsupported-media-type", f"send it as it is, not as {encoding[:50]!r}")
-    if request.method in ("POST", "PUT") and kind != "application/json" and (kind or not empty):
+    encoding = headers.get(b"content-encoding", b"identity")
+    if encoding != b"identity":
+        shown = encoding.decode("latin-1")[:50]
+        raise Refused(415, "unsupported-media-type", f"send it as it is, not as {shown!r}")
+    given = headers.get(b"content-type", b"")
+    if given == b"application/json" or method not in ("POST", "PUT"):
+        return
+    kind = given.decode("latin-1").split(";")[0].strip().lower()
+    empty = headers.get(b"content-length", b"0") == b"0" and b"transfer-encoding" not in headers
+    if kind != "application/json" and (kind or not empty):
         detail = f"send application/json, not {kind!r}" if kind else "say Content-Type: application/json"
         raise Refused(415, "unsupported-media-type", detail[:200])
 
 
-async def _authorize(request: Request, scope: Scope) -> Grant:
-    verifier: TokenVerifier = request.app.state.token_verifier
-    scheme, _, value = request.headers.get("authorization", "").partition(" ")
+async def _authorize(connection: Connection, headers: Headers, scope: Scope) -> Grant:
+    state = connection["app"].state
+    verifier: TokenVerifier = state.token_verifier
+    scheme, _, value = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
     token = value.strip() if scheme.lower() == "bearer" else None
     try:
         if verifier.stale:
@@ -89,9 +100,9 @@ async def _authorize(request: Request, scope: Scope) -> Grant:
             grant = verifier.grant(token)
     except C4BError as error:
         raise without_details(error) from error
-    state = request.app.state
     if grant is None:
-        address = request.client.host if request.client else ""
+        client = connection.get("client")
+        address = client[0] if client else ""
         allowed = float(state.deployments.settings.failures_per_minute)
         if not state.failed_authorizations.allows(address, allowed / 60.0, allowed):
             detail = "too many requests without a valid token came from this address; wait a minute"
@@ -101,12 +112,12 @@ async def _authorize(request: Request, scope: Scope) -> Grant:
             "`c4b token create` on the service's machine makes one"
         )
         raise Refused(401, "unauthorized", detail)
-    request.state.token = grant.token
+    connection["state"]["token"] = grant.token
     if grant.rate is not None and not state.token_rates.allows(
         grant.token, grant.rate, max(grant.rate, 1.0)
     ):
         raise Refused(429, "too-many-requests", f"the token allows {grant.rate:g} requests a second")
-    if not grant.covers(scope, request.path_params.get("name", grant.deployment)):
+    if not grant.covers(scope, connection["path_params"].get("name", grant.deployment)):
         where = "" if grant.deployment is None else f" on {grant.deployment!r} only"
         detail = f"this needs scope {scope.name}; the token has {grant.scope.name}{where}"
         raise Refused(403, "forbidden", detail)

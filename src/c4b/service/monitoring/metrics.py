@@ -13,6 +13,7 @@ from prometheus_client.registry import Collector
 from c4b.deployment import Status
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_METHODS = frozenset(("GET", "POST", "PUT", "HEAD", "OPTIONS", "DELETE"))
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
 _GAUGES = {
@@ -53,11 +54,16 @@ class RequestMetrics:
             ["method", "route", "status"],
             registry=self.registry,
         )
+        self._series: dict[tuple[str, str, int], tuple[Histogram, Counter]] = {}
 
     def record(self, method: str, route: str, status: int, seconds: float) -> None:
-        known = method if method in ("GET", "POST", "PUT", "HEAD", "OPTIONS", "DELETE") else "other"
-        self._seconds.labels(known, route).observe(seconds)
-        self._requests.labels(known, route, str(status or 499)).inc()
+        known = method if method in _METHODS else "other"
+        series = self._series.get((known, route, status))
+        if series is None:
+            count = self._requests.labels(known, route, str(status or 499))
+            series = self._series[known, route, status] = self._seconds.labels(known, route), count
+        series[0].observe(seconds)
+        series[1].inc()
 
     def render(self, states: list[Status]) -> bytes:
         """Return all metrics in Prometheus's text format."""

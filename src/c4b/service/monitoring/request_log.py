@@ -4,33 +4,78 @@ from __future__ import annotations
 
 import json
 import logging
+import math
+import os
 import sys
+import time
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import Any
+from functools import lru_cache
+from typing import Any, cast
 
 request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
 logger = logging.getLogger("c4b.service")
+_encode = json.JSONEncoder(default=str).encode  # ASCII, because Unicode has further line separators
+_quoted = json.encoder.encode_basestring_ascii
+
+
+class EventRecord(logging.LogRecord):
+    """A record of an event. No line, thread or task is searched for: there is one for every request."""
+
+    def __init__(self, event: str, fields: dict[str, Any]) -> None:
+        self.__dict__.update(_BLANK)
+        self.msg = event
+        self.created = time.time()
+        self.msecs = self.created % 1.0 * 1000.0
+        self.process = os.getpid()
+        self.fields = fields
+
+
+_BLANK = logging.LogRecord(logger.name, logging.INFO, "", 0, "", None, None).__dict__
 
 
 class JsonFormatter(logging.Formatter):
     """Formats a log record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
-        values: dict[str, Any] = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "event": record.getMessage(),
-            "process": record.process,
-        }
+        line = [
+            f'"time": "{_iso_8601(record.created)}", "level": "{record.levelname.lower()}", '
+            f'"logger": {_quoted(record.name)}, "event": {_quoted(record.getMessage())}, '
+            f'"process": {_json(record.process)}'
+        ]
         current = request_id.get()
         if current is not None:
-            values["request_id"] = current
-        values.update(getattr(record, "fields", {}))
+            line.append(f'"request_id": {_quoted(current)}')
+        fields: dict[str, Any] = getattr(record, "fields", {})
+        line += [f"{_quoted(key)}: {_json(value)}" for key, value in fields.items()]
         if record.exc_info:
-            values["error"] = self.formatException(record.exc_info)
-        return json.dumps(values, default=str)  # ASCII, because Unicode has further line separators
+            line.append(f'"error": {_quoted(self.formatException(record.exc_info))}')
+        return f"{{{', '.join(line)}}}"
+
+
+def _json(value: object) -> str:
+    """Text and numbers, which most values are, without setting up an encoder."""
+    kind = type(value)
+    if kind is str:
+        return _quoted(cast(str, value))
+    if kind is int or (kind is float and math.isfinite(cast(float, value))):
+        return repr(value)
+    return _encode(value)
+
+
+def _iso_8601(seconds: float) -> str:
+    """With milliseconds; most lines are of the same second as the one before.
+
+    >>> _iso_8601(0.25)
+    '1970-01-01T00:00:00.250+00:00'
+    """
+    whole = int(seconds)
+    return f"{_second(whole)}.{int((seconds - whole) * 1000.0):03d}+00:00"
+
+
+@lru_cache(1)
+def _second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def configuration(level: str) -> dict[str, Any]:
@@ -52,7 +97,8 @@ def configuration(level: str) -> dict[str, Any]:
 
 def log_event(event: str, **fields: Any) -> None:
     """Log an event with further fields."""
-    logger.info(event, extra={"fields": fields})
+    if logger.isEnabledFor(logging.INFO):
+        logger.handle(EventRecord(event, fields))
 
 
 def print_notice(text: str) -> None:
