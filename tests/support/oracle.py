@@ -126,30 +126,28 @@ class OraclePolicy:
         return math.floor(after) > math.floor(before)
 
     def _boldness(self) -> float:
-        """Half-widths above the middle; of three optimistic rounds the first adds a whole one."""
+        """Half-widths above the middle; of two optimistic rounds the first adds a whole one."""
         usual = min(0.4 / math.sqrt(self.set.dim / 5.0), 1.0)
         if not self._optimistic():
             return usual
         number = math.floor(8.0 * self._leeway(self.rounds + 1) + (self.rounds + 1) / 1024)
-        return 1.0 if number % 3 == 1 else max(usual, 0.5)
+        return 1.0 if number % 2 == 1 else max(usual, 0.5)
 
     def _leeway(self, rounds: int) -> float:
         return max(self.alpha * math.sqrt(rounds) - 0.25 * math.sqrt(self.set.dim / 5.0), 0.0)
 
     def _hopeful(self, baseline: Array) -> bool:
         """Whether, by middles, less seems lost or gained than four baselines for each unit of leeway.
-        Sets what learning may cost: half of what alpha has granted, if less than that is."""
-        self.allowance = -math.inf
+        Sets what learning may cost before there is leeway: half of what alpha has granted, less that."""
+        self.allowance = 0.0
         if self.name != "reserve-c4b+" or self.rounds == 0:
             return False
         left = (self.set.lower(self.prefix) + self.set.upper(self.prefix)) / 2.0
         mean = (self.set.lower(baseline) + self.set.upper(baseline)) / 2.0
         lost = self.rounds * self.alpha * mean - left
-        half = 0.5 * self.alpha * self.rounds * mean
-        self.promises.append(half - abs(lost))
-        if abs(lost) < half:
-            self.allowance = half
         if not self._leeway(self.rounds) > 0.0:
+            self.allowance = 0.5 * self.alpha * self.rounds * mean - abs(lost)
+            self.promises.append(self.allowance)
             return False
         self.promises.append(4.0 * self._leeway(self.rounds) * mean - abs(lost))
         return self.promises[-1] > 0.0
@@ -163,6 +161,8 @@ class OraclePolicy:
         self.promises.append(gain)
         if gain <= 0.0 or hopeful:
             return gain > 0.0
+        if self.allowance <= 0.0:
+            return False
         plays = self.set.dim * max(1.0, (3.0 * self.set.noise / gain) ** 2)
         cost = plays * max(0.0, -(low + high) / 2.0)
         self.promises.append(self.allowance - cost)

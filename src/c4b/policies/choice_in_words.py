@@ -78,8 +78,9 @@ def rule_in_words(spec: PolicySpec, dim: int) -> str:
         )
     if rule.saving:
         sentences.append(
-            "It is also tried if learning whether it is better is cheap: if the plays that this takes "
-            f"seem to cost at most {rule.saving:g} of all that alpha has granted so far."
+            f"Before alpha sqrt(t) is above {rule.reluctance:.2g} it is tried if learning whether it is "
+            f"better is cheap: if the plays that this takes seem to cost at most {rule.saving:g} of all "
+            "that alpha has granted so far, less what seems lost or gained."
         )
     if rule.optimism:
         bound = "by the upper bound"

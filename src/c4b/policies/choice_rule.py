@@ -41,7 +41,7 @@ class Rule(NamedTuple):
     reluctance: float = 0.0  # rounds' rewards that alpha sqrt(t) must be worth before anything is risked
     restraint: float = 0.0  # half-widths less in the score of most optimistic rounds
     boldest: int = 0  # one of so many optimistic rounds scores by the UCB, the others with restraint
-    saving: float = 0.0  # share of all that alpha has granted that learning may cost, if it is cheap
+    saving: float = 0.0  # share of all that alpha has granted that may be lost to learn what is cheap
     noise: float = 0.0  # sigma, by which the cost of learning is estimated
 
 
@@ -76,8 +76,8 @@ def hopes(
     region: Region, ledger: Ledger, account: Account, rule: Rule, baseline: Array
 ) -> tuple[bool, float]:
     """Whether the rounds so far seem to have lost, and to have gained, less than ``hope`` units of leeway
-    in rewards of this baseline; and what learning about one candidate may cost, -inf if too much seems
-    lost or gained for that.
+    in rewards of this baseline; and, as long as there is no leeway, what learning about one candidate may
+    cost: ``saving`` of what alpha has granted, less what seems lost, or gained, so far.
 
     Who has gained knows something better than to hope. Estimates are the middles of intervals. That of
     the prefix Z is what alpha has left; had baselines like this one played all t rounds, it would be t
@@ -86,14 +86,16 @@ def hopes(
     rounds = ledger.tally[Tally.ROUNDS]
     free = rule.hope * leeway(account, rule, rounds)
     if not (free > 0.0 or rule.saving > 0.0):
-        return False, -np.inf
+        return False, 0.0
     low, high = interval(region, ledger.prefix)
     left = 0.5 * (low + high)
     low, high = interval(region, baseline)
     mean = 0.5 * (low + high)
     granted = mean * account.alpha * rounds
-    change, saved = abs(left - granted), rule.saving * granted
-    return bool(change < mean * free), saved if change < saved else -np.inf
+    change = abs(left - granted)
+    if free > 0.0:
+        return bool(change < mean * free), 0.0
+    return False, rule.saving * granted - change
 
 
 @inlined

@@ -95,7 +95,7 @@ class Contest(NamedTuple):
     rival: float  # the baseline's margin; NaN: nobody has asked yet
     passed_over: int  # candidates that promise no more than the baseline
     hopeful: bool  # one of them that could be better is played where nobody promises more
-    allowance: float  # so is one if learning about it costs no more; -inf: none is
+    allowance: float  # so is one if learning about it costs no more; 0 or less: none is
     hope: int  # the first of them that could be, or BASELINE
     hopes_score: float
     fund: float  # margin that a candidate must have that is not surely better than the baseline
@@ -121,7 +121,7 @@ def opened_contest(
         rival = baseline_margin(ledger, account, region, baseline, mean, earned, scratch)
         competes = rival >= 0.0
     optimistic = is_optimistic(ledger, account, rule)
-    hopeful, allowance = False, -np.inf
+    hopeful, allowance = False, 0.0
     if rule.hope > 0.0 and competes and not optimistic:
         hopeful, allowance = hopes(region, ledger, account, rule, baseline)
     if rule.thrift > 0.0 and not optimistic:
@@ -162,7 +162,7 @@ def chosen(
         refuted, alarmed, competes, optimistic, least, rival, passed_over, hopeful, allowance, hope,
         value, kept,
     ) = contest  # fmt: skip
-    action, hoping = BASELINE, hopeful or allowance >= 0.0
+    action, hoping = BASELINE, hopeful or allowance > 0.0
     if rule.competes == COUNTERWEIGHTS and competes and not (alarmed or optimistic or passed_over > 0):
         action, rival = _counterweight(
             region, ledger, account, rule, rival, candidates, baseline, mean, earned, details, scratch,
@@ -346,7 +346,7 @@ def _is_worth_trying(
         low, high = contrasts[0, k], contrasts[1, k]
         gain = 0.5 * ((1.0 + rule.hopes_trust) * high + (1.0 - rule.hopes_trust) * low)
         cost = 0.0 if hopeful else cost_of_learning(rule, low, high, dim)
-        clear = hopeful or not gain > 0.0 or abs(cost - allowance) > 1e-6 * (cost + allowance)
+        clear = hopeful or not gain > 0.0 or abs(cost - allowance) > 1e-6 * (cost + abs(allowance))
         if 1e-6 * (abs(low) + abs(high)) < abs(gain) < np.inf and clear:
             return gain > 0.0 and (hopeful or cost <= allowance)
     for i in range(dim):

@@ -106,8 +106,8 @@ the t rounds so far seem to have lost or gained less than c units of ``c4b.polic
 in rewards of the baseline."""
 SAVING = {"hopeful-2": 0.5}
 """Selection name -> share of all that alpha has granted in t rounds, alpha t rewards of the baseline,
-that learning about one candidate may cost by ``c4b.policies.choice_rule.cost_of_learning``; then it is
-tried before there is any leeway, while less than that seems lost or gained."""
+less what seems lost or gained so far, that learning about one candidate may cost by
+``c4b.policies.choice_rule.cost_of_learning``; then it is tried before there is any leeway."""
 RELUCTANCE = 0.25
 """In 5 features; for d it is sqrt(d/5) times as much: there is more to learn before it pays."""
 TRUST = {"competitive": 0.02, "curious": 0.02, "balanced": 0.02, "hopeful": 0.02, "hopeful-2": 0.02}
@@ -128,7 +128,7 @@ ever; 0: no round does."""
 OPTIMISM = {"measured": 8.0, "measured-2": 8.0}
 """Score name -> a: so do a more of the first rounds for each unit of their leeway: who may lose more
 tries more, and most of it early."""
-RESTRAINT, BOLDEST = {"measured-2": 0.5}, {"measured-2": 3}
+RESTRAINT, BOLDEST = {"measured-2": 0.5}, {"measured-2": 2}
 """Score name -> r and n: of n such rounds the first takes b = 1, the others b = 1 - r. A half-width is
 several standard errors: it takes a whole one to try what is unknown, too much for what was tried."""
 

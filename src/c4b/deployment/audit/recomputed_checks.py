@@ -453,8 +453,11 @@ class RecomputedChecks:
         if not self.rule.hope:
             return -math.inf
         low, high = self.region.bounds(baseline[None, :])
-        leeway = max(self.books.alpha * math.sqrt(self.books.rounds) - self.rule.reluctance, 0.0)
-        return min(leeway * 0.5 * float(low[0] + high[0]), self.books.bank)
+        return min(self._leeway * 0.5 * float(low[0] + high[0]), self.books.bank)
+
+    @property
+    def _leeway(self) -> float:
+        return max(self.books.alpha * math.sqrt(self.books.rounds) - self.rule.reluctance, 0.0)
 
     def _hope(
         self, details: Array, candidates: Array, baseline: Array, tried: int | None, scores: Array
@@ -474,7 +477,7 @@ class RecomputedChecks:
         cheap, dear = what_is_cheap(
             middles,
             books.alpha * books.rounds,
-            self.rule.saving,
+            0.0 if self._leeway > 0.0 else self.rule.saving,
             self.region.bounds(candidates - baseline),
             rule,
             (self._tolerance * max(size, 1.0), self._tolerance * scale),

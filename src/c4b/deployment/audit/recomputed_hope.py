@@ -83,20 +83,18 @@ def what_is_cheap(
     rule: tuple[int, float, float],
     rounding: tuple[float, Array],
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which candidates (K,) may surely be learned about at the price of ``saving``, and which surely not.
+    """Which candidates (K,) may surely be learned about at the price of ``saving``, and which surely not,
+    where there is no leeway.
 
     middles (2,) of prefix and baseline; granted: alpha t; bounds: intervals (K,) of x(a) - x(b). rule:
     features, sigma, and half-widths that count in what could be better. rounding: the differences that
     it can make in sums of rewards and in bounds (K,).
     """
-    budget = saving * granted * float(middles[1])
-    change = abs(float(middles[0]) - granted * float(middles[1]))
+    spent = abs(float(middles[0]) - granted * float(middles[1]))
+    budget = saving * granted * float(middles[1]) - spent
     least, most = (_cost_of_learning(bounds, rule, sign * rounding[1]) for sign in (-1.0, 1.0))
-    none = np.zeros(len(least), bool)
-    if abs(budget - change) <= rounding[0] and saving:
-        return none, none
-    if not change < budget:
-        return none, ~none
+    if budget < -rounding[0] or not saving:
+        return np.zeros(len(least), bool), np.ones(len(least), bool)
     return most < budget - rounding[0], least > budget + rounding[0]
 
 
