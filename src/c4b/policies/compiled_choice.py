@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from c4b._jit import inlined
+from c4b._parts import OTHER_CHOICES
 from c4b._validate import LARGEST, Array
 from c4b.certificates.contrast_kernels import structural
 from c4b.evidence.bounds import interval, upper
@@ -163,7 +164,8 @@ def chosen(
         value, kept,
     ) = contest  # fmt: skip
     action, hoping = BASELINE, hopeful or allowance >= 0.0
-    if rule.competes == COUNTERWEIGHTS and competes and not (alarmed or optimistic or passed_over > 0):
+    balanced = rule.competes == COUNTERWEIGHTS and competes
+    if OTHER_CHOICES and balanced and not (alarmed or optimistic or passed_over > 0):
         action, rival = _counterweight(
             region, ledger, account, rule, rival, candidates, baseline, mean, earned, details, scratch,
             rank, lazy,

@@ -1,0 +1,10 @@
+"""The parts that ``c4b._specialised`` can leave out of kernels."""
+
+BOXES: bool = True
+"""Sets that are boxes."""
+INVERSES: bool = True
+"""Sets that keep inverses of their shapes, not an eigenbasis."""
+OTHER_LEDGERS: bool = True
+"""All ledgers but a bank with checkpoints and none at all; means that are told."""
+OTHER_CHOICES: bool = True
+"""Counterweights."""
