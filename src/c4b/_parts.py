@@ -2,6 +2,8 @@
 
 BOXES: bool = True
 """Sets that are boxes."""
+EIGENBASES: bool = True
+"""Sets that keep an eigenbasis."""
 INVERSES: bool = True
 """Sets that keep inverses of their shapes, not an eigenbasis."""
 OTHER_LEDGERS: bool = True

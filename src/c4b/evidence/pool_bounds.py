@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from c4b._jit import called, called_allocating, fma, inlined, pooled
-from c4b._parts import BOXES, INVERSES
+from c4b._parts import BOXES, EIGENBASES, INVERSES
 from c4b._shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.evidence.bounds import ball_reach, clipped, slack_over_norm
@@ -145,7 +145,7 @@ def pool_products(pool: Array, vectors: Array, g: int, row: int, out: Array) -> 
 @inlined
 def pool_forms(region: Region, pool: Array, forms: Array) -> None:
     """Fill the squares and centres of ``forms`` for a pool (d, K)."""
-    if region.spectral:
+    if EIGENBASES and region.spectral:
         _spectral_forms(region, pool, forms)
     elif INVERSES:
         for g in range(len(region.radius)):
@@ -339,7 +339,7 @@ def raise_to_lower(
         pool_box_lower(region, pool, base - 4.0 * UNIT * abs(base), offset, row, out, anew)
         return
     base = base_below(region, base, length)
-    if region.spectral:
+    if EIGENBASES and region.spectral:
         no_bases = shaped_view(region.radius, 0, (0,))
         spectral_raise(region, forms, pool, base, no_bases, offset, row, out, anew)
     elif INVERSES:
