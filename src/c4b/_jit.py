@@ -155,7 +155,25 @@ def _compiled(function: Any, **options: Any) -> Any:
     return njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)(function)
 
 
-class _InnerLibrary(codegen.JITCodeLibrary):
+class _Library(codegen.JITCodeLibrary):
+    """Functions are tidied before they are linked, and optimised only after that."""
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        if not hasattr(binding, "create_new_function_pass_manager"):  # llvmlite < 0.45
+            super()._optimize_functions(ll_module)
+            return
+        ll_module.data_layout = self._codegen._data_layout
+        builder = self._codegen._pass_builder()
+        for function in ll_module.functions:
+            if not function.is_declaration:
+                passes = binding.create_new_function_pass_manager()
+                passes.add_sroa_pass()
+                passes.add_simplify_cfg_pass()
+                passes.add_instruction_combine_pass()
+                passes.run(function, builder)
+
+
+class _InnerLibrary(_Library):
     """What callers copy. It is neither linked nor optimised, nor made into machine code."""
 
     functions: set[str] | None = None
@@ -196,7 +214,7 @@ class _PooledLibrary(_InnerLibrary):
     functions = set()  # noqa: RUF012 (of all libraries)
 
 
-class _EntryLibrary(codegen.JITCodeLibrary):
+class _EntryLibrary(_Library):
     """The machine code of a kernel that Python calls.
 
     Everything else in it is local, so that the optimiser may drop what no call needs: arguments that are
