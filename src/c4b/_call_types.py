@@ -12,13 +12,15 @@ from typing import Any
 from numba import types
 from numba.core import targetconfig
 
-_plain: Any = types.Function.get_call_type
+_functions: Any = types.Function
+_stack: Any = targetconfig.ConfigStack
+_plain: Any = _functions.get_call_type
 _known: dict[Any, tuple[Any, Any]] = {}
 """(function, types of arguments, flags) -> signature, and the key of what implements it."""
 
 
 def _remembered(self: Any, context: Any, args: Any, kws: Any) -> Any:
-    flags = targetconfig.ConfigStack.top_or_none()
+    flags = _stack.top_or_none()
     if kws or flags is None:
         return _plain(self, context, args, kws)
     key = self, args, context, str(flags._values)
@@ -35,10 +37,10 @@ def remembered_call_types() -> Iterator[None]:
     """For the holder of the compiler's lock: nobody else compiles meanwhile."""
     outermost = "get_call_type" not in types.Function.__dict__
     if outermost:
-        types.Function.get_call_type = _remembered
+        _functions.get_call_type = _remembered
     try:
         yield
     finally:
         if outermost:
-            del types.Function.get_call_type
+            del _functions.get_call_type
             _known.clear()

@@ -1,8 +1,8 @@
 """Kernels without the parts that a caller does not need: there is less to compile.
 
 A part is a module's constant, True, that stands in the conditions of the branches which it needs:
-``if BOXES and is_box(region)``. In a specialised kernel it is False, and what only that branch calls is not
-compiled. What remains is the same code, with the same bits.
+``if BOXES and is_box(region)``. In a specialised kernel it is False, and what only that branch calls is
+not compiled. What remains is the same code, with the same bits.
 """
 
 from collections.abc import Callable

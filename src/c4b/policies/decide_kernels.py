@@ -17,7 +17,7 @@ from c4b.policies.compiled_round import decide
 
 _WITHOUT = ("BOXES", "INVERSES", "OTHER_LEDGERS", "OTHER_CHOICES")
 decide_from_bank = specialised(decide, "decide_from_bank", _WITHOUT)
-"""``decide`` for a set with an eigenbasis, a bank with checkpoints, no told mean and no counterweights."""
+"""``decide`` for a set with an eigenbasis, a bank with checkpoints, no told mean, no counterweights."""
 
 
 def decider(evidence_flat: Array, ledger_flat: Array, rule: Rule) -> Callable[..., Any]:
