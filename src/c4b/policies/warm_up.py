@@ -13,7 +13,7 @@ def warm_up() -> None:
 
     A first decision on a new machine waits for the compiler, about half a minute. Call this, or run
     ``c4b compile``, where waiting does no harm: when an image is built, or before a service takes
-    requests. All compiled policies share their kernels, so one call serves every policy and dimension.
+    requests. Compiled policies share their kernels, so one call serves every policy and dimension.
     """
     baseline = np.array([1.0, 0.0])
     policy = Policy("reserve-c4b+", LinearModel(dim=2, noise=1.0, norm_bound=1.0), alpha=0.1)
