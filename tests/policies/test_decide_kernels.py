@@ -45,7 +45,7 @@ def gate_of(name: str, confidence: str | None = None) -> CompiledGate:
 )
 def test_who_gets_the_small_round(name: str, confidence: str | None, small: bool) -> None:
     gate = gate_of(name, confidence)
-    rule = gate.composition.rule(DIM)
+    rule = gate.composition.rule(DIM, 0.2)
     assert decider(gate.evidence.flat, gate.ledger, rule) is (decide_from_bank if small else decide)
 
 
@@ -54,7 +54,7 @@ def test_who_gets_the_small_round(name: str, confidence: str | None, small: bool
 def test_the_small_round_gives_the_bits_of_the_whole_one(name: str, lazy: bool) -> None:
     rng = np.random.default_rng(7)
     gate, theta = gate_of(name, "several-ridges"), np.array([0.8, 0.4, -0.3, 0.1])
-    rule, nothing = gate.composition.rule(DIM), np.empty(0)
+    rule, nothing = gate.composition.rule(DIM, 0.2), np.empty(0)
     baseline = np.array([1.0, 0.0, 0.0, 0.0])
     other = gate.ledger.copy()
     for size in (1, 7, 40, 300, 7, 40, 9, 9, 9, 9):
