@@ -20,7 +20,7 @@ DIM = 4
 def gate_of(name: str, confidence: str | None = None) -> CompiledGate:
     model: Any = c4b.LinearModel(dim=DIM, noise=0.2, norm_bound=1.5, confidence=confidence)
     if name == "clicks":
-        model = c4b.LinearModel.bounded(dim=DIM, norm_bound=1.0, reward_range=(0.0, 1.0))
+        model = c4b.LinearModel.bounded(dim=DIM, norm_bound=1.0)
     terms = {"horizon": 100} if name == "budget-first" else {}
     gate = c4b.Policy(name, model, reserve=1.0, **terms).gate
     assert isinstance(gate, CompiledGate)
