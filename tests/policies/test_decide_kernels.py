@@ -49,6 +49,14 @@ def test_who_gets_the_small_round(name: str, confidence: str | None, small: bool
     assert decider(gate.evidence.flat, gate.ledger, rule) is (decide_from_bank if small else decide)
 
 
+def test_a_bank_with_terms_gets_the_whole_round() -> None:
+    """It counts fallback rounds, which the small round leaves out."""
+    model = c4b.LinearModel(dim=DIM, noise=0.2, norm_bound=1.5)
+    gate = c4b.Policy("reserve-c4b+", model, reserve=1.0, baseline_floor=0.3).gate
+    assert isinstance(gate, CompiledGate)
+    assert decider(gate.evidence.flat, gate.ledger, gate.composition.rule(DIM, 0.2)) is decide
+
+
 @pytest.mark.parametrize("name", ["reserve-c4b+", "checkpoints", "separate"])
 @pytest.mark.parametrize("lazy", [True, False])
 def test_the_small_round_gives_the_bits_of_the_whole_one(name: str, lazy: bool) -> None:

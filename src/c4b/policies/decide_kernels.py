@@ -17,13 +17,14 @@ from c4b.policies.compiled_round import decide
 
 _WITHOUT = ("BOXES", "INVERSES", "OTHER_LEDGERS", "OTHER_CHOICES")
 decide_from_bank = specialised(decide, "decide_from_bank", _WITHOUT)
-"""``decide`` for a set with an eigenbasis, a bank with checkpoints, no told mean, no counterweights."""
+"""``decide`` for a set with an eigenbasis, a bank without terms of its own, no counterweights."""
 
 
 def decider(evidence_flat: Array, ledger_flat: Array, rule: Rule) -> Callable[..., Any]:
     """The smallest kernel that decides for these parts; all of them give the same bits."""
-    account = books.views(ledger_flat)[1]
-    from_bank = account.kind == LedgerKind.BANK and account.certificate != Certificate.KNOWN
+    ledger, account = books.views(ledger_flat)
+    told = account.certificate == Certificate.KNOWN or len(ledger.terms) > 0
+    from_bank = account.kind == LedgerKind.BANK and not told
     if from_bank and is_spectral(evidence_flat) and rule.competes != COUNTERWEIGHTS:
         return decide_from_bank
     return decide
