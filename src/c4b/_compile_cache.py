@@ -29,7 +29,9 @@ from numba.core import caching
 
 from c4b import _sources as sources
 
-_DECORATORS = "kernel|kernel_of_known_shapes|inlined|called|called_allocating|pooled|allocating"
+_DECORATORS = (
+    "kernel|kernel_of_known_shapes|inlined|called|called_allocating|pooled|allocating|specialised"
+)
 _DECORATED = re.compile(rf"^(?:@|\w+ = )(?:{_DECORATORS})\b", re.M)
 
 

@@ -6,16 +6,19 @@ they were written, are optimised there and nowhere else, and have no machine cod
 
 import gc
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar, cast
 
 import numba
 from llvmlite import binding
 from numba import types
 from numba.core import codegen, compiler, compiler_lock, compiler_machinery, registry, typed_passes
+from numba.core import untyped_passes as untyped
 from numba.extending import intrinsic
 
 from c4b import _compile_cache as cache
 from c4b import _compile_notice
+from c4b._call_types import remembered_call_types
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -98,12 +101,15 @@ def is_compiled(function: Callable[..., object]) -> bool:
 class _Kernel(registry.CPUDispatcher):
     """Compiles one version of a kernel for all constants that kernels call it with."""
 
+    decorator: Callable[[Any], Any]
+    """Makes the same kind of kernel from a function."""
+
     def get_call_template(self, args: Any, kws: Any) -> Any:
         return super().get_call_template(tuple(types.unliteral(a) for a in args), kws)
 
     def compile(self, sig: Any) -> Any:
         """With few collections of garbage: they take an eighth of the time and find nothing."""
-        with compiler_lock.global_compiler_lock:
+        with compiler_lock.global_compiler_lock, remembered_call_types():
             before = gc.get_threshold()
             gc.set_threshold(50_000, 20, 100)
             try:
@@ -112,7 +118,7 @@ class _Kernel(registry.CPUDispatcher):
                 gc.set_threshold(*before)
 
 
-class _KernelForKernels(_Kernel):
+class KernelForKernels(_Kernel):
     """A kernel without machine code of its own, and another one, with it, for calls from Python."""
 
     def __call__(self, *args: Any) -> Any:
@@ -131,6 +137,7 @@ def _for_python(function: F, pipeline: type, **options: Any) -> F:
     made = _compiled(function, pipeline_class=pipeline, **options)
     if hasattr(made, "py_func"):  # not where compiling is switched off
         made.__class__ = _Kernel
+        made.decorator = partial(_for_python, pipeline=pipeline, **options)
         made._cache = cache.KernelCache(function)
     return cast(F, made)
 
@@ -138,7 +145,8 @@ def _for_python(function: F, pipeline: type, **options: Any) -> F:
 def _for_kernels(function: F, pipeline: type, **options: Any) -> F:
     made = _compiled(function, pipeline_class=pipeline, no_cpython_wrapper=True, **options)
     if hasattr(made, "py_func"):
-        made.__class__ = _KernelForKernels
+        made.__class__ = KernelForKernels
+        made.decorator = partial(_for_kernels, pipeline=pipeline, **options)
     return cast(F, made)
 
 
@@ -147,7 +155,25 @@ def _compiled(function: Any, **options: Any) -> Any:
     return njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)(function)
 
 
-class _InnerLibrary(codegen.JITCodeLibrary):
+class _Library(codegen.JITCodeLibrary):
+    """Functions are tidied before they are linked, and optimised only after that."""
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        if not hasattr(binding, "create_new_function_pass_manager"):  # llvmlite < 0.45
+            super()._optimize_functions(ll_module)
+            return
+        ll_module.data_layout = self._codegen._data_layout
+        builder = self._codegen._pass_builder()
+        for function in ll_module.functions:
+            if not function.is_declaration:
+                passes = binding.create_new_function_pass_manager()
+                passes.add_sroa_pass()
+                passes.add_simplify_cfg_pass()
+                passes.add_instruction_combine_pass()
+                passes.run(function, builder)
+
+
+class _InnerLibrary(_Library):
     """What callers copy. It is neither linked nor optimised, nor made into machine code."""
 
     functions: set[str] | None = None
@@ -188,7 +214,7 @@ class _PooledLibrary(_InnerLibrary):
     functions = set()  # noqa: RUF012 (of all libraries)
 
 
-class _EntryLibrary(codegen.JITCodeLibrary):
+class _EntryLibrary(_Library):
     """The machine code of a kernel that Python calls.
 
     Everything else in it is local, so that the optimiser may drop what no call needs: arguments that are
@@ -229,8 +255,24 @@ class _EntryOfKnownShapesLibrary(_EntryLibrary):
     known_shapes = True
 
 
+_NEEDLESS = (
+    untyped.WithLifting,
+    untyped.InlineClosureLikes,
+    untyped.RewriteSemanticConstants,
+    untyped.MakeFunctionToJitFunction,
+    untyped.InlineInlinables,
+    untyped.FindLiterallyCalls,
+    untyped.LiteralUnroll,
+    untyped.LiteralPropagationSubPipelinePass,
+    typed_passes.InlineOverloads,
+    typed_passes.NopythonRewrites,
+)
+"""Numba's passes for what no kernel contains: closures, contexts, literal types, fused array expressions.
+They take a tenth of the time."""
+
+
 def _pipeline(name: str, library: type[codegen.JITCodeLibrary]) -> type[compiler.CompilerBase]:
-    """Numba's pipeline with libraries of a class of ours."""
+    """Numba's pipeline with libraries of a class of ours, and without passes that find nothing."""
 
     @compiler_machinery.register_pass(mutates_CFG=False, analysis_only=False)
     class Into(compiler_machinery.LoweringPass):
@@ -247,6 +289,7 @@ def _pipeline(name: str, library: type[codegen.JITCodeLibrary]) -> type[compiler
     class Pipeline(compiler.CompilerBase):
         def define_pipelines(self) -> list[Any]:
             passes = compiler.DefaultPassBuilder.define_nopython_pipeline(self.state)
+            passes.passes = [entry for entry in passes.passes if entry[0] not in _NEEDLESS]
             passes.add_pass_after(Into, typed_passes.AnnotateTypes)
             passes.finalize()
             return [passes]

@@ -209,7 +209,7 @@ def test_evidence_and_ledger_end_in_the_same_bits(number: int, name: str) -> Non
     lineup = engine.Lineup(np.concatenate([ledger, outcomes]), np.array([rule], dtype=np.float64))
     work = engine.workspace(lineup, int(evidence[0]), setting.dim, setting.count)
     metrics, falls = np.empty((1, 1, len(Metric))), np.zeros((2, 1, 1, setting.rounds), dtype=np.int64)
-    run = engine.runner(int(evidence[0]), setting.dim, setting.count)
+    run = engine.runner([evidence], lineup, setting.count)
     run(evidence, lineup, made, work, metrics, falls, 0)
     assert work.evidence.tobytes() == policy.evidence.flat.tobytes()
     assert work.ledger.tobytes() == policy.gate.ledger.tobytes()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from c4b._jit import called, inlined, kernel
+from c4b._parts import EIGENBASES, INVERSES
 from c4b._validate import Array
 from c4b.errors import InvalidInput
 from c4b.evidence.alarms import watch
@@ -84,16 +85,16 @@ def add(region: Region, data: Data, x: Array, y: float) -> None:
 
     Without an eigenbasis ``estimate`` serves as scratch here: ``recentre`` rewrites it.
     """
-    if data.code >= BOUNDED:
+    if EIGENBASES and data.code >= BOUNDED:
         take(data, region.totals, x, y)
         add_to_sums(data, x, y)
-    elif region.spectral:
+    elif EIGENBASES and region.spectral:
         turn(region.basis, data.spectrum, x)
         add_to_sums(data, x, y)
         worn = data.tally[SINCE_FACTORED] >= POLISH_EVERY or not data.spectrum.errors[RESIDUAL] < np.inf
         if worn:
             factor(region, data)
-    else:
+    elif INVERSES:
         stale = update_ridge_stack(region, data, x)
         add_to_sums(data, x, y)
         if stale or data.tally[SINCE_FACTORED] >= REFACTOR_EVERY:
@@ -118,7 +119,7 @@ def factor(region: Region, data: Data) -> None:
     stack, dim = region.estimate.shape
     inverse, size = region.inverse, 0.0
     data.tally[SINCE_FACTORED] = 0.0
-    if region.spectral:
+    if EIGENBASES and region.spectral:
         polish(region.basis, data.spectrum, data.gram, data.tally[COUNT])
         return
     for g in range(stack):

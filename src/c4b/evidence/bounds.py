@@ -9,6 +9,7 @@ import math
 import numpy as np
 
 from c4b._jit import called, fma, inlined, pooled
+from c4b._parts import BOXES, EIGENBASES, INVERSES
 from c4b._validate import Array
 from c4b.evidence.box_bounds import box_contains, box_interval, is_box
 from c4b.evidence.chains import four_products
@@ -64,12 +65,12 @@ def upper(region: Region, v: Array) -> float:
 @pooled
 def interval(region: Region, v: Array) -> tuple[float, float]:
     """(L(v), U(v)): both bounds from one quadratic form an ellipsoid."""
-    if is_box(region):
+    if BOXES and is_box(region):
         return box_interval(region, v)
-    if region.spectral:
+    low, high = -np.inf, np.inf
+    if EIGENBASES and region.spectral:
         low, high = _spectral_interval(region.basis, region.factors, region.estimate, region.reach, v)
-    else:
-        low, high = -np.inf, np.inf
+    elif INVERSES:
         for g in range(len(region.radius)):
             centre = 0.0
             for i in range(len(v)):
@@ -157,9 +158,9 @@ def contains(region: Region, data: Data, theta: Array) -> bool:
     inverse. beta includes its allowance for rounding. For compiled sets; ``Evidence.contains`` answers
     for all.
     """
-    if is_box(region):
+    if BOXES and is_box(region):
         return box_contains(region, theta)
-    if region.spectral:
+    if EIGENBASES and region.spectral:
         return _spectral_contains(region, data, theta)
     dim = len(theta)
     for g in range(len(region.radius)):

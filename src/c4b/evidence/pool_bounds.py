@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from c4b._jit import called, called_allocating, fma, inlined, pooled
+from c4b._parts import BOXES, EIGENBASES, INVERSES
 from c4b._shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.evidence.bounds import ball_reach, clipped, slack_over_norm
@@ -144,9 +145,9 @@ def pool_products(pool: Array, vectors: Array, g: int, row: int, out: Array) -> 
 @inlined
 def pool_forms(region: Region, pool: Array, forms: Array) -> None:
     """Fill the squares and centres of ``forms`` for a pool (d, K)."""
-    if region.spectral:
+    if EIGENBASES and region.spectral:
         _spectral_forms(region, pool, forms)
-    else:
+    elif INVERSES:
         for g in range(len(region.radius)):
             pool_squares(region, g, pool, forms)
             pool_products(pool, region.estimate, g, CENTRES + 2 * g, forms)
@@ -181,7 +182,7 @@ def pool_upper(region: Region, forms: Array, pool: Array, row: int, out: Array) 
     As in all functions for pools, the norm ball counts in sets of several ellipsoids only: a lost single
     ellipsoid certifies no candidate. +inf when nothing bounds it.
     """
-    if is_box(region):
+    if BOXES and is_box(region):
         pool_box_interval(region, pool, -1, row, out)
         return
     size, several = out.shape[1], len(region.radius) > 1
@@ -210,7 +211,7 @@ def pool_interval(
 ) -> None:
     """out[low_row, k] = L(x_k) and out[high_row, k] = U(x_k): ``pool_lower`` and ``pool_upper`` with one
     root for both; pool (d, K)."""
-    if is_box(region):
+    if BOXES and is_box(region):
         pool_box_interval(region, pool, low_row, high_row, out)
         return
     size, several = out.shape[1], len(region.radius) > 1
@@ -246,7 +247,7 @@ def pool_lower(region: Region, forms: Array, pool: Array, base: float, row: int,
     """out[row, k] = base + L(x_k); pool (d, K); -inf when nothing bounds it."""
     size, several = out.shape[1], len(region.radius) > 1
     base -= 4.0 * UNIT * abs(base)
-    if is_box(region):
+    if BOXES and is_box(region):
         pool_box_lower(region, pool, base, shaped_view(region.radius, 0, (0,)), row, out, True)
         return
     if several:
@@ -334,15 +335,30 @@ def raise_to_lower(
     length = 0.0
     for i in range(dim):
         length += abs(offset[i])
-    if is_box(region):
+    if BOXES and is_box(region):
         pool_box_lower(region, pool, base - 4.0 * UNIT * abs(base), offset, row, out, anew)
         return
     base = base_below(region, base, length)
-    if region.spectral:
+    if EIGENBASES and region.spectral:
         no_bases = shaped_view(region.radius, 0, (0,))
         spectral_raise(region, forms, pool, base, no_bases, offset, row, out, anew)
-        return
-    size = pool.shape[1]
+    elif INVERSES:
+        _expanded_raise(region, forms, pool, base, offset, row, out, anew)
+
+
+@inlined
+def _expanded_raise(
+    region: Region,
+    forms: Array,
+    pool: Array,
+    base: float,
+    offset: Array,
+    row: int,
+    out: Array,
+    anew: bool,
+) -> None:
+    """``raise_to_lower`` by expanded squares, from inverses."""
+    dim, size = pool.shape
     inverse, fours = region.inverse, dim - dim % 4
     for g in range(len(region.radius)):
         reach, squares, centres = region.reach[g], SQUARES + 2 * g, CENTRES + 2 * g

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from c4b._jit import called_allocating, inlined
+from c4b._parts import OTHER_LEDGERS
 from c4b._validate import Array
 from c4b.certificates.contrast_kernels import Assessment, joint_claim
 from c4b.evidence.bounds import lower
@@ -40,7 +41,7 @@ def bank_margins(
     dim, size = assessed.pool.shape
     details, offset = assessed.details, assessed.scratch
     bank, free = ledger.bank[0], -np.inf
-    if account.kind == LedgerKind.FREE:
+    if OTHER_LEDGERS and account.kind == LedgerKind.FREE:
         now, _, free = free_claims(ledger, account, region, assessed.baseline, offset)
         bank = max(bank, now)
     for k in range(size):
@@ -90,7 +91,7 @@ def bank_claims(
     forms = new_forms(region, count)
     spectral_centres(region, offsets, forms)
     bank, free = ledger.bank[0], -np.inf
-    if account.kind == LedgerKind.FREE:
+    if OTHER_LEDGERS and account.kind == LedgerKind.FREE:
         now, _, free = free_claims(ledger, account, region, baseline, offset)
         bank = max(bank, now)
     return BankClaims(offsets, bases, forms, np.empty((1, count)), bank, free)
@@ -115,7 +116,7 @@ def bank_baseline_margin(
 ) -> float:
     """The largest claim of the baseline, whose own round adds ``credit``; scratch (d,)."""
     best: float = ledger.bank[0] + credit
-    if account.kind == LedgerKind.FREE:
+    if OTHER_LEDGERS and account.kind == LedgerKind.FREE:
         now, after, _ = free_claims(ledger, account, region, baseline, scratch)
         best = max(best, now + credit, after)
     for m in range(int(ledger.tally[Tally.KEPT])):

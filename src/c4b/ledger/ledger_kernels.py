@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from c4b._jit import allocating, inlined, kernel
+from c4b._jit import allocating, called, inlined, kernel
+from c4b._parts import OTHER_LEDGERS
 from c4b._validate import Array
 from c4b.certificates.contrast_kernels import Assessment, structural
 from c4b.evidence.ellipsoids import Region
@@ -58,18 +59,19 @@ def pool_margins(
     details = assessed.details
     if has_bank(account):
         bank_margins(ledger, account, region, assessed, certificate, row)
-    elif account.kind == LedgerKind.PREFIX:
+    elif OTHER_LEDGERS and account.kind == LedgerKind.PREFIX:
         if account.certificate == Certificate.KNOWN:
             told_margins(ledger, account, region, assessed, row)
         else:
             prefix_margins(ledger, account, region, assessed, row)
-    elif account.kind == LedgerKind.ROUND:
+    elif OTHER_LEDGERS and account.kind == LedgerKind.ROUND:
         round_margins(ledger, account, details, certificate, row)
-    elif account.kind == LedgerKind.BUDGET:
+    elif OTHER_LEDGERS and account.kind == LedgerKind.BUDGET:
         budget_margins(ledger, account, assessed, row)
     else:
+        everything = account.kind == LedgerKind.NONE
         for k in range(details.shape[1]):
-            details[row, k] = np.inf
+            details[row, k] = np.inf if everything else -np.inf
     if account.tolerance > 0.0:
         for k in range(details.shape[1]):
             details[row, k] -= round_slack(account, False)
@@ -89,7 +91,7 @@ def credit(account: Account, region: Region, baseline: Array, mean: float) -> fl
     return structural(region, baseline, account.alpha, account.floor, account.tolerance)
 
 
-@inlined
+@called
 def baseline_margin(
     ledger: Ledger,
     account: Account,
@@ -103,14 +105,14 @@ def baseline_margin(
     if has_bank(account):
         gain = credit(account, region, baseline, mean)
         return bank_baseline_margin(ledger, account, region, baseline, gain, scratch)
-    if account.kind == LedgerKind.PREFIX:
+    if OTHER_LEDGERS and account.kind == LedgerKind.PREFIX:
         if account.certificate == Certificate.KNOWN:
             gain = account.alpha * mean
             return told_value(ledger, account, region, earned, 1.0, gain, scratch)
         return prefix_baseline_margin(ledger, account, region, baseline, 1.0, scratch)
-    if account.kind == LedgerKind.ROUND:
+    if OTHER_LEDGERS and account.kind == LedgerKind.ROUND:
         return round_baseline_margin(ledger, credit(account, region, baseline, mean))
-    if account.kind == LedgerKind.BUDGET:
+    if OTHER_LEDGERS and account.kind == LedgerKind.BUDGET:
         return budget_value(ledger, account, earned, baseline, account.alpha * mean)
     return np.nan
 
@@ -140,13 +142,13 @@ def charge(ledger: Ledger, account: Account, margin: float, played: Execution, r
 def _enter(ledger: Ledger, account: Account, played: Execution, sign: float) -> None:
     """Add a round to what is remembered of all rounds, or take it out again."""
     enter_prefix(ledger, account, played.features, played.baseline, sign)
-    if account.kind == LedgerKind.PREFIX:  # nobody else reads the sums
+    if OTHER_LEDGERS and account.kind == LedgerKind.PREFIX:  # nobody else reads the sums
         enter_sums(ledger, played.features, played.baseline, played.is_baseline, sign)
-    if account.kind == LedgerKind.FREE:
+    if OTHER_LEDGERS and account.kind == LedgerKind.FREE:
         enter_play(ledger, played.baseline, played.is_baseline, sign)
-    if account.kind == LedgerKind.BUDGET:
+    if OTHER_LEDGERS and account.kind == LedgerKind.BUDGET:
         enter_savings(ledger, played.features, played.baseline, played.is_baseline, sign)
-    if len(ledger.terms) > 0:
+    if OTHER_LEDGERS and len(ledger.terms) > 0:
         enter_told(ledger, account, played.is_baseline, played.mean, sign)
 
 

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from c4b._jit import inlined
+from c4b._jit import inlined, pooled
+from c4b._parts import OTHER_CHOICES
 from c4b._validate import LARGEST, Array
 from c4b.certificates.contrast_kernels import structural
 from c4b.evidence.bounds import interval, upper
@@ -40,7 +41,7 @@ ASKED_ONE_BY_ONE = 8
 """Candidates that are passed over one by one, best score first; then all others are looked at."""
 
 
-@inlined
+@pooled
 def best_from(details: Array, least: float, proposed: bool, rank: Array, lazy: bool) -> int:
     """Highest finite score among margins >= ``least``, lowest index on ties, or BASELINE.
 
@@ -163,7 +164,8 @@ def chosen(
         value, kept,
     ) = contest  # fmt: skip
     action, hoping = BASELINE, hopeful or allowance > 0.0
-    if rule.competes == COUNTERWEIGHTS and competes and not (alarmed or optimistic or passed_over > 0):
+    balanced = rule.competes == COUNTERWEIGHTS and competes
+    if OTHER_CHOICES and balanced and not (alarmed or optimistic or passed_over > 0):
         action, rival = _counterweight(
             region, ledger, account, rule, rival, candidates, baseline, mean, earned, details, scratch,
             rank, lazy,

@@ -19,8 +19,9 @@ from c4b.ledger.books import LedgerKind, SumsOf, Tally, Term
 from c4b.policies.candidate_fields import CandidateField
 from c4b.policies.choice_rule import Rule
 from c4b.policies.compiled_choice import BASELINE
-from c4b.policies.compiled_round import NO_SAFE_ACTION, NOT_FINITE, decide
+from c4b.policies.compiled_round import NO_SAFE_ACTION, NOT_FINITE
 from c4b.policies.composition import Composition
+from c4b.policies.decide_kernels import decider
 from c4b.policies.decision import Decision
 from c4b.policies.gate import Arrays, Gate, GateTerms, Played
 from c4b.policies.round import Round
@@ -46,6 +47,7 @@ class StateOfDecision(NamedTuple):
     def details(self, known: Array) -> Array:
         """Decide again with every margin; the decision's own scores show whether all is as it was."""
         ledger = self.ledger.copy()
+        decide = decider(self.evidence, ledger, self.rule)
         found: Array = decide(self.evidence, ledger, *self.rule, *self[3:], False)[5]
         was, now = known[CandidateField.UCB], found[CandidateField.UCB]
         if not np.array_equal(was, now, equal_nan=True):
@@ -87,6 +89,7 @@ class CompiledGate(Gate):
         self._flat = self.evidence.flat
         self._absorb = self.evidence.absorber
         self._rule = composition.rule(terms.model.dim, terms.model.noise)
+        self._decide = decider(self._flat, self.ledger, self._rule)
         self._name = composition.name
         self.revalues = composition.ledger in ("prefix", "budget")
         region, data, _ = ellipsoids.views(self._flat)
@@ -110,7 +113,7 @@ class CompiledGate(Gate):
         ledger, flat, lazy = self.ledger, self._flat, self.leaves_out_margins
         before, books_before = ledger.item(books.BANK), ledger.copy() if lazy else ledger
         given = (round_.candidates, round_.baseline, _number(round_.baseline_mean))
-        action, row, bank, ucb, certificate, details, complete = decide(
+        action, row, bank, ucb, certificate, details, complete = self._decide(
             flat, ledger, *self._rule, self.earned, *given, lazy
         )
         if action < BASELINE:

@@ -13,14 +13,15 @@ def warm_up() -> None:
 
     A first decision on a new machine waits for the compiler, about half a minute. Call this, or run
     ``c4b compile``, where waiting does no harm: when an image is built, or before a service takes
-    requests. All compiled policies share their kernels, so one call serves every policy and dimension.
+    requests. Compiled policies share their kernels, so one call serves every policy and dimension.
     """
     baseline = np.array([1.0, 0.0])
     policy = Policy("reserve-c4b+", LinearModel(dim=2, noise=1.0, norm_bound=1.0), alpha=0.1)
-    Policy("refresh", policy.model)
+    candidates = np.array([[1.0, 0.5], [1.0, -0.5]])
+    Policy("refresh", policy.model).decide(candidates, baseline)
     policy.learn(baseline[np.newaxis], np.ones(1))
     for outcome in (1.0, None):
-        decision = policy.decide(np.array([[1.0, 0.5], [1.0, -0.5]]), baseline)
+        decision = policy.decide(candidates, baseline)
         policy.executed(decision.id, baseline)
         if outcome is None:
             policy.forget(decision.id)

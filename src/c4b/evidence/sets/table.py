@@ -13,6 +13,7 @@ import numpy as np
 
 from c4b import _validate
 from c4b._jit import inlined
+from c4b._parts import BOXES, EIGENBASES
 from c4b.errors import InvalidInput
 from c4b.evidence.ellipsoids import (
     BOUNDED,
@@ -117,9 +118,9 @@ def _load_entry_points() -> None:
 @inlined
 def recentre_by_code(region: Region, data: Data, terms: Terms) -> tuple[float, float]:
     """Centres and radii; returns m V^-1 m of the first ellipsoid and its centre's rounding error."""
-    if data.code >= BOUNDED:
+    if EIGENBASES and data.code >= BOUNDED:
         return recentre_bounded(region, data, terms), 0.0
-    if data.code == SEVERAL_RIDGES:
+    if EIGENBASES and data.code == SEVERAL_RIDGES:
         return recentre_several_ridges(region, data, terms), 0.0
     return recentre_one_ridge(region, data, terms)
 
@@ -131,11 +132,11 @@ def recentre_one_ridge(region: Region, data: Data, terms: Terms) -> tuple[float,
         return recentre_self_normalized(region, data, terms)
     if data.code == MIXTURE:
         return recentre_mixture(region, data, terms)
-    if data.code == CONSTRAINED:
+    if EIGENBASES and data.code == CONSTRAINED:
         return recentre_constrained(region, data, terms), 0.0
-    if data.code == UNBIASED:
+    if EIGENBASES and data.code == UNBIASED:
         return recentre_unbiased(region, data, terms), 0.0
-    if data.code == BOX:
+    if BOXES and data.code == BOX:
         return recentre_box(region, data, terms)
     region.radius[:] = np.nan
     region.reach[:] = np.nan

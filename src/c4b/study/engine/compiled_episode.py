@@ -3,7 +3,7 @@
 Theta and the means are known here only: no kernel that this file calls is given either of them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -11,19 +11,20 @@ import numpy as np
 
 from c4b._jit import inlined, kernel, kernel_of_known_shapes
 from c4b._shaped_view import shaped_view
+from c4b._specialised import specialised
 from c4b._validate import Array, Counts
 from c4b.certificates.contrast_kernels import Assessment
 from c4b.evidence.absorption import add, recentre
 from c4b.evidence.bounds import contains
 from c4b.evidence.earned import earn, earned_holds
-from c4b.evidence.ellipsoids import ALARM, LOG_DET
+from c4b.evidence.ellipsoids import ALARM, LOG_DET, MIXTURE, is_spectral
 from c4b.evidence.ellipsoids import opened_as as opened_evidence
 from c4b.evidence.pool_bounds import CROSS, form_rows
 from c4b.evidence.regret import ABSORBED
 from c4b.evidence.regret import LOG_DET as LOG_DET_AT_START
 from c4b.ledger.books import LedgerKind
 from c4b.ledger.books import opened_as as opened_ledger
-from c4b.policies.choice_rule import Rule, boldness_now
+from c4b.policies.choice_rule import COUNTERWEIGHTS, Rule, boldness_now
 from c4b.policies.compiled_choice import BASELINE, MARGIN
 from c4b.policies.compiled_round import ROWS, certify, executed_bounds, score, settle
 from c4b.study.engine.episode_metrics import Metric
@@ -296,7 +297,7 @@ def run_setting(
 
 
 @kernel_of_known_shapes
-def run_usual_setting(
+def _run_usual_setting(
     evidences: Array,
     lineup: Lineup,
     scene: Scene,
@@ -314,10 +315,17 @@ def run_usual_setting(
         _play(evidences, lineup, scene, work, metrics, fallbacks, setting, m, stack, dim, size)
 
 
+run_usual_setting = specialised(
+    _run_usual_setting, "run_usual_setting", ("BOXES", "EIGENBASES", "OTHER_CHOICES")
+)
+"""For sets that keep an inverse, and choices without counterweights."""
 Runner = Callable[[Array, Lineup, Scene, Workspace, Array, Counts, int], None]
 
 
-def runner(stack: int, dim: int, size: int) -> Runner:
-    """The fastest ``run_setting`` for at most G ellipsoids, d features and K candidates."""
-    usual = (stack, dim, size) == (USUAL_STACK, USUAL_DIM, USUAL_SIZE)
+def runner(evidences: Iterable[Array], lineup: Lineup, size: int) -> Runner:
+    """The fastest ``run_setting`` for methods with these flat evidences and K candidates."""
+    usual = size == USUAL_SIZE and not np.any(lineup.rules[:, RuleColumn.COMPETES] == COUNTERWEIGHTS)
+    for flat in evidences:
+        shape = (int(flat[0]), int(flat[1]))
+        usual &= shape == (USUAL_STACK, USUAL_DIM) and flat[5] >= MIXTURE and not is_spectral(flat)
     return run_usual_setting if usual else run_setting

@@ -114,15 +114,15 @@ def _compiled_methods(
         )
         ledgers += [ledger, outcomes]
         ledger_end += len(ledger) + len(outcomes)
-    stack = max(int(evidence[0]) for evidence in evidences.values())
+    lineup = Lineup(np.concatenate(ledgers), np.array(rules, dtype=np.float64))
     return CompiledMethods(
         tuple(evidences.values()),
         (*history_key, *(evidence.tobytes() for evidence in evidences.values())),
-        Lineup(np.concatenate(ledgers), np.array(rules, dtype=np.float64)),
+        lineup,
         knows_arms,
         keeps_told_arm,
-        stack,
-        runner(stack, setting.dim, setting.count),
+        max(int(evidence[0]) for evidence in evidences.values()),
+        runner(evidences.values(), lineup, setting.count),
     )
 
 

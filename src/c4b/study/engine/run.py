@@ -76,7 +76,7 @@ def warm_up() -> None:
     """Compile what studies need, if it is not in the cache yet: a short study of each kind of kernel."""
     usual = Setting(rounds=2)
     methods = (Method("refresh", "refresh"),)
-    settings = (usual, replace(usual, count=usual.count + 1))
+    settings = (replace(usual, count=usual.count + 1), usual)
     simulate(Study("warm-up", "", methods, settings, (), episodes=2, seed=0), 0, 1)
 
 

@@ -1,0 +1,12 @@
+"""The parts that ``c4b._specialised`` can leave out of kernels."""
+
+BOXES: bool = True
+"""Sets that are boxes."""
+EIGENBASES: bool = True
+"""Sets that keep an eigenbasis."""
+INVERSES: bool = True
+"""Sets that keep inverses of their shapes, not an eigenbasis."""
+OTHER_LEDGERS: bool = True
+"""All ledgers but a bank with checkpoints and none at all; means that are told."""
+OTHER_CHOICES: bool = True
+"""Counterweights."""

@@ -1,0 +1,90 @@
+"""Each composition gets the smallest compiled round that serves it; all of them give the same bits."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import c4b
+from c4b.policies.compiled_gate import CompiledGate
+from c4b.policies.compiled_round import decide
+from c4b.policies.decide_kernels import decide_from_bank, decider
+from c4b.study.engine.compiled_episode import run_setting, run_usual_setting
+from c4b.study.engine.prepared_setting import prepare
+from c4b.study.spec.plan import Method
+from c4b.study.spec.setting import Setting
+
+DIM = 4
+
+
+def gate_of(name: str, confidence: str | None = None) -> CompiledGate:
+    model: Any = c4b.LinearModel(dim=DIM, noise=0.2, norm_bound=1.5, confidence=confidence)
+    if name == "clicks":
+        model = c4b.LinearModel.bounded(dim=DIM, norm_bound=1.0)
+    terms = {"horizon": 100} if name == "budget-first" else {}
+    gate = c4b.Policy(name, model, reserve=1.0, **terms).gate
+    assert isinstance(gate, CompiledGate)
+    return gate
+
+
+@pytest.mark.parametrize(
+    ("name", "confidence", "small"),
+    [
+        ("reserve-c4b+", None, True),
+        ("reserve-c4b+", "self-normalized", False),
+        ("refresh", "several-ridges", True),
+        ("separate", "unbiased", True),
+        ("refresh", None, False),
+        ("lcbce", "several-ridges", False),
+        ("revalue", "several-ridges", False),
+        ("maximin", "several-ridges", False),
+        ("linucb", "several-ridges", False),
+        ("budget-first", None, False),
+        ("clicks", None, False),
+    ],
+)
+def test_who_gets_the_small_round(name: str, confidence: str | None, small: bool) -> None:
+    gate = gate_of(name, confidence)
+    rule = gate.composition.rule(DIM, 0.2)
+    assert decider(gate.evidence.flat, gate.ledger, rule) is (decide_from_bank if small else decide)
+
+
+def test_a_bank_with_terms_gets_the_whole_round() -> None:
+    """It counts fallback rounds, which the small round leaves out."""
+    model = c4b.LinearModel(dim=DIM, noise=0.2, norm_bound=1.5)
+    gate = c4b.Policy("reserve-c4b+", model, reserve=1.0, baseline_floor=0.3).gate
+    assert isinstance(gate, CompiledGate)
+    assert decider(gate.evidence.flat, gate.ledger, gate.composition.rule(DIM, 0.2)) is decide
+
+
+@pytest.mark.parametrize("name", ["reserve-c4b+", "checkpoints", "separate"])
+@pytest.mark.parametrize("lazy", [True, False])
+def test_the_small_round_gives_the_bits_of_the_whole_one(name: str, lazy: bool) -> None:
+    rng = np.random.default_rng(7)
+    gate, theta = gate_of(name, "several-ridges"), np.array([0.8, 0.4, -0.3, 0.1])
+    rule, nothing = gate.composition.rule(DIM, 0.2), np.empty(0)
+    baseline = np.array([1.0, 0.0, 0.0, 0.0])
+    other = gate.ledger.copy()
+    for size in (1, 7, 40, 300, 7, 40, 9, 9, 9, 9):
+        pool = np.c_[np.ones(size), 0.4 * rng.normal(size=(size, DIM - 1))]
+        given = (*rule, nothing, pool, baseline, np.nan, lazy)
+        one = decide_from_bank(gate.evidence.flat, gate.ledger, *given)
+        two = decide(gate.evidence.flat, other, *given)
+        assert one[:2] == two[:2]
+        assert np.array(one[2:5]).tobytes() == np.array(two[2:5]).tobytes()
+        assert one[5].tobytes() == two[5].tobytes()
+        assert gate.ledger.tobytes() == other.tobytes()
+        for row in pool[:20]:
+            gate.absorb(row, float(row @ theta + 0.2 * rng.normal()))
+
+
+def test_the_papers_setting_has_a_kernel_of_its_own() -> None:
+    def runs(*methods: Method, **options: Any) -> object:
+        found = prepare(Setting(rounds=2, **options), methods).compiled
+        assert found is not None
+        return found.run
+
+    refresh, told = Method("refresh", "refresh"), Method("clucb", "clucb")
+    assert runs(refresh, told) is run_usual_setting
+    assert runs(refresh, count=33) is run_setting
+    assert runs(refresh, Method("ours", "reserve-c4b+")) is run_setting
