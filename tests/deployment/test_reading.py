@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from sqlalchemy.dialects import sqlite
 
-from c4b import Deployment
+from c4b import Deployment, Evidence
 from c4b.deployment import commands, downsampled_series, export, snapshot
 from c4b.deployment.state import same_bits
 from c4b.deployment.views import Point
@@ -344,7 +344,7 @@ def test_why_tells_the_whole_interval(any_url: str, policy: str) -> None:
         trade(dep, 15)
         candidates = rivals(np.random.default_rng(5))
         known = evidence_of(dep)
-        evidence = c4b.Evidence(known.model, refined=False)  # policies use the list of ellipsoids
+        evidence = Evidence(known.model, refined=False)  # policies use the list of ellipsoids
         evidence.flat[:] = known.flat
         rows = candidates - 0.9 * BASELINE
         lower, upper = ([ask(row) for row in rows] for ask in (evidence.lower, evidence.upper))
