@@ -224,6 +224,7 @@ def decide(
     boldest: int,
     saving: float,
     noise: float,
+    persists: bool,
     earned: Array,
     candidates: Array,
     baseline: Array,
@@ -241,7 +242,7 @@ def decide(
     whole_region, data, _ = opened_evidence(evidence_flat)
     rule = Rule(
         propose, boldness, thrift, latches, period, competes, trust, by_certificate, optimism, hope,
-        hopes_trust, reluctance, restraint, boldest, saving, noise,
+        hopes_trust, reluctance, restraint, boldest, saving, noise, persists,
     )  # fmt: skip
     alarmed = latches and data.tally[ALARM] != 0.0
     ledger, account = opened_ledger(ledger_flat)
