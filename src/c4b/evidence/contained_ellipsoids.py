@@ -12,7 +12,8 @@ import math
 
 import numpy as np
 
-from c4b._jit import called_allocating, inlined
+from c4b._jit import called, inlined
+from c4b._shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.evidence.ellipsoids import Region
 
@@ -21,37 +22,46 @@ CLEARLY = 1.0 + 1e-6
 every bound keeps its bits."""
 
 
-@called_allocating
-def innermost(region: Region, wanted: bool) -> Region:
+def innermost_size(stack: int, dim: int) -> int:
+    """How large ``space`` of ``innermost`` must be."""
+    return stack * (3 * dim + 4)
+
+
+@called
+def innermost(region: Region, wanted: bool, space: Array) -> Region:
     """``region`` without ellipsoids that contain another one; at least two of them, because a single one
-    has other rules. The same region unless it is ``wanted`` and spectral."""
+    has other rules. The same region unless it is ``wanted`` and spectral. New arrays lie in ``space``."""
     stack, dim = region.estimate.shape
     if not (wanted and region.spectral and stack > 2):
         return region
-    shapes, kept, count = np.empty((stack, dim)), np.empty(stack, np.int64), 0
+    size = stack * dim
+    shapes, order = shaped_view(space, 0, (stack, dim)), shaped_view(space, 3 * size, (stack,))
+    count = 0
     for g in range(stack):
         for i in range(dim):
             shapes[g, i] = 1.0 / region.factors[g, i]
     for g in range(stack):
         contains_another = False
         for n in range(count):
-            contains_another = contains_another or _contains(region, shapes, g, kept[n])
+            contains_another = contains_another or _contains(region, shapes, g, int(order[n]))
         if contains_another:
             continue
         left = 0
         for n in range(count):
-            if not _contains(region, shapes, kept[n], g):
-                kept[left] = kept[n]
+            if not _contains(region, shapes, int(order[n]), g):
+                order[left] = order[n]
                 left += 1
-        kept[left] = g
+        order[left] = g
         count = left + 1
     if count == 1:
-        kept[1] = 1 if kept[0] == 0 else 0
+        order[1] = 1.0 if order[0] == 0.0 else 0.0
         count = 2
-    factors, estimate = np.empty((count, dim)), np.empty((count, dim))
-    radius, reach, blur = np.empty(count), np.empty(count), np.empty(count)
+    factors, estimate = shaped_view(space, size, (count, dim)), shaped_view(space, 2 * size, (count, dim))
+    radius = shaped_view(space, 3 * size + stack, (count,))
+    reach = shaped_view(space, 3 * size + 2 * stack, (count,))
+    blur = shaped_view(space, 3 * size + 3 * stack, (count,))
     for n in range(count):
-        g = kept[n]
+        g = int(order[n])
         radius[n], reach[n], blur[n] = region.radius[g], region.reach[g], region.blur[g]
         for i in range(dim):
             factors[n, i], estimate[n, i] = region.factors[g, i], region.estimate[g, i]

@@ -41,6 +41,11 @@ def form_rows(stack: int, dim: int, spectral: bool, size: int) -> int:
     return 1 + 2 * stack + 2 * dim + ABREAST + (dim + size - 1) // max(size, 1)
 
 
+def forms_size(stack: int, dim: int, size: int) -> int:
+    """Numbers that the forms of up to ``size`` candidates take at most."""
+    return (2 * stack + 2 * dim + ABREAST + 2) * size + dim
+
+
 @called_allocating
 def new_forms(region: Region, size: int) -> Array:
     stack, dim = region.estimate.shape

@@ -45,6 +45,34 @@ class Rule(NamedTuple):
     noise: float = 0.0  # sigma, by which the cost of learning is estimated
 
 
+def rule_numbers(rule: Rule) -> Array:
+    """The fields in their order, as ``opened_rule`` takes them: one argument instead of sixteen."""
+    return np.array(rule, dtype=np.float64)
+
+
+@inlined
+def opened_rule(numbers: Array) -> Rule:
+    """The inverse of ``rule_numbers``."""
+    return Rule(
+        numbers[0] != 0.0,
+        numbers[1],
+        numbers[2],
+        numbers[3] != 0.0,
+        int(numbers[4]),
+        int(numbers[5]),
+        numbers[6],
+        numbers[7] != 0.0,
+        numbers[8],
+        numbers[9],
+        numbers[10],
+        numbers[11],
+        numbers[12],
+        int(numbers[13]),
+        numbers[14],
+        numbers[15],
+    )
+
+
 @inlined
 def leeway(account: Account, rule: Rule, rounds: float) -> float:
     """Rounds' rewards that t rounds may risk on what promises nothing: alpha sqrt(t) - reluctance, at
