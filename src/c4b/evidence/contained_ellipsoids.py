@@ -28,31 +28,32 @@ def innermost_size(stack: int, dim: int) -> int:
 
 
 @called
-def innermost(region: Region, wanted: bool, space: Array) -> Region:
-    """``region`` without ellipsoids that contain another one; at least two of them, because a single one
-    has other rules. The same region unless it is ``wanted`` and spectral. New arrays lie in ``space``."""
+def innermost(region: Region, thorough: bool, space: Array) -> Region:
+    """``region`` without ellipsoids that contain a neighbour in its list or, where this is ``thorough``,
+    any other one; at least two of them, because a single one has other rules. The same region unless it
+    is spectral. New arrays lie in ``space``.
+
+    Most that can go contain a neighbour; to compare all pairs pays in large pools only.
+    """
     stack, dim = region.estimate.shape
-    if not (wanted and region.spectral and stack > 2):
+    if not (region.spectral and stack > 2):
         return region
-    size = stack * dim
+    size, count = stack * dim, 0
     shapes, order = shaped_view(space, 0, (stack, dim)), shaped_view(space, 3 * size, (stack,))
-    count = 0
     for g in range(stack):
         for i in range(dim):
             shapes[g, i] = 1.0 / region.factors[g, i]
     for g in range(stack):
-        contains_another = False
-        for n in range(count):
-            contains_another = contains_another or _contains(region, shapes, g, int(order[n]))
-        if contains_another:
-            continue
-        left = 0
-        for n in range(count):
-            if not _contains(region, shapes, int(order[n]), g):
-                order[left] = order[n]
-                left += 1
-        order[left] = g
-        count = left + 1
+        if not (
+            (g > 0 and _contains(region, shapes, g, g - 1))
+            or (g + 1 < stack and _contains(region, shapes, g, g + 1))
+        ):
+            order[count] = g
+            count += 1
+    if thorough:
+        count = _without_containing(region, shapes, order, count)
+    if count == 0:  # no: rounding cannot make a cycle of those that are clearly larger
+        return region
     if count == 1:
         order[1] = 1.0 if order[0] == 0.0 else 0.0
         count = 2
@@ -78,6 +79,28 @@ def innermost(region: Region, wanted: bool, space: Array) -> Region:
         region.norm_bound,
         region.totals,
     )
+
+
+@inlined
+def _without_containing(region: Region, shapes: Array, order: Array, listed: int) -> int:
+    """Leaves those of the first ``listed`` ellipsoids in ``order`` that contain no other; returns how
+    many."""
+    count = 0
+    for m in range(listed):
+        g = int(order[m])
+        contains_another = False
+        for n in range(count):
+            contains_another = contains_another or _contains(region, shapes, g, int(order[n]))
+        if contains_another:
+            continue
+        left = 0
+        for n in range(count):
+            if not _contains(region, shapes, int(order[n]), g):
+                order[left] = order[n]
+                left += 1
+        order[left] = g
+        count = left + 1
+    return count
 
 
 @inlined

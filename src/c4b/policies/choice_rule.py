@@ -101,15 +101,15 @@ def is_optimistic(ledger: Ledger, account: Account, rule: Rule) -> bool:
 
 @inlined
 def hopes(
-    region: Region, ledger: Ledger, account: Account, rule: Rule, baseline: Array
+    region: Region, ledger: Ledger, account: Account, rule: Rule, mean: float
 ) -> tuple[bool, float]:
     """Whether the rounds so far seem to have lost, and to have gained, less than ``hope`` units of leeway
     in rewards of this baseline; and, as long as there is no leeway, what learning about one candidate may
     cost: ``saving`` of what alpha has granted, less what seems lost, or gained, so far.
 
-    Who has gained knows something better than to hope. Estimates are the middles of intervals. That of
-    the prefix Z is what alpha has left; had baselines like this one played all t rounds, it would be t
-    times alpha x(b).
+    ``mean`` is the estimate of the baseline's. Who has gained knows something better than to hope.
+    Estimates are the middles of intervals. That of the prefix Z is what alpha has left; had baselines
+    like this one played all t rounds, it would be t times alpha x(b).
     """
     rounds = ledger.tally[Tally.ROUNDS]
     free = rule.hope * leeway(account, rule, rounds)
@@ -117,8 +117,6 @@ def hopes(
         return False, 0.0
     low, high = interval(region, ledger.prefix)
     left = 0.5 * (low + high)
-    low, high = interval(region, baseline)
-    mean = 0.5 * (low + high)
     granted = mean * account.alpha * rounds
     change = abs(left - granted)
     if free > 0.0:
@@ -142,12 +140,12 @@ def cost_of_learning(rule: Rule, low: float, high: float, dim: int) -> float:
 
 
 @inlined
-def fund(region: Region, ledger: Ledger, account: Account, rule: Rule, baseline: Array) -> float:
+def fund(ledger: Ledger, account: Account, rule: Rule, low: float, high: float) -> float:
     """What a candidate that is not surely better than the baseline must leave in the bank, so that
-    optimistic rounds can be paid: the leeway in rewards of this baseline, or what there is."""
+    optimistic rounds can be paid: the leeway in rewards of this baseline, whose interval is [low, high],
+    or what there is."""
     if not rule.hope > 0.0:
         return -np.inf
-    low, high = interval(region, baseline)
     wanted = leeway(account, rule, ledger.tally[Tally.ROUNDS]) * 0.5 * (low + high)
     return min(wanted, float(ledger.bank[0]))
 

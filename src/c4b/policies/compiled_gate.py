@@ -145,9 +145,9 @@ class CompiledGate(Gate):
         left_out = None
         if not complete:
             books_before = space[: len(ledger)].copy()
-            left_out = StateOfDecision(
-                flat.copy(), books_before, rule, earned.copy(), candidates, baseline, mean
-            )
+            kept = earned.copy() if len(earned) else earned
+            state = (flat.copy(), books_before, rule, kept, candidates, baseline, mean)
+            left_out = _new(StateOfDecision, state)
         return _new(
             Decision,
             (
