@@ -59,8 +59,9 @@ MARGINS_ONE_BY_ONE = 16
 BLOCK, SPECTRAL_BLOCK = 256, 128
 """Candidates assessed at a time, so that everything about them stays in cache. From so many candidates on
 it pays to look for ellipsoids that say nothing."""
-TILE = 32
-"""Candidates transposed at a time, so that both sides of the copy stay in cache."""
+NUMBERS = 4096
+"""Numbers in a block of a spectral set, which is read again for every four eigenvectors: from the nearest
+cache."""
 
 
 @inlined
@@ -325,7 +326,7 @@ def _assess(
     """``score`` and, unless ``lazy``, ``certify`` for candidates (K, d); returns a row that is not
     finite, or -1."""
     (size, dim), stack = candidates.shape, len(region.radius)
-    boldness, block = boldness_now(ledger, account, rule), _block(region, size)
+    boldness, block = boldness_now(ledger, account, rule), _block(region, size, dim)
     scratch, after = shaped_view(space, 0, (dim,)), (1 + block) * dim
     for start in range(0, size, block):
         count = min(block, size - start)
@@ -361,7 +362,7 @@ def _write_contrasts(
 ) -> None:
     """bounds (2, K) of (x(a) - x(b)) @ theta for candidates (K, d)."""
     (size, dim), stack = candidates.shape, len(region.radius)
-    block = _block(region, size)
+    block = _block(region, size, dim)
     after = (1 + block) * dim
     for start in range(0, size, block):
         count = min(block, size - start)
@@ -387,15 +388,33 @@ def _is_finite(rows: Array, k: int) -> bool:
 
 
 @inlined
-def _block(region: Region, size: int) -> int:
-    return max(min(size, SPECTRAL_BLOCK if region.spectral else BLOCK), 1)
+def _block(region: Region, size: int, dim: int) -> int:
+    largest = min(max(NUMBERS // dim // 16 * 16, 32), SPECTRAL_BLOCK) if region.spectral else BLOCK
+    return max(min(size, largest), 1)
 
 
 @called
 def _transpose(candidates: Array, start: int, pool: Array) -> None:
     """Candidates from ``start`` on, (K, d), as a pool (d, count)."""
     dim, count = pool.shape
-    for first in range(0, count, TILE):
+    for k in range(0, count - count % 4, 4):
+        n = start + k
+        for i in range(0, dim - dim % 4, 4):  # four by four, so that both sides are whole vectors
+            a0, a1 = candidates[n, i], candidates[n, i + 1]
+            a2, a3 = candidates[n, i + 2], candidates[n, i + 3]
+            b0, b1 = candidates[n + 1, i], candidates[n + 1, i + 1]
+            b2, b3 = candidates[n + 1, i + 2], candidates[n + 1, i + 3]
+            c0, c1 = candidates[n + 2, i], candidates[n + 2, i + 1]
+            c2, c3 = candidates[n + 2, i + 2], candidates[n + 2, i + 3]
+            d0, d1 = candidates[n + 3, i], candidates[n + 3, i + 1]
+            d2, d3 = candidates[n + 3, i + 2], candidates[n + 3, i + 3]
+            pool[i, k], pool[i, k + 1], pool[i, k + 2], pool[i, k + 3] = a0, b0, c0, d0
+            pool[i + 1, k], pool[i + 1, k + 1], pool[i + 1, k + 2], pool[i + 1, k + 3] = a1, b1, c1, d1
+            pool[i + 2, k], pool[i + 2, k + 1], pool[i + 2, k + 2], pool[i + 2, k + 3] = a2, b2, c2, d2
+            pool[i + 3, k], pool[i + 3, k + 1], pool[i + 3, k + 2], pool[i + 3, k + 3] = a3, b3, c3, d3
+        for i in range(dim - dim % 4, dim):
+            for m in range(k, k + 4):
+                pool[i, m] = candidates[start + m, i]
+    for k in range(count - count % 4, count):
         for i in range(dim):
-            for k in range(first, min(first + TILE, count)):
-                pool[i, k] = candidates[start + k, i]
+            pool[i, k] = candidates[start + k, i]
