@@ -112,6 +112,8 @@ def _contains(region: Region, shapes: Array, g: int, h: int) -> bool:
         gap = region.estimate[g, i] - region.estimate[h, i]
         apart += gap * gap * shapes[h, i]
         here = region.factors[g, i] * shapes[h, i]
+        if not outer * outer * here >= inner * inner:
+            return False
         ratio = here if not here >= ratio else ratio  # keeps NaN
     contained: bool = outer * math.sqrt(ratio) - math.sqrt(apart) >= inner
     return contained

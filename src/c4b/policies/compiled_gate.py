@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -38,22 +38,24 @@ _new = tuple.__new__
 
 
 class StateOfDecision(NamedTuple):
-    """Copies of what a decision was made from; candidates (K, d) and baseline (d,) are the caller's."""
+    """What a decision was made from; candidates (K, d) and baseline (d,) are the caller's. What
+    changes is kept as bytes, which are copied in half the time of arrays."""
 
-    evidence: Array
-    ledger: Array
+    evidence: bytes
+    ledger: bytes
+    earned: bytes
     rule: Array
-    earned: Array
     candidates: Array
     baseline: Array
     mean: float
 
     def details(self, known: Array) -> Array:
         """Decide again with every margin; the decision's own scores show whether all is as it was."""
-        ledger, size = self.ledger.copy(), len(self.candidates)
-        decide = decider(self.evidence, ledger, self.rule)
-        found, space = np.empty((ROWS, size)), np.empty(space_size(self.evidence, ledger, size))
-        decide(self.evidence, ledger, *self[2:], False, found, space)
+        evidence, ledger, earned = (np.frombuffer(part).copy() for part in self[:3])
+        size = len(self.candidates)
+        found, space = np.empty((ROWS, size)), np.empty(space_size(evidence, ledger, size))
+        given = (self.candidates, self.baseline, self.mean, False)
+        decider(evidence, ledger, self.rule)(evidence, ledger, self.rule, earned, *given, found, space)
         was, now = known[CandidateField.UCB], found[CandidateField.UCB]
         if not np.array_equal(was, now, equal_nan=True):
             k = int(np.argmax(was != now))
@@ -94,7 +96,9 @@ class CompiledGate(Gate):
         self._flat = self.evidence.flat
         self._absorb = self.evidence.absorber
         self._rule = rule_numbers(composition.rule(terms.model.dim, terms.model.noise))
-        self._room, self._space = -1, np.empty(0)
+        self._room, self._space = -1, np.empty(0)  # for so many candidates
+        self._before = self._space
+        """The part of it in which the last decision left the ledger as it was before."""
         self._decide = decider(self._flat, self.ledger, self._rule)
         self._name = composition.name
         self.revalues = composition.ledger in ("prefix", "budget")
@@ -135,7 +139,8 @@ class CompiledGate(Gate):
         ledger, flat, rule, earned = self.ledger, self._flat, self._rule, self.earned
         lazy, size = self.leaves_out_margins, len(candidates)
         if size > self._room:
-            self._room, self._space = size, np.empty(space_size(flat, ledger, size))
+            space = np.empty(space_size(flat, ledger, size))
+            self._room, self._space, self._before = size, space, space[: len(ledger)]
         space, details = self._space, np.empty((ROWS, size))
         action, row, bank, certificate, ucb, radius, before, complete, alarm = self._decide(
             flat, ledger, rule, earned, candidates, baseline, mean, lazy, details, space
@@ -144,9 +149,8 @@ class CompiledGate(Gate):
             self._refuse(action, row, bank, round_ or Round(candidates, baseline))
         left_out = None
         if not complete:
-            books_before = space[: len(ledger)].copy()
-            kept = earned.copy() if len(earned) else earned
-            state = (flat.copy(), books_before, rule, kept, candidates, baseline, mean)
+            kept = (flat.tobytes(), self._before.tobytes(), earned.tobytes())
+            state = (*kept, rule, candidates, baseline, mean)
             left_out = _new(StateOfDecision, state)
         return _new(
             Decision,
@@ -173,7 +177,7 @@ class CompiledGate(Gate):
     def take_back(self, rounds: int) -> None:
         """Take back the last decision, if it was charged: only ``rounds`` shall be."""
         if self.rounds > rounds:
-            self.ledger[:] = self._space[: len(self.ledger)]
+            self.ledger[:] = self._before
 
     def check_row(self, argument: str, row: Array) -> None:
         if self._knows_arms:
@@ -277,6 +281,11 @@ class CompiledGate(Gate):
             self.absorb_outcome(played, outcome)
 
     # -- state ---------------------------------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies get a working space of their own: a view of this one would not be a view of theirs."""
+        nothing = np.empty(0)
+        return self.__dict__ | {"_room": -1, "_space": nothing, "_before": nothing}
 
     def mark(self) -> Array:
         return self.ledger.copy()
