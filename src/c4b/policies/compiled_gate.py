@@ -41,9 +41,12 @@ class StateOfDecision(NamedTuple):
     """What a decision was made from; candidates (K, d) and baseline (d,) are the caller's. What
     changes is kept as bytes, which are copied in half the time of arrays."""
 
-    evidence: bytes
+    region: bytes
+    """The front of the evidence; see ``c4b.evidence.ellipsoids.region_size``."""
     ledger: bytes
     earned: bytes
+    observed: int
+    """Numbers in the whole evidence."""
     rule: Array
     candidates: Array
     baseline: Array
@@ -51,7 +54,9 @@ class StateOfDecision(NamedTuple):
 
     def details(self, known: Array) -> Array:
         """Decide again with every margin; the decision's own scores show whether all is as it was."""
-        evidence, ledger, earned = (np.frombuffer(part).copy() for part in self[:3])
+        region, ledger, earned = (np.frombuffer(part).copy() for part in self[:3])
+        evidence = np.full(self.observed, np.nan)
+        evidence[: len(region)] = region
         size = len(self.candidates)
         found, space = np.empty((ROWS, size)), np.empty(space_size(evidence, ledger, size))
         given = (self.candidates, self.baseline, self.mean, False)
@@ -97,7 +102,7 @@ class CompiledGate(Gate):
         self._absorb = self.evidence.absorber
         self._rule = rule_numbers(composition.rule(terms.model.dim, terms.model.noise))
         self._room, self._space = -1, np.empty(0)  # for so many candidates
-        self._before = self._space
+        self._before = self._region = self._space
         """The part of it in which the last decision left the ledger as it was before."""
         self._decide = decider(self._flat, self.ledger, self._rule)
         self._name = composition.name
@@ -141,6 +146,7 @@ class CompiledGate(Gate):
         if size > self._room:
             space = np.empty(space_size(flat, ledger, size))
             self._room, self._space, self._before = size, space, space[: len(ledger)]
+            self._region = flat[: ellipsoids.region_size(flat)]
         space, details = self._space, np.empty((ROWS, size))
         action, row, bank, certificate, ucb, radius, before, complete, alarm = self._decide(
             flat, ledger, rule, earned, candidates, baseline, mean, lazy, details, space
@@ -149,9 +155,19 @@ class CompiledGate(Gate):
             self._refuse(action, row, bank, round_ or Round(candidates, baseline))
         left_out = None
         if not complete:
-            kept = (flat.tobytes(), self._before.tobytes(), earned.tobytes())
-            state = (*kept, rule, candidates, baseline, mean)
-            left_out = _new(StateOfDecision, state)
+            left_out = _new(
+                StateOfDecision,
+                (
+                    self._region.tobytes(),
+                    self._before.tobytes(),
+                    earned.tobytes() if len(earned) else b"",
+                    len(flat),
+                    rule,
+                    candidates,
+                    baseline,
+                    mean,
+                ),
+            )
         return _new(
             Decision,
             (
@@ -283,9 +299,10 @@ class CompiledGate(Gate):
     # -- state ---------------------------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copies get a working space of their own: a view of this one would not be a view of theirs."""
+        """Copies get a working space of their own: views of this one would not be views of theirs."""
         nothing = np.empty(0)
-        return self.__dict__ | {"_room": -1, "_space": nothing, "_before": nothing}
+        parts = dict.fromkeys(("_space", "_before", "_region"), nothing)
+        return self.__dict__ | parts | {"_room": -1}
 
     def mark(self) -> Array:
         return self.ledger.copy()
