@@ -326,7 +326,7 @@ def _assess(
     """``score`` and, unless ``lazy``, ``certify`` for candidates (K, d); returns a row that is not
     finite, or -1."""
     (size, dim), stack = candidates.shape, len(region.radius)
-    boldness, block = boldness_now(ledger, account, rule), _block(region, size, dim)
+    boldness, block = boldness_now(ledger, account, rule), _block(region, size, dim, not lazy)
     scratch, after = shaped_view(space, 0, (dim,)), (1 + block) * dim
     for start in range(0, size, block):
         count = min(block, size - start)
@@ -362,7 +362,7 @@ def _write_contrasts(
 ) -> None:
     """bounds (2, K) of (x(a) - x(b)) @ theta for candidates (K, d)."""
     (size, dim), stack = candidates.shape, len(region.radius)
-    block = _block(region, size, dim)
+    block = _block(region, size, dim, False)
     after = (1 + block) * dim
     for start in range(0, size, block):
         count = min(block, size - start)
@@ -388,8 +388,12 @@ def _is_finite(rows: Array, k: int) -> bool:
 
 
 @inlined
-def _block(region: Region, size: int, dim: int) -> int:
-    largest = min(max(NUMBERS // dim // 16 * 16, 32), SPECTRAL_BLOCK) if region.spectral else BLOCK
+def _block(region: Region, size: int, dim: int, claims: bool) -> int:
+    """Candidates at a time. ``claims``: every block costs as much again for each claim, so that larger
+    ones pay."""
+    largest = SPECTRAL_BLOCK if region.spectral else BLOCK
+    if region.spectral and not claims:
+        largest = min(max(NUMBERS // dim // 16 * 16, 32), largest)
     return max(min(size, largest), 1)
 
 
