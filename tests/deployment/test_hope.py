@@ -103,13 +103,17 @@ def test_what_learning_costs() -> None:
     lose .05: 2 (.3 / .05)^2 = 72 plays cost 3.6. Candidate 2 cannot gain.
     """
     low, high = np.array([-1.1, -0.25, -0.3]), np.array([0.9, 0.15, 0.0])
-    rule, rounding = (2, 0.1, 0.5), (1e-9, np.full(3, 1e-9))
-    cheap, dear = what_is_cheap(np.array([2.1, 1.0]), 2.0, 0.5, (low, high), rule, rounding)
+    rule, rounding = (np.full(3, 2), 0.1, 0.5), (1e-9, np.full(3, 1e-9))
+    cheap, dear = what_is_cheap(np.array([2.1, 1.0]), (2.0, 1.0), (low, high), rule, rounding)
     assert cheap.tolist() == [True, False, False]
     assert dear.tolist() == [False, True, True]
-    cheap, dear = what_is_cheap(np.array([3.1, 1.0]), 2.0, 0.5, (low, high), rule, rounding)
+    cheap, dear = what_is_cheap(np.array([3.1, 1.0]), (2.0, 1.0), (low, high), rule, rounding)
     assert not cheap.any()
     assert dear.all()
-    cheap, dear = what_is_cheap(np.array([2.8, 1.0]), 2.0, 0.5, (low, high), rule, rounding)
+    cheap, dear = what_is_cheap(np.array([2.8, 1.0]), (2.0, 1.0), (low, high), rule, rounding)
     assert not cheap.any()  # .2 are left: rounding decides
     assert dear.tolist() == [False, True, True]
+    rule = np.array([5, 2, 2]), 0.1, 0.5
+    cheap, dear = what_is_cheap(np.array([2.1, 1.0]), (2.0, 0.5), (low, high), rule, rounding)
+    assert not cheap.any()  # five features cost .5, and .4 are left
+    assert dear.all()

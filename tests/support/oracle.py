@@ -138,24 +138,25 @@ class OraclePolicy:
 
     def _hopeful(self, baseline: Array) -> bool:
         """Whether, by middles, less seems lost or gained than four baselines for each unit of leeway.
-        Sets what learning may cost before there is leeway: half of what alpha has granted, less that."""
+        Sets what learning may cost: half of what alpha had granted before there was leeway, less that."""
         self.allowance = 0.0
         if self.name != "reserve-c4b+" or self.rounds == 0:
             return False
         left = (self.set.lower(self.prefix) + self.set.upper(self.prefix)) / 2.0
         mean = (self.set.lower(baseline) + self.set.upper(baseline)) / 2.0
         lost = self.rounds * self.alpha * mean - left
+        without = (0.25 / self.alpha) ** 2 * self.set.dim / 5.0
+        self.allowance = 0.5 * self.alpha * min(self.rounds, without) * mean - abs(lost)
+        self.promises.append(self.allowance)
         if not self._leeway(self.rounds) > 0.0:
-            self.allowance = 0.5 * self.alpha * self.rounds * mean - abs(lost)
-            self.promises.append(self.allowance)
             return False
         self.promises.append(4.0 * self._leeway(self.rounds) * mean - abs(lost))
         return self.promises[-1] > 0.0
 
     def _worth_trying(self, x: Array, baseline: Array, hopeful: bool) -> bool:
         """Whether the middle of x - x(b) plus half of the half-width, the possible gain, is above 0 and,
-        without hope, learning costs no more than it may: for each feature one play, or as many as make
-        the gain three standard errors, at the loss of the middle."""
+        without hope, learning costs no more than it may: for each feature that differs one play, or as
+        many as make the gain three standard errors, at the loss of the middle."""
         low, high = self.set.lower(x - baseline), self.set.upper(x - baseline)
         gain = (low + high) / 2.0 + (high - low) / 4.0
         self.promises.append(gain)
@@ -163,7 +164,7 @@ class OraclePolicy:
             return gain > 0.0
         if self.allowance <= 0.0:
             return False
-        plays = self.set.dim * max(1.0, (3.0 * self.set.noise / gain) ** 2)
+        plays = int(np.count_nonzero(x - baseline)) * max(1.0, (3.0 * self.set.noise / gain) ** 2)
         cost = plays * max(0.0, -(low + high) / 2.0)
         self.promises.append(self.allowance - cost)
         return cost <= self.allowance

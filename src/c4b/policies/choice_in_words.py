@@ -82,6 +82,11 @@ def rule_in_words(spec: PolicySpec, dim: int) -> str:
             f"better is cheap: if the plays that this takes seem to cost at most {rule.saving:g} of all "
             "that alpha has granted so far, less what seems lost or gained."
         )
+        if rule.persists:
+            sentences.append(
+                "Plays are needed for each feature in which it differs from the baseline. Later it is "
+                "tried at the price that was granted until then."
+            )
     if rule.optimism:
         bound = "by the upper bound"
         if rule.boldest > 1:

@@ -43,10 +43,13 @@ class Rule(NamedTuple):
     boldest: int = 0  # one of so many optimistic rounds scores by the UCB, the others with restraint
     saving: float = 0.0  # share of all that alpha has granted that may be lost to learn what is cheap
     noise: float = 0.0  # sigma, by which the cost of learning is estimated
+    persists: bool = (
+        False  # what was cheap to learn stays so; only features that differ have to be learned
+    )
 
 
 def rule_numbers(rule: Rule) -> Array:
-    """The fields in their order, as ``opened_rule`` takes them: one argument instead of sixteen."""
+    """The fields in their order, as ``opened_rule`` takes them: one argument instead of seventeen."""
     return np.array(rule, dtype=np.float64)
 
 
@@ -70,6 +73,7 @@ def opened_rule(numbers: Array) -> Rule:
         int(numbers[13]),
         numbers[14],
         numbers[15],
+        numbers[16] != 0.0,
     )
 
 
@@ -105,7 +109,8 @@ def hopes(
 ) -> tuple[bool, float]:
     """Whether the rounds so far seem to have lost, and to have gained, less than ``hope`` units of leeway
     in rewards of this baseline; and, as long as there is no leeway, what learning about one candidate may
-    cost: ``saving`` of what alpha has granted, less what seems lost, or gained, so far.
+    cost: ``saving`` of what alpha has granted, less what seems lost, or gained, so far. A rule that
+    ``persists`` goes on with what alpha had granted when leeway began.
 
     ``mean`` is the estimate of the baseline's. Who has gained knows something better than to hope.
     Estimates are the middles of intervals. That of the prefix Z is what alpha has left; had baselines
@@ -119,23 +124,27 @@ def hopes(
     left = 0.5 * (low + high)
     granted = mean * account.alpha * rounds
     change = abs(left - granted)
-    if free > 0.0:
-        return bool(change < mean * free), 0.0
-    return False, rule.saving * granted - change
+    hopeful, allowance = bool(change < mean * free), 0.0
+    if not free > 0.0:
+        allowance = rule.saving * granted - change
+    elif rule.persists:
+        begun = (rule.reluctance / account.alpha) ** 2
+        allowance = rule.saving * mean * account.alpha * min(rounds, begun) - change
+    return hopeful and free > 0.0, allowance
 
 
 @inlined
-def cost_of_learning(rule: Rule, low: float, high: float, dim: int) -> float:
+def cost_of_learning(rule: Rule, low: float, high: float, features: int) -> float:
     """Rewards that it may take to learn whether a candidate is better than the baseline, inf if it
     cannot be; [low, high] is the interval of (x(a) - x(b)) @ theta.
 
-    As many plays for each feature as make what it could gain STANDARD_ERRORS standard errors, at least
-    one, each at the loss that the middle of the interval says.
+    As many plays for each of the features as make what it could gain STANDARD_ERRORS standard errors,
+    at least one, each at the loss that the middle of the interval says.
     """
     gain = 0.5 * ((1.0 + rule.hopes_trust) * high + (1.0 - rule.hopes_trust) * low)
     if not gain > 0.0:
         return np.inf
-    plays = dim * max((STANDARD_ERRORS * rule.noise / gain) ** 2, 1.0)
+    plays = features * max((STANDARD_ERRORS * rule.noise / gain) ** 2, 1.0)
     return plays * max(-0.5 * (low + high), 0.0)
 
 

@@ -357,16 +357,20 @@ def _is_worth_trying(
     """Whether a candidate could be better than the baseline and, unless ``hopeful``, learning about it
     costs no more than ``allowance``. ``contrasts`` say so already, unless rounding could decide."""
     dim = len(scratch)
+    features = dim
+    if rule.persists:
+        for i in range(dim):
+            features -= candidates[k, i] == baseline[i]
     if contrasts.shape[1] > 0:
         low, high = contrasts[0, k], contrasts[1, k]
         gain = _scored(rule.hopes_trust, low, high)
-        cost = 0.0 if hopeful else cost_of_learning(rule, low, high, dim)
+        cost = 0.0 if hopeful else cost_of_learning(rule, low, high, features)
         clear = hopeful or not gain > 0.0 or abs(cost - allowance) > 1e-6 * (cost + abs(allowance))
         if 1e-6 * (abs(low) + abs(high)) < abs(gain) < np.inf and clear:
             return gain > 0.0 and (hopeful or cost <= allowance)
     low, high = _contrast(region, candidates, k, baseline, scratch)
     gain = _scored(rule.hopes_trust, low, high)
-    return gain > 0.0 and (hopeful or cost_of_learning(rule, low, high, dim) <= allowance)
+    return gain > 0.0 and (hopeful or cost_of_learning(rule, low, high, features) <= allowance)
 
 
 @inlined

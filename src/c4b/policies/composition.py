@@ -62,6 +62,7 @@ SELECTIONS = {
     "pooled": 0.0,
     "hopeful": 0.9,
     "hopeful-2": 0.9,
+    "hopeful-3": 0.9,
 }
 """Selection name -> thrift. ``filter``: the best-scored admissible candidate. ``thrifty``: the same, but,
 where there are such, among those that leave 0.9 of the bank or six rounds of baseline credit: what is
@@ -75,7 +76,8 @@ the best-scored candidate is not admissible though it promises more than the bas
 one is played of those that leave more in the bank than playing the baseline. ``hopeful``: competitive,
 but where nobody promises more than the baseline, the best-scored candidate that could be better is
 played while little seems lost, or gained, so far: see ``HOPE``. ``hopeful-2``: hopeful, and one about
-which learning is cheap is tried at once: see ``SAVING``. ``pooled``: propose, with
+which learning is cheap is tried at once: see ``SAVING``. ``hopeful-3``: and as few plays count as there
+are features in which it differs from the baseline; what was cheap stays so. ``pooled``: propose, with
 the baseline in the pool: it is played if no candidate has a higher UCB."""
 SCORES = {
     "ucb": 1.0,
@@ -98,19 +100,21 @@ COMPETES = {
     "pooled": BASELINE_COMPETES,
     "hopeful": BASELINE_COMPETES,
     "hopeful-2": BASELINE_COMPETES,
+    "hopeful-3": BASELINE_COMPETES,
 }
 """Selection name -> what a candidate must beat that promises no more than the baseline."""
-HOPE, HOPES_TRUST = {"hopeful": 4.0, "hopeful-2": 4.0}, {"hopeful": 0.5, "hopeful-2": 0.5}
+HOPEFUL = ("hopeful", "hopeful-2", "hopeful-3")
+HOPE, HOPES_TRUST = dict.fromkeys(HOPEFUL, 4.0), dict.fromkeys(HOPEFUL, 0.5)
 """Selection name -> c and q: what could be better, x(a) - x(b) scored with q half-widths, is tried while
 the t rounds so far seem to have lost or gained less than c units of ``c4b.policies.choice_rule.leeway``
 in rewards of the baseline."""
-SAVING = {"hopeful-2": 0.5}
+SAVING = {"hopeful-2": 0.5, "hopeful-3": 0.5}
 """Selection name -> share of all that alpha has granted in t rounds, alpha t rewards of the baseline,
 less what seems lost or gained so far, that learning about one candidate may cost by
 ``c4b.policies.choice_rule.cost_of_learning``; then it is tried before there is any leeway."""
 RELUCTANCE = 0.25
 """In 5 features; for d it is sqrt(d/5) times as much: there is more to learn before it pays."""
-TRUST = {"competitive": 0.02, "curious": 0.02, "balanced": 0.02, "hopeful": 0.02, "hopeful-2": 0.02}
+TRUST = dict.fromkeys(("competitive", "curious", "balanced", *HOPEFUL), 0.02)
 """Selection name -> half-widths added to the middle of x(a) - x(b) where the baseline competes. Not 0:
 after a baseline-only history the middle of an unknown candidate is 0, and it should be tried."""
 OPTIMISTIC_PERIOD = {
@@ -307,6 +311,7 @@ latches=False, learns='all', earned='none', phase=1)
             BOLDEST.get(self.score, 0),
             SAVING.get(self.selection, 0.0),
             noise,
+            self.selection == "hopeful-3",
         )
 
     def account(
@@ -350,7 +355,7 @@ BUILT_IN = (
         "reserve-c4b+",
         "joint",
         "checkpoints",
-        "hopeful-2",
+        "hopeful-3",
         "recommended: several ridges, checkpoints, hopeful choice",
         score="measured-2",
         confidence="several-ridges",

@@ -65,6 +65,7 @@ class RecordedRule(NamedTuple):
     restraint: float = 0.0
     boldest: float = 0.0
     saving: float = 0.0
+    persists: float = 0.0
 
 
 class RecomputedChecks:
@@ -473,11 +474,17 @@ class RecomputedChecks:
         could = books.promises(candidates, baseline, self.rule.hopes_trust) - self._tolerance * scale
         promises = books.promises(candidates, baseline, self.rule.trust)
         could = np.where(promises > -self._tolerance * scale, -np.inf, could)
-        rule = (len(baseline), float(self.model["noise"]), self.rule.hopes_trust)
+        features = np.full(len(candidates), len(baseline))
+        saving, granting = self.rule.saving, float(books.rounds)
+        if self.rule.persists:
+            features = np.count_nonzero(candidates != baseline, axis=1)
+            granting = min(granting, (self.rule.reluctance / books.alpha) ** 2)
+        elif self._leeway > 0.0:
+            saving = 0.0
+        rule = (features, float(self.model["noise"]), self.rule.hopes_trust)
         cheap, dear = what_is_cheap(
             middles,
-            books.alpha * books.rounds,
-            0.0 if self._leeway > 0.0 else self.rule.saving,
+            (books.alpha * books.rounds, saving * books.alpha * granting),
             self.region.bounds(candidates - baseline),
             rule,
             (self._tolerance * max(size, 1.0), self._tolerance * scale),

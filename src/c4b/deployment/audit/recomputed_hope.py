@@ -77,33 +77,35 @@ def leeway_left(
 
 def what_is_cheap(
     middles: Array,
-    granted: float,
-    saving: float,
+    granted: tuple[float, float],
     bounds: tuple[Array, Array],
-    rule: tuple[int, float, float],
+    rule: tuple[NDArray[np.int_], float, float],
     rounding: tuple[float, Array],
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which candidates (K,) may surely be learned about at the price of ``saving``, and which surely not,
-    where there is no leeway.
+    """Which candidates (K,) may surely be learned about at the price that is granted, and which surely
+    not.
 
-    middles (2,) of prefix and baseline; granted: alpha t; bounds: intervals (K,) of x(a) - x(b). rule:
-    features, sigma, and half-widths that count in what could be better. rounding: the differences that
-    it can make in sums of rewards and in bounds (K,).
+    middles (2,) of prefix and baseline; granted: rewards of the baseline, alpha t and the part that
+    learning may cost; bounds: intervals (K,) of x(a) - x(b). rule: features (K,) to be learned, sigma,
+    and half-widths that count in what could be better. rounding: the differences that it can make in
+    sums of rewards and in bounds (K,).
     """
-    spent = abs(float(middles[0]) - granted * float(middles[1]))
-    budget = saving * granted * float(middles[1]) - spent
+    spent = abs(float(middles[0]) - granted[0] * float(middles[1]))
+    budget = granted[1] * float(middles[1]) - spent
     least, most = (_cost_of_learning(bounds, rule, sign * rounding[1]) for sign in (-1.0, 1.0))
-    if budget < -rounding[0] or not saving:
+    if budget < -rounding[0] or not granted[1]:
         return np.zeros(len(least), bool), np.ones(len(least), bool)
     return most < budget - rounding[0], least > budget + rounding[0]
 
 
-def _cost_of_learning(bounds: tuple[Array, Array], rule: tuple[int, float, float], worse: Array) -> Array:
-    """Rewards (K,) lost in d plays, or as many as make the possible gain three standard errors for each
-    feature; with estimates that are ``worse`` by so much."""
-    (low, high), (dim, noise, trust) = bounds, rule
+def _cost_of_learning(
+    bounds: tuple[Array, Array], rule: tuple[NDArray[np.int_], float, float], worse: Array
+) -> Array:
+    """Rewards (K,) lost in one play for each feature, or as many as make the possible gain three standard
+    errors; with estimates that are ``worse`` by so much."""
+    (low, high), (features, noise, trust) = bounds, rule
     middle = 0.5 * (low + high) - worse
     gain = middle + 0.5 * trust * (high - low)
     with np.errstate(divide="ignore", over="ignore"):
-        plays = dim * np.maximum(9.0 * noise**2 / gain**2, 1.0)
+        plays = features * np.maximum(9.0 * noise**2 / gain**2, 1.0)
         return np.where(gain > 0.0, plays * np.maximum(-middle, 0.0), np.inf)

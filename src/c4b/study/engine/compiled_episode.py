@@ -68,26 +68,28 @@ class RuleColumn(IntEnum):
     """Share of what alpha has granted that learning may cost."""
     NOISE = 15
     """The model's sigma."""
-    LEARNS_PLAYS_ONLY = 16
+    PERSISTS = 16
+    """1 if what was cheap to learn stays so when there is leeway."""
+    LEARNS_PLAYS_ONLY = 17
     """1 if outcomes of the baseline are not learned."""
-    EARNED_SIZE = 17
+    EARNED_SIZE = 18
     """Numbers kept of outcomes beside the evidence, after those of the ledger: what plays have earned, or
     how far a learner is; 0: none."""
-    PROMISE_PERIOD = 18
+    PROMISE_PERIOD = 19
     """The budget is promised after every so many rounds."""
-    ROUND_ALONE = 19
+    ROUND_ALONE = 20
     """1 if each round's own contrast is promised to be nonnegative."""
-    FORCED_ROUNDS = 20
+    FORCED_ROUNDS = 21
     """Rounds at the start in which the baseline is played."""
-    EVIDENCE_START = 21
+    EVIDENCE_START = 22
     """Index of the first number of the flat evidence."""
-    EVIDENCE_SIZE = 22
+    EVIDENCE_SIZE = 23
     """Numbers in the flat evidence."""
-    LEDGER_START = 23
+    LEDGER_START = 24
     """Index of the first number of the flat ledger."""
-    LEDGER_SIZE = 24
+    LEDGER_SIZE = 25
     """Numbers in the flat ledger."""
-    METHOD = 25
+    METHOD = 26
     """Index of the method in the study: where its metrics are written."""
 
 
@@ -172,6 +174,7 @@ def _play(
         int(columns[RuleColumn.BOLDEST]),
         columns[RuleColumn.SAVING],
         columns[RuleColumn.NOISE],
+        columns[RuleColumn.PERSISTS] == 1.0,
     )
     learns_plays_only = columns[RuleColumn.LEARNS_PLAYS_ONLY] == 1.0
     promise_period = int(columns[RuleColumn.PROMISE_PERIOD])
