@@ -34,7 +34,8 @@ from c4b.evidence.ellipsoids import Region, opened
 from c4b.evidence.model import LinearModel
 from c4b.ledger.books import opening
 from c4b.policies import get
-from c4b.policies.compiled_round import decide
+from c4b.policies.choice_rule import rule_numbers
+from c4b.policies.compiled_round import ROWS, decide, space_size
 from c4b.study.results.intervals import binomial_upper
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -93,8 +94,8 @@ def _centre(region: Region) -> Array:
 
 @allocating
 def play(
-    first: int, stop: int, seed: int, evidence: Array, ledger: Array, rule: tuple[Any, ...], size: int,
-    rounds: int, sigma: float, alpha: float, reserve: float, norm_bound: float, out: Array,
+    first: int, stop: int, seed: int, evidence: Array, ledger: Array, rule: Array, space: Array,
+    size: int, rounds: int, sigma: float, alpha: float, reserve: float, norm_bound: float, out: Array,
 ) -> None:  # fmt: skip
     """Episodes first..stop-1; out[i]: kind, covered, violated, least D - B, share of plays."""
     for episode in range(first, stop):
@@ -109,7 +110,7 @@ def play(
             error = np.dot(x, _centre(region) - theta)
             absorb(flat, x, np.dot(x, theta) + _noise(kind, sigma, x, error, False))
         credit, least, slack, covered, played = reserve, np.inf, np.inf, True, 0
-        pool = np.empty((size, dim))
+        pool, details = np.empty((size, dim)), np.empty((ROWS, size))
         for _t in range(rounds):
             inside = contains(region, data, theta)
             covered = covered and inside
@@ -128,8 +129,8 @@ def play(
                     pool[k] = baseline * (0.9 + 0.2 * np.random.random()) + 0.05 * _unit(dim)
                 else:
                     pool[k] = _unit(dim) * (0.2 + np.random.random())
-            action, _c, margin, _u, _b, _d, _all = decide(
-                flat, books, *rule, np.empty(0), pool, baseline, np.nan, True
+            action, _c, margin, _b, _u, _r, _was, _all, _alarm = decide(
+                flat, books, rule, np.empty(0), pool, baseline, np.nan, True, details, space
             )
             executed = baseline if action < 0 else pool[action]
             played += action >= 0
@@ -149,9 +150,10 @@ def run_chunk(world: World, seed: int, first: int, stop: int) -> Array:
     )  # fmt: skip
     ledger = opening(composition.account(world.alpha, world.reserve), world.dim, composition.checkpoints)
     out = np.empty((stop - first, 5))
-    rule = tuple(composition.rule(world.dim, world.sigma))
+    rule, evidence = rule_numbers(composition.rule(world.dim, world.sigma)), empty(model)
+    space = np.empty(space_size(evidence, ledger, world.count))
     play(
-        first, stop, seed, empty(model), ledger, rule, world.count, world.rounds, world.sigma,
+        first, stop, seed, evidence, ledger, rule, space, world.count, world.rounds, world.sigma,
         world.alpha, world.reserve, world.norm_bound, out,
     )  # fmt: skip
     return out

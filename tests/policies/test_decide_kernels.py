@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import c4b
+from c4b.policies.choice_rule import rule_numbers
 from c4b.policies.compiled_gate import CompiledGate
-from c4b.policies.compiled_round import decide
+from c4b.policies.compiled_round import ROWS, decide, space_size
 from c4b.policies.decide_kernels import decide_from_bank, decider
 from c4b.study.engine.compiled_episode import run_setting, run_usual_setting
 from c4b.study.engine.prepared_setting import prepare
@@ -45,7 +46,7 @@ def gate_of(name: str, confidence: str | None = None) -> CompiledGate:
 )
 def test_who_gets_the_small_round(name: str, confidence: str | None, small: bool) -> None:
     gate = gate_of(name, confidence)
-    rule = gate.composition.rule(DIM, 0.2)
+    rule = rule_numbers(gate.composition.rule(DIM, 0.2))
     assert decider(gate.evidence.flat, gate.ledger, rule) is (decide_from_bank if small else decide)
 
 
@@ -54,7 +55,8 @@ def test_a_bank_with_terms_gets_the_whole_round() -> None:
     model = c4b.LinearModel(dim=DIM, noise=0.2, norm_bound=1.5)
     gate = c4b.Policy("reserve-c4b+", model, reserve=1.0, baseline_floor=0.3).gate
     assert isinstance(gate, CompiledGate)
-    assert decider(gate.evidence.flat, gate.ledger, gate.composition.rule(DIM, 0.2)) is decide
+    rule = rule_numbers(gate.composition.rule(DIM, 0.2))
+    assert decider(gate.evidence.flat, gate.ledger, rule) is decide
 
 
 @pytest.mark.parametrize("name", ["reserve-c4b+", "checkpoints", "separate"])
@@ -62,17 +64,22 @@ def test_a_bank_with_terms_gets_the_whole_round() -> None:
 def test_the_small_round_gives_the_bits_of_the_whole_one(name: str, lazy: bool) -> None:
     rng = np.random.default_rng(7)
     gate, theta = gate_of(name, "several-ridges"), np.array([0.8, 0.4, -0.3, 0.1])
-    rule, nothing = gate.composition.rule(DIM, 0.2), np.empty(0)
+    rule, nothing = rule_numbers(gate.composition.rule(DIM, 0.2)), np.empty(0)
     baseline = np.array([1.0, 0.0, 0.0, 0.0])
     other = gate.ledger.copy()
     for size in (1, 7, 40, 300, 7, 40, 9, 9, 9, 9):
         pool = np.c_[np.ones(size), 0.4 * rng.normal(size=(size, DIM - 1))]
-        given = (*rule, nothing, pool, baseline, np.nan, lazy)
-        one = decide_from_bank(gate.evidence.flat, gate.ledger, *given)
-        two = decide(gate.evidence.flat, other, *given)
+        given = (rule, nothing, pool, baseline, np.nan, lazy)
+        space = np.full(space_size(gate.evidence.flat, other, size) + 1, 7.0)  # one more, not to be used
+        details = np.empty((2, ROWS, size))
+        before = gate.ledger.copy()
+        one = decide_from_bank(gate.evidence.flat, gate.ledger, *given, details[0], space[:-1])
+        two = decide(gate.evidence.flat, other, *given, details[1], space[:-1])
         assert one[:2] == two[:2]
-        assert np.array(one[2:5]).tobytes() == np.array(two[2:5]).tobytes()
-        assert one[5].tobytes() == two[5].tobytes()
+        assert np.array(one[2:]).tobytes() == np.array(two[2:]).tobytes()
+        assert details[0].tobytes() == details[1].tobytes()
+        assert space[: len(before)].tobytes() == before.tobytes()
+        assert space[-1] == 7.0
         assert gate.ledger.tobytes() == other.tobytes()
         for row in pool[:20]:
             gate.absorb(row, float(row @ theta + 0.2 * rng.normal()))

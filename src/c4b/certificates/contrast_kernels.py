@@ -39,7 +39,13 @@ def joint_claim(baseline: Array, alpha: float, offset: Array) -> float:
 def structural(region: Region, baseline: Array, alpha: float, floor: float, tolerance: float) -> float:
     """(11): alpha max{L(x(b)) - tolerance, floor}; the floor is 0 for means known to be nonnegative,
     -inf for means of which nothing is known."""
-    bound = lower(region, baseline) - tolerance
+    return structural_above(lower(region, baseline), alpha, floor, tolerance)
+
+
+@inlined
+def structural_above(low: float, alpha: float, floor: float, tolerance: float) -> float:
+    """``structural`` of a baseline whose lower bound is known."""
+    bound = low - tolerance
     return alpha * (bound if bound > floor else floor)
 
 

@@ -12,7 +12,8 @@ import math
 
 import numpy as np
 
-from c4b._jit import called_allocating, inlined
+from c4b._jit import called, inlined
+from c4b._shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.evidence.ellipsoids import Region
 
@@ -21,37 +22,47 @@ CLEARLY = 1.0 + 1e-6
 every bound keeps its bits."""
 
 
-@called_allocating
-def innermost(region: Region, wanted: bool) -> Region:
-    """``region`` without ellipsoids that contain another one; at least two of them, because a single one
-    has other rules. The same region unless it is ``wanted`` and spectral."""
+def innermost_size(stack: int, dim: int) -> int:
+    """How large ``space`` of ``innermost`` must be."""
+    return stack * (3 * dim + 4)
+
+
+@called
+def innermost(region: Region, thorough: bool, space: Array) -> Region:
+    """``region`` without ellipsoids that contain a neighbour in its list or, where this is ``thorough``,
+    any other one; at least two of them, because a single one has other rules. The same region unless it
+    is spectral. New arrays lie in ``space``.
+
+    Most that can go contain a neighbour; to compare all pairs pays in large pools only.
+    """
     stack, dim = region.estimate.shape
-    if not (wanted and region.spectral and stack > 2):
+    if not (region.spectral and stack > 2):
         return region
-    shapes, kept, count = np.empty((stack, dim)), np.empty(stack, np.int64), 0
+    size, count = stack * dim, 0
+    shapes, order = shaped_view(space, 0, (stack, dim)), shaped_view(space, 3 * size, (stack,))
     for g in range(stack):
         for i in range(dim):
             shapes[g, i] = 1.0 / region.factors[g, i]
     for g in range(stack):
-        contains_another = False
-        for n in range(count):
-            contains_another = contains_another or _contains(region, shapes, g, kept[n])
-        if contains_another:
-            continue
-        left = 0
-        for n in range(count):
-            if not _contains(region, shapes, kept[n], g):
-                kept[left] = kept[n]
-                left += 1
-        kept[left] = g
-        count = left + 1
+        if not (
+            (g > 0 and _contains(region, shapes, g, g - 1))
+            or (g + 1 < stack and _contains(region, shapes, g, g + 1))
+        ):
+            order[count] = g
+            count += 1
+    if thorough:
+        count = _without_containing(region, shapes, order, count)
+    if count == 0:  # no: rounding cannot make a cycle of those that are clearly larger
+        return region
     if count == 1:
-        kept[1] = 1 if kept[0] == 0 else 0
+        order[1] = 1.0 if order[0] == 0.0 else 0.0
         count = 2
-    factors, estimate = np.empty((count, dim)), np.empty((count, dim))
-    radius, reach, blur = np.empty(count), np.empty(count), np.empty(count)
+    factors, estimate = shaped_view(space, size, (count, dim)), shaped_view(space, 2 * size, (count, dim))
+    radius = shaped_view(space, 3 * size + stack, (count,))
+    reach = shaped_view(space, 3 * size + 2 * stack, (count,))
+    blur = shaped_view(space, 3 * size + 3 * stack, (count,))
     for n in range(count):
-        g = kept[n]
+        g = int(order[n])
         radius[n], reach[n], blur[n] = region.radius[g], region.reach[g], region.blur[g]
         for i in range(dim):
             factors[n, i], estimate[n, i] = region.factors[g, i], region.estimate[g, i]
@@ -71,6 +82,28 @@ def innermost(region: Region, wanted: bool) -> Region:
 
 
 @inlined
+def _without_containing(region: Region, shapes: Array, order: Array, listed: int) -> int:
+    """Leaves those of the first ``listed`` ellipsoids in ``order`` that contain no other; returns how
+    many."""
+    count = 0
+    for m in range(listed):
+        g = int(order[m])
+        contains_another = False
+        for n in range(count):
+            contains_another = contains_another or _contains(region, shapes, g, int(order[n]))
+        if contains_another:
+            continue
+        left = 0
+        for n in range(count):
+            if not _contains(region, shapes, int(order[n]), g):
+                order[left] = order[n]
+                left += 1
+        order[left] = g
+        count = left + 1
+    return count
+
+
+@inlined
 def _contains(region: Region, shapes: Array, g: int, h: int) -> bool:
     """Whether ellipsoid g clearly contains h; false where a number is not finite."""
     apart, ratio = 0.0, np.inf
@@ -79,6 +112,8 @@ def _contains(region: Region, shapes: Array, g: int, h: int) -> bool:
         gap = region.estimate[g, i] - region.estimate[h, i]
         apart += gap * gap * shapes[h, i]
         here = region.factors[g, i] * shapes[h, i]
+        if not outer * outer * here >= inner * inner:
+            return False
         ratio = here if not here >= ratio else ratio  # keeps NaN
     contained: bool = outer * math.sqrt(ratio) - math.sqrt(apart) >= inner
     return contained

@@ -310,12 +310,15 @@ def _skewness(basis: Array, spectrum: Spectrum) -> float:
     for i in range(dim):
         for n in range(dim):
             spectrum.copied[n, i] = basis[i, n]
+    for i in range(dim):
+        for n in range(i + 1):
+            products[i, n] = 0.0
+        add_rows(basis[i], spectrum.copied, dim, products[i], i + 1)
+        products[i, i] -= 1.0
     total = 0.0
     for i in range(dim):
-        for n in range(dim):
-            products[i, n] = 0.0
-        add_rows(basis[i], spectrum.copied, dim, products[i], dim)
-        products[i, i] -= 1.0
+        for n in range(i + 1, dim):
+            products[i, n] = products[n, i]  # the same products in the same order, to the bit
         for n in range(dim):
             total += products[i, n] * products[i, n]
     return math.sqrt(total)

@@ -212,6 +212,15 @@ def parts(flat: Array, stack: int, dim: int) -> tuple[Region, Data, Terms]:
     return region, data, Terms(flat[2], flat[3], flat[4], flat[6])
 
 
+def region_size(flat: Array) -> int:
+    """So many numbers at the front of a flat vector hold the region and all that decisions read."""
+    region, _, _ = views(flat)
+    if len(region.totals) or not region.spectral:
+        return len(flat)
+    before = (region.factors.ctypes.data - flat.ctypes.data) // flat.itemsize
+    return int(before) + region.factors.size
+
+
 opened_as = inlined(parts)
 
 

@@ -29,6 +29,8 @@ after them d rows with the coordinates of x in the eigenbasis, and scratch: d ro
 many as hold d numbers."""
 ABREAST = 4
 """Ellipsoids of a spectral set whose squares are computed together."""
+FEW = 64
+"""Candidates up to which every root is computed: to look first whether one counts would take as long."""
 NEARLY = 1.0 - 32.0 * UNIT
 """A square times this is below what rounding can have made of it."""
 
@@ -39,6 +41,11 @@ def form_rows(stack: int, dim: int, spectral: bool, size: int) -> int:
     if not spectral:
         return 1 + 2 * stack
     return 1 + 2 * stack + 2 * dim + ABREAST + (dim + size - 1) // max(size, 1)
+
+
+def forms_size(stack: int, dim: int, size: int) -> int:
+    """Numbers that the forms of up to ``size`` candidates take at most."""
+    return (2 * stack + 2 * dim + ABREAST + 2) * size + dim
 
 
 @called_allocating
@@ -225,13 +232,13 @@ def pool_interval(
     for g in range(len(region.radius)):
         reach, squares, centres = region.reach[g], SQUARES + 2 * g, CENTRES + 2 * g
         narrowed, square = 0, reach * reach * NEARLY
-        for k in range(size):
+        for k in range(size if size > FEW else 0):
             above = out[high_row, k] - (forms[centres, k] + forms[CROSS, k])
             below = (forms[centres, k] - forms[CROSS, k]) - out[low_row, k]
             width = square * forms[squares, k]
             narrowed += (above > 0.0) & (width <= above * above)
             narrowed += (below > 0.0) & (width <= below * below)
-        if narrowed > 0:
+        if narrowed > 0 or size <= FEW:
             for k in range(size):
                 width = reach * math.sqrt(forms[squares, k])
                 high = forms[centres, k] + forms[CROSS, k] + width
@@ -273,10 +280,10 @@ def _raise_by_ellipsoid(
     """
     size, reach, centres = out.shape[1], region.reach[g], CENTRES + 2 * g
     raised, square = 0, reach * reach * NEARLY
-    for k in range(size):
+    for k in range(size if size > FEW else 0):
         gap = forms[CROSS, k] + (shift + forms[centres, k]) - out[row, k]
         raised += (gap > 0.0) & (square * forms[squares, k] <= gap * gap)
-    if raised > 0:
+    if raised > 0 or size <= FEW:
         for k in range(size):
             value = forms[CROSS, k] + (shift + forms[centres, k]) - reach * math.sqrt(forms[squares, k])
             held = out[row, k]

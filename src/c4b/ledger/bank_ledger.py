@@ -10,15 +10,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from c4b._jit import called_allocating, inlined
+from c4b._jit import called, inlined
 from c4b._parts import OTHER_LEDGERS
+from c4b._shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.certificates.contrast_kernels import Assessment, joint_claim
 from c4b.evidence.bounds import lower
 from c4b.evidence.ellipsoids import Region
 from c4b.evidence.pool_bounds import (
     base_below,
-    new_forms,
+    form_rows,
+    forms_size,
     raise_to_lower,
     spectral_centres,
     spectral_raise,
@@ -68,16 +70,30 @@ class BankClaims(NamedTuple):
     free: float  # see ``c4b.ledger.free_ledger``; -inf: nothing is free
 
 
-@called_allocating
+def claims_size(stack: int, dim: int, room: int) -> int:
+    """How large ``space`` of ``bank_claims`` must be for M checkpoints."""
+    return (dim + 2) * (1 + room) + dim + forms_size(stack, dim, 1 + room)
+
+
+@called
 def bank_claims(
-    ledger: Ledger, account: Account, region: Region, baseline: Array, wanted: bool
+    ledger: Ledger, account: Account, region: Region, baseline: Array, wanted: bool, space: Array
 ) -> BankClaims:
-    """What ``bank_margin`` needs, computed once a round; empty unless it is ``wanted``."""
-    dim, count = len(baseline), 1 + int(ledger.tally[Tally.KEPT])
+    """What ``bank_margin`` needs, computed once a round, in ``space``; empty unless it is ``wanted``."""
+    stack, dim = region.estimate.shape
+    count = 1 + int(ledger.tally[Tally.KEPT]) if wanted else 0
+    after = (dim + 2) * count + dim
+    claims = BankClaims(
+        shaped_view(space, 0, (dim, count)),
+        shaped_view(space, dim * count, (count,)),
+        shaped_view(space, after, (form_rows(stack, dim, region.spectral, count), count)),
+        shaped_view(space, (dim + 1) * count, (1, count)),
+        ledger.bank[0],
+        -np.inf,
+    )
     if not wanted:
-        nothing = np.empty((0, 0))
-        return BankClaims(nothing, np.empty(0), nothing, nothing, 0.0, 0.0)
-    offsets, bases, offset = np.empty((dim, count)), np.empty(count), np.empty(dim)
+        return claims
+    offsets, bases, offset = claims.offsets, claims.bases, shaped_view(space, after - dim, (dim,))
     for c in range(count):
         base, length = joint_claim(baseline, account.alpha, offset), 0.0
         if c > 0:
@@ -88,13 +104,11 @@ def bank_claims(
             length += abs(offset[i])
             offsets[i, c] = offset[i]
         bases[c] = base_below(region, base, length)
-    forms = new_forms(region, count)
-    spectral_centres(region, offsets, forms)
-    bank, free = ledger.bank[0], -np.inf
+    spectral_centres(region, offsets, claims.forms)
     if OTHER_LEDGERS and account.kind == LedgerKind.FREE:
         now, _, free = free_claims(ledger, account, region, baseline, offset)
-        bank = max(bank, now)
-    return BankClaims(offsets, bases, forms, np.empty((1, count)), bank, free)
+        return BankClaims(offsets, bases, claims.forms, claims.values, max(claims.bank, now), free)
+    return claims
 
 
 @inlined

@@ -48,6 +48,35 @@ class Rule(NamedTuple):
     )
 
 
+def rule_numbers(rule: Rule) -> Array:
+    """The fields in their order, as ``opened_rule`` takes them: one argument instead of seventeen."""
+    return np.array(rule, dtype=np.float64)
+
+
+@inlined
+def opened_rule(numbers: Array) -> Rule:
+    """The inverse of ``rule_numbers``."""
+    return Rule(
+        numbers[0] != 0.0,
+        numbers[1],
+        numbers[2],
+        numbers[3] != 0.0,
+        int(numbers[4]),
+        int(numbers[5]),
+        numbers[6],
+        numbers[7] != 0.0,
+        numbers[8],
+        numbers[9],
+        numbers[10],
+        numbers[11],
+        numbers[12],
+        int(numbers[13]),
+        numbers[14],
+        numbers[15],
+        numbers[16] != 0.0,
+    )
+
+
 @inlined
 def leeway(account: Account, rule: Rule, rounds: float) -> float:
     """Rounds' rewards that t rounds may risk on what promises nothing: alpha sqrt(t) - reluctance, at
@@ -76,16 +105,16 @@ def is_optimistic(ledger: Ledger, account: Account, rule: Rule) -> bool:
 
 @inlined
 def hopes(
-    region: Region, ledger: Ledger, account: Account, rule: Rule, baseline: Array
+    region: Region, ledger: Ledger, account: Account, rule: Rule, mean: float
 ) -> tuple[bool, float]:
     """Whether the rounds so far seem to have lost, and to have gained, less than ``hope`` units of leeway
     in rewards of this baseline; and, as long as there is no leeway, what learning about one candidate may
     cost: ``saving`` of what alpha has granted, less what seems lost, or gained, so far. A rule that
     ``persists`` goes on with what alpha had granted when leeway began.
 
-    Who has gained knows something better than to hope. Estimates are the middles of intervals. That of
-    the prefix Z is what alpha has left; had baselines like this one played all t rounds, it would be t
-    times alpha x(b).
+    ``mean`` is the estimate of the baseline's. Who has gained knows something better than to hope.
+    Estimates are the middles of intervals. That of the prefix Z is what alpha has left; had baselines
+    like this one played all t rounds, it would be t times alpha x(b).
     """
     rounds = ledger.tally[Tally.ROUNDS]
     free = rule.hope * leeway(account, rule, rounds)
@@ -93,8 +122,6 @@ def hopes(
         return False, 0.0
     low, high = interval(region, ledger.prefix)
     left = 0.5 * (low + high)
-    low, high = interval(region, baseline)
-    mean = 0.5 * (low + high)
     granted = mean * account.alpha * rounds
     change = abs(left - granted)
     hopeful, allowance = bool(change < mean * free), 0.0
@@ -122,12 +149,12 @@ def cost_of_learning(rule: Rule, low: float, high: float, features: int) -> floa
 
 
 @inlined
-def fund(region: Region, ledger: Ledger, account: Account, rule: Rule, baseline: Array) -> float:
+def fund(ledger: Ledger, account: Account, rule: Rule, low: float, high: float) -> float:
     """What a candidate that is not surely better than the baseline must leave in the bank, so that
-    optimistic rounds can be paid: the leeway in rewards of this baseline, or what there is."""
+    optimistic rounds can be paid: the leeway in rewards of this baseline, whose interval is [low, high],
+    or what there is."""
     if not rule.hope > 0.0:
         return -np.inf
-    low, high = interval(region, baseline)
     wanted = leeway(account, rule, ledger.tally[Tally.ROUNDS]) * 0.5 * (low + high)
     return min(wanted, float(ledger.bank[0]))
 

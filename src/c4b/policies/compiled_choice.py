@@ -10,7 +10,7 @@ import numpy as np
 from c4b._jit import inlined, pooled
 from c4b._parts import OTHER_CHOICES
 from c4b._validate import LARGEST, Array
-from c4b.certificates.contrast_kernels import structural
+from c4b.certificates.contrast_kernels import structural_above
 from c4b.evidence.bounds import interval, upper
 from c4b.evidence.ellipsoids import Region
 from c4b.ledger.books import Account, Ledger
@@ -122,15 +122,17 @@ def opened_contest(
         rival = baseline_margin(ledger, account, region, baseline, mean, earned, scratch)
         competes = rival >= 0.0
     optimistic = is_optimistic(ledger, account, rule)
-    hopeful, allowance = False, 0.0
-    if rule.hope > 0.0 and competes and not optimistic:
-        hopeful, allowance = hopes(region, ledger, account, rule, baseline)
-    if rule.thrift > 0.0 and not optimistic:
-        saved = structural(region, baseline, account.alpha, 0.0, account.tolerance)
-        least = min(rule.thrift * ledger.bank[0], CUSHION * saved)
-    kept = -np.inf
-    if competes and not optimistic:
-        kept = fund(region, ledger, account, rule, baseline)
+    hopeful, allowance, kept = False, 0.0, -np.inf
+    hoping = rule.hope > 0.0 and competes and not optimistic
+    saving = rule.thrift > 0.0 and not optimistic
+    if hoping or saving:
+        low, high = interval(region, baseline)
+        if hoping:
+            hopeful, allowance = hopes(region, ledger, account, rule, 0.5 * (low + high))
+            kept = fund(ledger, account, rule, low, high)
+        if saving:
+            saved = structural_above(low, account.alpha, 0.0, account.tolerance)
+            least = min(rule.thrift * ledger.bank[0], CUSHION * saved)
     alarmed = alarmed or (rule.latches and refuted)
     return Contest(
         refuted, alarmed, competes, optimistic, least, rival, 0, hopeful, allowance, BASELINE, 0.0, kept
@@ -184,18 +186,15 @@ def chosen(
                 action = BASELINE  # it has the highest score of all
             break
         elif competes:
-            promises = _promise(region, rule.trust, candidates, action, baseline, scratch) > 0.0
-            if promises and (
-                details[MARGIN, action] >= kept
-                or _promise(region, SURE, candidates, action, baseline, scratch) > 0.0
-            ):
+            low, high = _contrast(region, candidates, action, baseline, scratch)
+            promises = _scored(rule.trust, low, high) > 0.0
+            if promises and (details[MARGIN, action] >= kept or _scored(SURE, low, high) > 0.0):
                 break
             if np.isnan(rival):
                 rival = baseline_margin(ledger, account, region, baseline, mean, earned, scratch)
             spare = ledger.bank[0] if rule.competes >= BANK_COMPETES else np.inf
             if details[MARGIN, action] > rival or (
-                details[MARGIN, action] > spare
-                and _promise(region, 1.0, candidates, action, baseline, scratch) > 0.0
+                details[MARGIN, action] > spare and _scored(1.0, low, high) > 0.0
             ):
                 break
             if (
@@ -240,7 +239,7 @@ def _baselines_score(region: Region, baseline: Array, boldness: float) -> float:
     if boldness == 1.0:
         return upper(region, baseline)
     low, high = interval(region, baseline)
-    return 0.5 * ((1.0 + boldness) * high + (1.0 - boldness) * low)
+    return _scored(boldness, low, high)
 
 
 @inlined
@@ -303,9 +302,23 @@ def _promise(
 ) -> float:
     """What a candidate promises above the baseline, x(a) - x(b) scored like a candidate with ``trust``
     half-widths; scratch (d,)."""
+    low, high = _contrast(region, candidates, k, baseline, scratch)
+    return _scored(trust, low, high)
+
+
+@inlined
+def _contrast(
+    region: Region, candidates: Array, k: int, baseline: Array, scratch: Array
+) -> tuple[float, float]:
+    """Bounds of (x(a) - x(b)) @ theta; scratch (d,)."""
     for i in range(len(scratch)):
         scratch[i] = candidates[k, i] - baseline[i]
-    low, high = interval(region, scratch)
+    return interval(region, scratch)
+
+
+@inlined
+def _scored(trust: float, low: float, high: float) -> float:
+    """The middle of an interval and ``trust`` half-widths."""
     return 0.5 * ((1.0 + trust) * high + (1.0 - trust) * low)
 
 
@@ -322,7 +335,7 @@ def _promises_more(
     """Whether ``_promise`` is above 0; ``contrasts`` say so already, unless rounding could decide."""
     if contrasts.shape[1] > 0:
         low, high = contrasts[0, k], contrasts[1, k]
-        known, scale = 0.5 * ((1.0 + trust) * high + (1.0 - trust) * low), abs(low) + abs(high)
+        known, scale = _scored(trust, low, high), abs(low) + abs(high)
         if 1e-9 * scale < abs(known) < np.inf:
             more: bool = known > 0.0
             return more
@@ -350,15 +363,13 @@ def _is_worth_trying(
             features -= candidates[k, i] == baseline[i]
     if contrasts.shape[1] > 0:
         low, high = contrasts[0, k], contrasts[1, k]
-        gain = 0.5 * ((1.0 + rule.hopes_trust) * high + (1.0 - rule.hopes_trust) * low)
+        gain = _scored(rule.hopes_trust, low, high)
         cost = 0.0 if hopeful else cost_of_learning(rule, low, high, features)
         clear = hopeful or not gain > 0.0 or abs(cost - allowance) > 1e-6 * (cost + abs(allowance))
         if 1e-6 * (abs(low) + abs(high)) < abs(gain) < np.inf and clear:
             return gain > 0.0 and (hopeful or cost <= allowance)
-    for i in range(dim):
-        scratch[i] = candidates[k, i] - baseline[i]
-    low, high = interval(region, scratch)
-    gain = 0.5 * ((1.0 + rule.hopes_trust) * high + (1.0 - rule.hopes_trust) * low)
+    low, high = _contrast(region, candidates, k, baseline, scratch)
+    gain = _scored(rule.hopes_trust, low, high)
     return gain > 0.0 and (hopeful or cost_of_learning(rule, low, high, features) <= allowance)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,9 +17,9 @@ from c4b.evidence.sets.box import check_arm, check_arms
 from c4b.ledger import books, ledger_kernels
 from c4b.ledger.books import LedgerKind, SumsOf, Tally, Term
 from c4b.policies.candidate_fields import CandidateField
-from c4b.policies.choice_rule import Rule
+from c4b.policies.choice_rule import rule_numbers
 from c4b.policies.compiled_choice import BASELINE
-from c4b.policies.compiled_round import NO_SAFE_ACTION, NOT_FINITE
+from c4b.policies.compiled_round import NO_SAFE_ACTION, NOT_FINITE, ROWS, space_size
 from c4b.policies.composition import Composition
 from c4b.policies.decide_kernels import decider
 from c4b.policies.decision import Decision
@@ -33,22 +33,34 @@ WRONG_MEAN = "a baseline mean that was told lies outside of the interval that th
 """An alarm; false with probability at most delta."""
 
 
-class StateOfDecision(NamedTuple):
-    """Copies of what a decision was made from; candidates (K, d) and baseline (d,) are the caller's."""
+_new = tuple.__new__
+"""Makes a ``Decision`` of all its fields, without the detour through defaults that names take."""
 
-    evidence: Array
-    ledger: Array
-    rule: Rule
-    earned: Array
+
+class StateOfDecision(NamedTuple):
+    """What a decision was made from; candidates (K, d) and baseline (d,) are the caller's. What
+    changes is kept as bytes, which are copied in half the time of arrays."""
+
+    region: bytes
+    """The front of the evidence; see ``c4b.evidence.ellipsoids.region_size``."""
+    ledger: bytes
+    earned: bytes
+    observed: int
+    """Numbers in the whole evidence."""
+    rule: Array
     candidates: Array
     baseline: Array
     mean: float
 
     def details(self, known: Array) -> Array:
         """Decide again with every margin; the decision's own scores show whether all is as it was."""
-        ledger = self.ledger.copy()
-        decide = decider(self.evidence, ledger, self.rule)
-        found: Array = decide(self.evidence, ledger, *self.rule, *self[3:], False)[5]
+        region, ledger, earned = (np.frombuffer(part).copy() for part in self[:3])
+        evidence = np.full(self.observed, np.nan)
+        evidence[: len(region)] = region
+        size = len(self.candidates)
+        found, space = np.empty((ROWS, size)), np.empty(space_size(evidence, ledger, size))
+        given = (self.candidates, self.baseline, self.mean, False)
+        decider(evidence, ledger, self.rule)(evidence, ledger, self.rule, earned, *given, found, space)
         was, now = known[CandidateField.UCB], found[CandidateField.UCB]
         if not np.array_equal(was, now, equal_nan=True):
             k = int(np.argmax(was != now))
@@ -80,7 +92,7 @@ class CompiledGate(Gate):
         self.earned = composition.outcomes(terms.model, terms.horizon)
         """What absorbed plays have earned, or how far a learner is, if the composition asks."""
         self._earns, self._has_learner = composition.earned != "none", composition.ledger == "budget"
-        self._knows_arms = self.evidence.model.confidence_set.one_hot
+        self.checks_rows = self._knows_arms = self.evidence.model.confidence_set.one_hot
         self.takes_slates = not (self._knows_arms or self._has_learner)
         self.ledger = books.opening(account, terms.model.dim, composition.checkpoints)
         """The ledger's flat vector; writing to it writes the gate's books."""
@@ -88,7 +100,10 @@ class CompiledGate(Gate):
         self._told_alarm_at = len(self.ledger) - len(Term) + Term.ALARM
         self._flat = self.evidence.flat
         self._absorb = self.evidence.absorber
-        self._rule = composition.rule(terms.model.dim, terms.model.noise)
+        self._rule = rule_numbers(composition.rule(terms.model.dim, terms.model.noise))
+        self._room, self._space = -1, np.empty(0)  # for so many candidates
+        self._before = self._region = self._space
+        """The part of it in which the last decision left the ledger as it was before."""
         self._decide = decider(self._flat, self.ledger, self._rule)
         self._name = composition.name
         self.revalues = composition.ledger in ("prefix", "budget")
@@ -103,6 +118,7 @@ class CompiledGate(Gate):
             self.earned,
         )
         self._learns_plays_only = composition.learns == "plays"
+        self.learns_alike = not (self._learns_plays_only or self._has_learner or self._earns)
         self._count_of = data.tally
         self.ellipsoids = len(region.radius)
         self._radius_at = ellipsoids.radius_index(self._flat)
@@ -110,30 +126,74 @@ class CompiledGate(Gate):
     def decide(self, round_: Round, decision_id: str) -> Decision:
         if self._knows_arms:
             self._check_arms(round_)
-        ledger, flat, lazy = self.ledger, self._flat, self.leaves_out_margins
-        before, books_before = ledger.item(books.BANK), ledger.copy() if lazy else ledger
-        given = (round_.candidates, round_.baseline, _number(round_.baseline_mean))
-        action, row, bank, ucb, certificate, details, complete = self._decide(
-            flat, ledger, *self._rule, self.earned, *given, lazy
+        mean = round_.baseline_mean
+        return self.decide_ready(
+            round_.candidates, round_.baseline, math.nan if mean is None else mean, decision_id, round_
+        )
+
+    def decide_ready(
+        self,
+        candidates: Array,
+        baseline: Array,
+        mean: float,
+        decision_id: str,
+        round_: Round | None = None,
+    ) -> Decision:
+        """``decide`` on arrays that were checked, with a mean that is NaN if it is not told; errors are
+        about ``round_``."""
+        ledger, flat, rule, earned = self.ledger, self._flat, self._rule, self.earned
+        lazy, size = self.leaves_out_margins, len(candidates)
+        if size > self._room:
+            space = np.empty(space_size(flat, ledger, size))
+            self._room, self._space, self._before = size, space, space[: len(ledger)]
+            self._region = flat[: ellipsoids.region_size(flat)]
+        space, details = self._space, np.empty((ROWS, size))
+        action, row, bank, certificate, ucb, radius, before, complete, alarm = self._decide(
+            flat, ledger, rule, earned, candidates, baseline, mean, lazy, details, space
         )
         if action < BASELINE:
-            self._refuse(action, row, bank, round_)
+            self._refuse(action, row, bank, round_ or Round(candidates, baseline))
         left_out = None
         if not complete:
-            left_out = StateOfDecision(flat.copy(), books_before, self._rule, self.earned.copy(), *given)
-        return Decision(
-            decision_id,
-            None if action == BASELINE else action,
-            bank,
-            certificate,
-            ucb,
-            flat.item(self._radius_at),
-            before,
-            self._name,
-            self.alarm,
-            details,
-            left_out=left_out,
+            left_out = _new(
+                StateOfDecision,
+                (
+                    self._region.tobytes(),
+                    self._before.tobytes(),
+                    earned.tobytes() if len(earned) else b"",
+                    len(flat),
+                    rule,
+                    candidates,
+                    baseline,
+                    mean,
+                ),
+            )
+        return _new(
+            Decision,
+            (
+                decision_id,
+                None if action == BASELINE else action,
+                bank,
+                certificate,
+                ucb,
+                radius,
+                before,
+                self._name,
+                self.alarm if alarm else None,
+                details,
+                None,  # propensity
+                None,  # receipt
+                None,  # labels
+                None,  # held
+                None,  # proposed
+                left_out,
+            ),
         )
+
+    def take_back(self, rounds: int) -> None:
+        """Take back the last decision, if it was charged: only ``rounds`` shall be."""
+        if self.rounds > rounds:
+            self.ledger[:] = self._before
 
     def check_row(self, argument: str, row: Array) -> None:
         if self._knows_arms:
@@ -237,6 +297,12 @@ class CompiledGate(Gate):
             self.absorb_outcome(played, outcome)
 
     # -- state ---------------------------------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies get a working space of their own: views of this one would not be views of theirs."""
+        nothing = np.empty(0)
+        parts = dict.fromkeys(("_space", "_before", "_region"), nothing)
+        return self.__dict__ | parts | {"_room": -1}
 
     def mark(self) -> Array:
         return self.ledger.copy()

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from c4b._jit import allocating, called, called_allocating, inlined
+from c4b._jit import called, inlined, kernel
 from c4b._shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.certificates.contrast_kernels import (
@@ -12,11 +12,18 @@ from c4b.certificates.contrast_kernels import (
     pool_separate,
 )
 from c4b.evidence.bounds import lower, upper
-from c4b.evidence.contained_ellipsoids import innermost
-from c4b.evidence.ellipsoids import ALARM, Region
+from c4b.evidence.contained_ellipsoids import innermost, innermost_size
+from c4b.evidence.ellipsoids import ALARM, HEADING, Region
 from c4b.evidence.ellipsoids import opened as opened_evidence
-from c4b.evidence.pool_bounds import SQUARES, form_rows, pool_forms, pool_interval, pool_upper
-from c4b.ledger.bank_ledger import bank_claims, bank_margin
+from c4b.evidence.pool_bounds import (
+    SQUARES,
+    form_rows,
+    forms_size,
+    pool_forms,
+    pool_interval,
+    pool_upper,
+)
+from c4b.ledger.bank_ledger import bank_claims, bank_margin, claims_size
 from c4b.ledger.books import Account, Certificate, Ledger, LedgerKind, has_bank, round_slack
 from c4b.ledger.books import opened as opened_ledger
 from c4b.ledger.ledger_kernels import (
@@ -28,7 +35,7 @@ from c4b.ledger.ledger_kernels import (
     pool_margins,
 )
 from c4b.policies.candidate_fields import CandidateField
-from c4b.policies.choice_rule import Rule, boldness_now
+from c4b.policies.choice_rule import Rule, boldness_now, opened_rule
 from c4b.policies.compiled_choice import (
     ALL_MARGINS,
     BASELINE,
@@ -52,8 +59,9 @@ MARGINS_ONE_BY_ONE = 16
 BLOCK, SPECTRAL_BLOCK = 256, 128
 """Candidates assessed at a time, so that everything about them stays in cache. From so many candidates on
 it pays to look for ellipsoids that say nothing."""
-TILE = 32
-"""Candidates transposed at a time, so that both sides of the copy stay in cache."""
+NUMBERS = 4096
+"""Numbers in a block of a spectral set, which is read again for every four eigenvectors: from the nearest
+cache."""
 
 
 @inlined
@@ -204,59 +212,64 @@ def may_be_lazy(region: Region, account: Account, rule: Rule) -> bool:
     return region.spectral and joint and not rule.by_certificate
 
 
-@allocating
+def space_size(evidence_flat: Array, ledger_flat: Array, size: int) -> int:
+    """How large ``space`` of ``decide`` must be for K candidates."""
+    stack, dim, room = int(evidence_flat[0]), int(evidence_flat[1]), int(ledger_flat[0])
+    block = min(size, BLOCK)
+    assessing = (1 + block) * dim + ROWS * block + forms_size(stack, dim, block)
+    kept = len(ledger_flat) + dim + (1 + 2 + ROWS) * size + innermost_size(stack, dim)
+    return kept + max(assessing, claims_size(stack, dim, room))
+
+
+@kernel
 def decide(
     evidence_flat: Array,
     ledger_flat: Array,
-    propose: bool,
-    boldness: float,
-    thrift: float,
-    latches: bool,
-    period: int,
-    competes: int,
-    trust: float,
-    by_certificate: bool,
-    optimism: float,
-    hope: float,
-    hopes_trust: float,
-    reluctance: float,
-    restraint: float,
-    boldest: int,
-    saving: float,
-    noise: float,
-    persists: bool,
+    rule_numbers: Array,
     earned: Array,
     candidates: Array,
     baseline: Array,
     mean: float,
     lazy: bool,
-) -> tuple[int, int, float, float, float, Array, bool]:
+    details: Array,
+    space: Array,
+) -> tuple[int, int, float, float, float, float, float, bool, bool]:
     """One online round on candidates (K, d); the ledger is written only when it succeeds. ``mean`` is the
     baseline's, NaN if it is not told; ``earned`` is empty where nobody asks for it. ``lazy``: margins and
     certificates that the choice does not depend on may be left out.
 
-    Returns seven values: the action or a negative code; the candidate concerned (the action again; with
-    NOT_FINITE the offending candidate, or BASELINE); the margin; the UCB of what is executed; its
-    certificate; details (ROWS, K), NaN where left out; whether nothing is.
+    Writes details (ROWS, K), NaN where left out. ``space`` has ``space_size`` numbers; the first of them
+    become the ledger as it was before.
+
+    Returns nine values: the action or a negative code; the candidate concerned (the action again; with
+    NOT_FINITE the offending candidate, or BASELINE); the margin; certificate and UCB of what is executed;
+    the first radius; the bank before; whether nothing is left out; whether there may be an alarm.
     """
     whole_region, data, _ = opened_evidence(evidence_flat)
-    rule = Rule(
-        propose, boldness, thrift, latches, period, competes, trust, by_certificate, optimism, hope,
-        hopes_trust, reluctance, restraint, boldest, saving, noise, persists,
-    )  # fmt: skip
-    alarmed = latches and data.tally[ALARM] != 0.0
+    rule = opened_rule(rule_numbers)
+    alarm = data.tally[ALARM] != 0.0 or np.isnan(evidence_flat[HEADING])
+    alarmed = rule.latches and data.tally[ALARM] != 0.0
     ledger, account = opened_ledger(ledger_flat)
-    size, dim = candidates.shape
-    region = innermost(whole_region, size >= SPECTRAL_BLOCK)
-    details, executed, rank = np.empty((ROWS, size)), np.empty(dim), np.empty(size)
-    contrasts, lazy = np.empty((2, 0)), lazy and may_be_lazy(region, account, rule)
-    if not usable(baseline.reshape(1, dim), 0):
-        return NOT_FINITE, BASELINE, np.nan, np.nan, np.nan, details, True
-    bad = _assess(region, ledger, account, rule, candidates, baseline, mean, earned, details, lazy)
+    radius, before = whole_region.radius[0], ledger.bank[0]
+    (size, dim), stack = candidates.shape, len(whole_region.radius)
+    start = len(ledger_flat)
+    for i in range(start):
+        space[i] = ledger_flat[i]
+    executed, rank = shaped_view(space, start, (dim,)), shaped_view(space, start + dim, (size,))
+    start += dim + size
+    all_contrasts, start = shaped_view(space, start, (2, size)), start + 2 * size
+    full, start = shaped_view(space, start, (ROWS, size)), start + ROWS * size
+    of_region, start = shaped_view(space, start, (stack * (3 * dim + 4),)), start + stack * (3 * dim + 4)
+    region = innermost(whole_region, size >= SPECTRAL_BLOCK, of_region)
+    contrasts, lazy = shaped_view(space, 0, (2, 0)), lazy and may_be_lazy(region, account, rule)
+    if not usable(shaped_view(baseline, 0, (1, dim)), 0):
+        return NOT_FINITE, BASELINE, np.nan, np.nan, np.nan, radius, before, True, alarm
+    rest = shaped_view(space, start, (len(space) - start,))
+    bad = _assess(region, ledger, account, rule, candidates, baseline, mean, earned, details, lazy, rest)
     if bad >= 0:
-        return NOT_FINITE, bad, np.nan, np.nan, np.nan, details, True
+        return NOT_FINITE, bad, np.nan, np.nan, np.nan, radius, before, True, alarm
     contest = opened_contest(region, ledger, account, rule, alarmed, baseline, mean, earned, executed)
-    claims = bank_claims(ledger, account, region, baseline, lazy)
+    claims = bank_claims(ledger, account, region, baseline, lazy, rest)
     asked = 0
     while True:
         action, contest = chosen(
@@ -265,15 +278,16 @@ def decide(
         )  # fmt: skip
         if action > ALL_MARGINS:
             break
-        if action == ALL_MARGINS or asked == MARGINS_ONE_BY_ONE:
-            full, lazy = np.empty((ROWS, size)), False
-            _assess(region, ledger, account, rule, candidates, baseline, mean, earned, full, False)
+        if action == ALL_MARGINS or asked == MARGINS_ONE_BY_ONE:  # after which no claim is asked
+            lazy = False
+            _assess(region, ledger, account, rule, candidates, baseline, mean, earned, full, False, rest)
             for k in range(size):
                 details[JOINT, k], details[SEPARATE, k] = full[JOINT, k], full[SEPARATE, k]
                 if details[MARGIN, k] != -np.inf:  # as of one that cannot be absorbed
                     details[MARGIN, k] = full[MARGIN, k]
             if contest.passed_over > 0:  # many more will be compared with the baseline
-                contrasts = _contrasts(region, candidates, baseline)
+                contrasts = all_contrasts
+                _write_contrasts(region, candidates, baseline, contrasts, rest)
         else:
             k, asked = ONE_MARGIN - action, asked + 1
             for i in range(dim):
@@ -284,14 +298,18 @@ def decide(
     action, margin = execute(
         region, ledger, account, contest, action, candidates, baseline, mean, earned, details, executed
     )
+    alarm = alarm or len(ledger.terms) > 0
     if action < 0:
-        bound = credit(account, region, baseline, mean)
-        return action, BASELINE, margin, upper(region, baseline), bound, details, not lazy
-    bound = details[certificate_row(account), action] - round_slack(account, False)
-    return action, action, margin, details[UCB, action], bound, details, not lazy
+        bound, ucb = credit(account, region, baseline, mean), upper(region, baseline)
+        return action, BASELINE, margin, bound, ucb, radius, before, not lazy, alarm
+    bound, ucb = (
+        details[certificate_row(account), action] - round_slack(account, False),
+        details[UCB, action],
+    )
+    return action, action, margin, bound, ucb, radius, before, not lazy, alarm
 
 
-@called_allocating
+@called
 def _assess(
     region: Region,
     ledger: Ledger,
@@ -303,19 +321,23 @@ def _assess(
     earned: Array,
     details: Array,
     lazy: bool,
+    space: Array,
 ) -> int:
     """``score`` and, unless ``lazy``, ``certify`` for candidates (K, d); returns a row that is not
     finite, or -1."""
-    size, dim = candidates.shape
-    boldness, block, scratch = boldness_now(ledger, account, rule), _block(region, size), np.empty(dim)
-    pools, parts, stack = np.empty(dim * block), np.empty((ROWS, block)), len(region.radius)
-    all_forms = np.empty(form_rows(stack, dim, region.spectral, block) * block + dim)
+    (size, dim), stack = candidates.shape, len(region.radius)
+    boldness, block = boldness_now(ledger, account, rule), _block(region, size, dim, not lazy)
+    scratch, after = shaped_view(space, 0, (dim,)), (1 + block) * dim
     for start in range(0, size, block):
         count = min(block, size - start)
-        pool = shaped_view(pools, 0, (dim, count))
+        pool = shaped_view(space, dim, (dim, count))
         _transpose(candidates, start, pool)
-        forms = shaped_view(all_forms, 0, (form_rows(stack, dim, region.spectral, count), count))
-        whole = shaped_view(details if count == size else parts, 0, (ROWS, count))
+        rows = form_rows(stack, dim, region.spectral, count)
+        forms = shaped_view(space, after + ROWS * block, (rows, count))
+        if count == size:
+            whole = shaped_view(details, 0, (ROWS, count))
+        else:
+            whole = shaped_view(space, after, (ROWS, count))
         assessed = Assessment(pool, forms, baseline, whole, scratch, mean, earned)
         score(region, assessed, boldness)
         if lazy:
@@ -325,7 +347,7 @@ def _assess(
             certify(region, ledger, account, rule, assessed, True)
         for k in range(count):
             # x V^-1 x is finite for no infinite or NaN x, so only suspects are looked at again
-            if not forms[SQUARES, k] < np.inf and not np.all(np.isfinite(candidates[start + k])):
+            if not forms[SQUARES, k] < np.inf and not _is_finite(candidates, start + k):
                 return start + k
         if count < size:
             for row in range(ROWS):
@@ -334,38 +356,69 @@ def _assess(
     return -1
 
 
-@called_allocating
-def _contrasts(region: Region, candidates: Array, baseline: Array) -> Array:
-    """(2, K) bounds of (x(a) - x(b)) @ theta for candidates (K, d)."""
-    size, dim = candidates.shape
-    block, stack, bounds = _block(region, size), len(region.radius), np.empty((2, size))
-    pools, parts = np.empty(dim * block), np.empty(2 * block)
-    all_forms = np.empty(form_rows(stack, dim, region.spectral, block) * block + dim)
+@called
+def _write_contrasts(
+    region: Region, candidates: Array, baseline: Array, bounds: Array, space: Array
+) -> None:
+    """bounds (2, K) of (x(a) - x(b)) @ theta for candidates (K, d)."""
+    (size, dim), stack = candidates.shape, len(region.radius)
+    block = _block(region, size, dim, False)
+    after = (1 + block) * dim
     for start in range(0, size, block):
         count = min(block, size - start)
-        pool, part = shaped_view(pools, 0, (dim, count)), shaped_view(parts, 0, (2, count))
+        pool, part = shaped_view(space, dim, (dim, count)), shaped_view(space, after, (2, count))
         _transpose(candidates, start, pool)
         for i in range(dim):
             for k in range(count):
                 pool[i, k] -= baseline[i]
-        forms = shaped_view(all_forms, 0, (form_rows(stack, dim, region.spectral, count), count))
+        rows = form_rows(stack, dim, region.spectral, count)
+        forms = shaped_view(space, after + ROWS * block, (rows, count))
         pool_forms(region, pool, forms)
         pool_interval(region, forms, pool, 0, 1, part)
         for k in range(count):
             bounds[0, start + k], bounds[1, start + k] = part[0, k], part[1, k]
-    return bounds
 
 
 @inlined
-def _block(region: Region, size: int) -> int:
-    return max(min(size, SPECTRAL_BLOCK if region.spectral else BLOCK), 1)
+def _is_finite(rows: Array, k: int) -> bool:
+    for i in range(rows.shape[1]):
+        if not abs(rows[k, i]) < np.inf:
+            return False
+    return True
+
+
+@inlined
+def _block(region: Region, size: int, dim: int, claims: bool) -> int:
+    """Candidates at a time. ``claims``: every block costs as much again for each claim, so that larger
+    ones pay."""
+    largest = SPECTRAL_BLOCK if region.spectral else BLOCK
+    if region.spectral and not claims:
+        largest = min(max(NUMBERS // dim // 16 * 16, 32), largest)
+    return max(min(size, largest), 1)
 
 
 @called
 def _transpose(candidates: Array, start: int, pool: Array) -> None:
     """Candidates from ``start`` on, (K, d), as a pool (d, count)."""
     dim, count = pool.shape
-    for first in range(0, count, TILE):
+    for k in range(0, count - count % 4, 4):
+        n = start + k
+        for i in range(0, dim - dim % 4, 4):  # four by four, so that both sides are whole vectors
+            a0, a1 = candidates[n, i], candidates[n, i + 1]
+            a2, a3 = candidates[n, i + 2], candidates[n, i + 3]
+            b0, b1 = candidates[n + 1, i], candidates[n + 1, i + 1]
+            b2, b3 = candidates[n + 1, i + 2], candidates[n + 1, i + 3]
+            c0, c1 = candidates[n + 2, i], candidates[n + 2, i + 1]
+            c2, c3 = candidates[n + 2, i + 2], candidates[n + 2, i + 3]
+            d0, d1 = candidates[n + 3, i], candidates[n + 3, i + 1]
+            d2, d3 = candidates[n + 3, i + 2], candidates[n + 3, i + 3]
+            pool[i, k], pool[i, k + 1], pool[i, k + 2], pool[i, k + 3] = a0, b0, c0, d0
+            pool[i + 1, k], pool[i + 1, k + 1], pool[i + 1, k + 2], pool[i + 1, k + 3] = a1, b1, c1, d1
+            pool[i + 2, k], pool[i + 2, k + 1], pool[i + 2, k + 2], pool[i + 2, k + 3] = a2, b2, c2, d2
+            pool[i + 3, k], pool[i + 3, k + 1], pool[i + 3, k + 2], pool[i + 3, k + 3] = a3, b3, c3, d3
+        for i in range(dim - dim % 4, dim):
+            for m in range(k, k + 4):
+                pool[i, m] = candidates[start + m, i]
+    for k in range(count - count % 4, count):
         for i in range(dim):
-            for k in range(first, min(first + TILE, count)):
-                pool[i, k] = candidates[start + k, i]
+            pool[i, k] = candidates[start + k, i]

@@ -15,16 +15,17 @@ from c4b.ledger.books import Certificate, LedgerKind
 from c4b.policies.choice_rule import COUNTERWEIGHTS, Rule
 from c4b.policies.compiled_round import decide
 
+_COMPETES = Rule._fields.index("competes")
 _WITHOUT = ("BOXES", "INVERSES", "OTHER_LEDGERS", "OTHER_CHOICES")
 decide_from_bank = specialised(decide, "decide_from_bank", _WITHOUT)
 """``decide`` for a set with an eigenbasis, a bank without terms of its own, no counterweights."""
 
 
-def decider(evidence_flat: Array, ledger_flat: Array, rule: Rule) -> Callable[..., Any]:
+def decider(evidence_flat: Array, ledger_flat: Array, rule: Array) -> Callable[..., Any]:
     """The smallest kernel that decides for these parts; all of them give the same bits."""
     ledger, account = books.views(ledger_flat)
     told = account.certificate == Certificate.KNOWN or len(ledger.terms) > 0
     from_bank = account.kind == LedgerKind.BANK and not told
-    if from_bank and is_spectral(evidence_flat) and rule.competes != COUNTERWEIGHTS:
+    if from_bank and is_spectral(evidence_flat) and rule[_COMPETES] != COUNTERWEIGHTS:
         return decide_from_bank
     return decide

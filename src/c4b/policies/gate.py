@@ -97,6 +97,9 @@ class Gate(ABC):
     needs_item_outcomes = False
     """Whether it learns nothing from one outcome for a whole slate, so that it must not be given one."""
 
+    learns_alike = False
+    """Whether ``absorb_outcome`` is ``absorb`` of what was executed, whatever that was."""
+
     # -- what a gate must do -------------------------------------------------------------------
 
     @abstractmethod

@@ -94,6 +94,15 @@ class OutcomeQueue:
         self.recent_reward[slot] = math.nan if entry.reward is None else total(entry.reward)
         return entry
 
+    def close_next(self, number: int, reward: float) -> None:
+        """``close`` where ``number`` is next and has its reward by now."""
+        self.latest = max(self.latest, number)
+        self.next = number + 1
+        del self.open[number]
+        slot = number % REMEMBERED
+        self.recent_round[slot] = number
+        self.recent_reward[slot] = reward
+
     def later_reward_known(self, number: int) -> bool:
         """Whether a reward was reported of a later round than ``number``, which is open."""
         return self.latest > number

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
 from collections.abc import Iterable, Mapping
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from c4b import _array_likes, _validate
-from c4b._validate import Array
+from c4b._validate import LARGEST, Array
 from c4b.errors import (
     ContradictoryOutcome,
     HistoryClosed,
@@ -111,9 +112,14 @@ class Policy:
         if isinstance(self._gate, CompiledGate):
             self._gate.leaves_out_margins = self._gate.ellipsoids > 1
         self._run = GateRun(self._gate, in_order=self._absorb == "in-order")
-        self._dim = model.dim
+        self._dim, self._shape = model.dim, (model.dim,)
+        self._ready_gate: CompiledGate | None = None
+        """The gate, if it needs two arrays for a decision and nothing else."""
+        if isinstance(self._gate, CompiledGate) and not (self._gate.checks_rows or self._needs):
+            self._ready_gate = self._gate
+        self._unbounded = model.rewards is None
         self._token = secrets.token_hex(6)
-        self._latest = ("", 0)
+        self._latest = (f"{self._token}-", 0)
         """Id and number of the latest decision: most outcomes are of that one."""
 
     # -- evidence before the first decision -----------------------------------------------------
@@ -149,7 +155,19 @@ class Policy:
         outcomes are observed: bank and prefix never use a reward. Raises ``NoSafeAction`` (nothing
         changed) when ``baseline_nonnegative=False`` and nothing is certified.
         """
-        if _is_ready(candidates, baseline, self._dim):
+        if (  # arrays that checking would not change: in most calls they are
+            type(candidates) is np.ndarray
+            and type(baseline) is np.ndarray
+            and candidates.dtype is baseline.dtype is _FLOAT64
+            and candidates.ndim == 2
+            and candidates.shape[1] == self._dim
+            and baseline.shape == self._shape
+            and candidates.flags.carray
+            and baseline.flags.carray
+        ):
+            gate = self._ready_gate
+            if baseline_mean is None and gate is not None:
+                return self._decide_ready(gate, candidates, baseline)
             if baseline_mean is None and not self._needs:
                 return self._decide(Round(candidates, baseline))
             if isinstance(self._gate, CompiledGate):
@@ -187,6 +205,22 @@ class Policy:
             return self.decide(candidates, baseline, baseline_mean)
         finally:
             self._run.undo(mark)
+
+    def _decide_ready(self, gate: CompiledGate, candidates: Array, baseline: Array) -> Decision:
+        """``_decide`` for a gate that needs nothing else, in less time: the gate can take its last
+        decision back without a copy of the state before."""
+        run = self._run
+        number = run.rounds
+        id_ = f"{self._token}-{number}"
+        self._latest = (id_, number)
+        try:
+            decision = gate.decide_ready(candidates, baseline, math.nan, id_)
+            run.await_outcome(candidates, baseline, decision[1])
+        except BaseException:
+            gate.take_back(number)
+            run.undo(Mark(gate.mark(), number))
+            raise
+        return decision
 
     def _decide(self, round_: Round) -> Decision:
         """One round. Whatever interrupts it, even a signal, leaves no charge without a round."""
@@ -239,8 +273,16 @@ class Policy:
         decision itself may be given instead of its id, and True or False as the reward.
         """
         run = self._run
-        value = checked_outcome(self._gate.terms.model, "reward", reward)
         id_, number = self._latest
+        if (  # in most calls
+            decision_id is id_
+            and type(reward) is float
+            and -LARGEST <= reward <= LARGEST
+            and self._unbounded
+            and run.report_next(number, reward)
+        ):
+            return
+        value = checked_outcome(self._gate.terms.model, "reward", reward)
         if decision_id is not id_ or number >= run.rounds:
             id_ = _array_likes.decision_id(decision_id)
             number = self._round_of(id_)
@@ -477,20 +519,6 @@ def as_rounds(rounds: object) -> list[Round]:
             raise InvalidInput(f"rounds[{n}]", given, remedy) from error
         listed.append(Round(candidates, baseline, argument=f"rounds[{n}]."))
     return listed
-
-
-def _is_ready(candidates: object, baseline: object, dim: int) -> bool:
-    """Whether arrays are such that checking them would change nothing: in most calls they are."""
-    return (
-        type(candidates) is np.ndarray
-        and type(baseline) is np.ndarray
-        and candidates.dtype is baseline.dtype is _FLOAT64
-        and candidates.ndim == 2
-        and candidates.shape[1] == dim
-        and baseline.shape == (dim,)
-        and candidates.flags.carray
-        and baseline.flags.carray
-    )
 
 
 def _checked_floor(floor: object, nonnegative: bool) -> float | None:

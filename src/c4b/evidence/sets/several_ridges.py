@@ -210,11 +210,14 @@ def _perturbed(
 @inlined
 def _write_weights(data: Data, choice: Choice, g: int) -> None:
     """F_i for the mix of ellipsoid g, into the working space of the spectrum."""
-    for i in range(len(data.spectrum.values)):
-        weight = 0.0
-        for j in range(RIDGES):
-            weight += choice.mixes[g, j] / (data.spectrum.values[i] + choice.ridges[j])
-        data.spectrum.fitted[i] = weight
+    values, weights = data.spectrum.values, data.spectrum.fitted
+    for i in range(len(values)):
+        weights[i] = 0.0
+    for j in range(RIDGES):
+        part, ridge = choice.mixes[g, j], choice.ridges[j]
+        if part > 0.0:
+            for i in range(len(values)):
+                weights[i] += part / (values[i] + ridge)
 
 
 @inlined
@@ -294,9 +297,10 @@ def mixed_spread(mixes: Array, g: int, log_dets: Array, log_weights: Array, term
     for j in range(RIDGES):
         p = mixes[g, j]
         if p > 0.0:
-            part = p * (log_dets[j] + 2.0 * (math.log(p) - log_weights[j]))
+            log = math.log(p)
+            part = p * (log_dets[j] + 2.0 * (log - log_weights[j]))
             total += part
-            size += abs(part) + 2.0 * p * (abs(math.log(p)) + abs(log_weights[j]))
+            size += abs(part) + 2.0 * p * (abs(log) + abs(log_weights[j]))
     return terms.noise**2 * (total + 128.0 * UNIT * size)
 
 
