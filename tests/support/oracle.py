@@ -169,6 +169,29 @@ class OraclePolicy:
         self.promises.append(self.allowance - cost)
         return cost <= self.allowance
 
+    def _gain(self, x: Array, baseline: Array) -> float:
+        """What x could gain: the middle of x - x(b) plus half of the half-width."""
+        low, high = self.set.lower(x - baseline), self.set.upper(x - baseline)
+        return (low + high) / 2.0 + (high - low) / 4.0
+
+    def _aim(
+        self, scores: list[float], margins: list[float], xs: Array, baseline: Array, hopeful: bool
+    ) -> float:
+        """A fifth of what the best-scored candidate could gain, if it would be played and as many rounds
+        of the baseline as there were pay for it."""
+        if self.name != "reserve-c4b+" or self._optimistic() or not len(scores):
+            return -math.inf
+        top = int(np.argmax(scores))
+        others = [score for k, score in enumerate(scores) if k != top]
+        self.promises += [scores[top] - max(others)] if others else []
+        left = margins[top] + self.rounds * self.alpha * max(self.set.lower(baseline), 0.0)
+        low, high = self.set.lower(xs[top] - baseline), self.set.upper(xs[top] - baseline)
+        promise = (low + high) / 2.0 + TRUST * (high - low) / 2.0
+        self.promises += [left, promise]
+        if left < 0.0 or not (promise > 0.0 or self._worth_trying(xs[top], baseline, hopeful)):
+            return -math.inf
+        return 0.2 * self._gain(xs[top], baseline)
+
     def _beats_baseline(self, x: Array, margin: float, baseline: Array) -> bool:
         """Whether the middle of x - x(b) plus a fiftieth of the half-width is above 0, or the bank
         afterwards higher than after the baseline; in optimistic rounds whether its score is higher."""
@@ -184,7 +207,12 @@ class OraclePolicy:
         promise = (low + high) / 2.0 + TRUST * (high - low) / 2.0
         rival = self._baseline_margin(baseline)
         self.promises += [promise, margin - rival] if promise <= 0.0 else [promise]
-        self.is_dear = promise > 0.0 and self._is_dear(margin, low, baseline)
+        gain = self._gain(x, baseline)
+        self.promises.append(gain - self.aim if self.aim > -math.inf else 1.0)
+        self.is_low = gain <= self.aim
+        self.is_dear = promise > 0.0 and (
+            self._is_dear(margin, low, baseline) or (self.is_low and low <= 0.0)
+        )
         return (promise > 0.0 and not self.is_dear) or margin > rival
 
     def _score(self, x: Array) -> float:
@@ -218,6 +246,8 @@ class OraclePolicy:
         self.is_dear = False
         hopeful = not self._optimistic() and self._hopeful(baseline)
         before = list(score)
+        self.aim: float = self._aim(score, margin, candidates, baseline, hopeful)
+        self.is_low = False
 
         tested = list(range(len(candidates))) if not self.alarmed else []
         if self.name == "revalue" and tested:
@@ -236,6 +266,7 @@ class OraclePolicy:
             if (
                 hope is None
                 and not self.is_dear
+                and not self.is_low
                 and self._worth_trying(candidates[action], baseline, hopeful)
             ):
                 hope = action

@@ -145,7 +145,8 @@ class Configuration:
         numbers = [*first, self.spec.checkpoints, CUSHION, rule.period, rule.competes, rule.trust]
         numbers.append(KEPT_BACK if self.spec.ledger == "nonnegative" else 0.0)
         numbers += [rule.by_certificate, rule.optimism, rule.hope, rule.hopes_trust]
-        numbers += [rule.reluctance, rule.restraint, rule.boldest, rule.saving, rule.persists]
+        numbers += [rule.reluctance, rule.restraint, rule.boldest, rule.saving]
+        numbers += [rule.persists, rule.ambition]
         return {
             "ridges": self.model.ridges,
             "rule": np.array(numbers, dtype=np.float64),

@@ -43,13 +43,12 @@ class Rule(NamedTuple):
     boldest: int = 0  # one of so many optimistic rounds scores by the UCB, the others with restraint
     saving: float = 0.0  # share of all that alpha has granted that may be lost to learn what is cheap
     noise: float = 0.0  # sigma, by which the cost of learning is estimated
-    persists: bool = (
-        False  # what was cheap to learn stays so; only features that differ have to be learned
-    )
+    persists: bool = False  # what was cheap to learn stays so; only features that differ count
+    ambition: float = 0.0  # share of the best-scored one's possible gain that spending needs
 
 
 def rule_numbers(rule: Rule) -> Array:
-    """The fields in their order, as ``opened_rule`` takes them: one argument instead of seventeen."""
+    """The fields in their order, as ``opened_rule`` takes them: one argument instead of many."""
     return np.array(rule, dtype=np.float64)
 
 
@@ -74,6 +73,7 @@ def opened_rule(numbers: Array) -> Rule:
         numbers[14],
         numbers[15],
         numbers[16] != 0.0,
+        numbers[17],
     )
 
 

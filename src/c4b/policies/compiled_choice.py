@@ -10,10 +10,10 @@ import numpy as np
 from c4b._jit import inlined, pooled
 from c4b._parts import OTHER_CHOICES
 from c4b._validate import LARGEST, Array
-from c4b.certificates.contrast_kernels import structural_above
+from c4b.certificates.contrast_kernels import structural, structural_above
 from c4b.evidence.bounds import interval, upper
 from c4b.evidence.ellipsoids import Region
-from c4b.ledger.books import Account, Ledger
+from c4b.ledger.books import Account, Ledger, Tally
 from c4b.ledger.ledger_kernels import baseline_margin
 from c4b.ledger.told_ledger import is_refuted
 from c4b.policies.candidate_fields import CandidateField
@@ -100,6 +100,7 @@ class Contest(NamedTuple):
     hope: int  # the first of them that could be, or BASELINE
     hopes_score: float
     fund: float  # margin that a candidate must have that is not surely better than the baseline
+    aim: float  # and what it must be able to gain, to take from the bank; NaN: nobody has asked yet
 
 
 @inlined
@@ -134,9 +135,11 @@ def opened_contest(
             saved = structural_above(low, account.alpha, 0.0, account.tolerance)
             least = min(rule.thrift * ledger.bank[0], CUSHION * saved)
     alarmed = alarmed or (rule.latches and refuted)
+    aim = np.nan if rule.ambition > 0.0 else -np.inf
     return Contest(
-        refuted, alarmed, competes, optimistic, least, rival, 0, hopeful, allowance, BASELINE, 0.0, kept
-    )
+        refuted, alarmed, competes, optimistic, least, rival, 0, hopeful, allowance, BASELINE, 0.0, kept,
+        aim,
+    )  # fmt: skip
 
 
 @inlined
@@ -163,7 +166,7 @@ def chosen(
     """
     (
         refuted, alarmed, competes, optimistic, least, rival, passed_over, hopeful, allowance, hope,
-        value, kept,
+        value, kept, aim,
     ) = contest  # fmt: skip
     action, hoping = BASELINE, hopeful or allowance > 0.0
     balanced = rule.competes == COUNTERWEIGHTS and competes
@@ -188,7 +191,17 @@ def chosen(
         elif competes:
             low, high = _contrast(region, candidates, action, baseline, scratch)
             promises = _scored(rule.trust, low, high) > 0.0
-            if promises and (details[MARGIN, action] >= kept or _scored(SURE, low, high) > 0.0):
+            if promises and _scored(SURE, low, high) > 0.0:
+                break
+            if np.isnan(aim):
+                top = best_from(details, 0.0, True, rank, lazy)  # its margin is known: ``choose`` asked
+                if top != action or not (promises and details[MARGIN, action] >= kept):
+                    aim = _aim(
+                        region, ledger, account, rule, hopeful, allowance, candidates, top, baseline,
+                        details, contrasts, scratch,
+                    )  # fmt: skip
+            beyond = not _scored(rule.hopes_trust, low, high) <= aim
+            if promises and details[MARGIN, action] >= kept and beyond:
                 break
             if np.isnan(rival):
                 rival = baseline_margin(ledger, account, region, baseline, mean, earned, scratch)
@@ -201,6 +214,7 @@ def chosen(
                 hoping
                 and hope == BASELINE
                 and not promises
+                and beyond
                 and _is_worth_trying(
                     region, rule, hopeful, allowance, candidates, action, baseline, contrasts, scratch
                 )
@@ -214,12 +228,13 @@ def chosen(
             if passed_over == ASKED_ONE_BY_ONE:
                 if hoping and hope == BASELINE:
                     hope, value = _first_hope(
-                        region, rule, hopeful, allowance, candidates, baseline, rival, least, details,
-                        contrasts, scratch,
+                        region, rule, hopeful, allowance, candidates, baseline, rival, least, aim,
+                        details, contrasts, scratch,
                     )  # fmt: skip
                 _pass_over(
-                    region, rule, candidates, baseline, rival, spare, kept, details, contrasts, scratch
-                )
+                    region, rule, candidates, baseline, rival, spare, kept, aim, details, contrasts,
+                    scratch,
+                )  # fmt: skip
         else:
             break
     if action == BASELINE and hope != BASELINE:
@@ -229,8 +244,39 @@ def chosen(
         action = BASELINE
     return action, Contest(
         refuted, alarmed, competes, optimistic, least, rival, passed_over, hopeful, allowance, hope,
-        value, kept,
+        value, kept, aim,
     )  # fmt: skip
+
+
+@inlined
+def _aim(
+    region: Region,
+    ledger: Ledger,
+    account: Account,
+    rule: Rule,
+    hopeful: bool,
+    allowance: float,
+    candidates: Array,
+    top: int,
+    baseline: Array,
+    details: Array,
+    contrasts: Array,
+    scratch: Array,
+) -> float:
+    """What a candidate must be able to gain, if it takes from the bank and is not surely better: a share
+    of what ``top``, the best-scored one, could gain. -inf if that would not be played, or if saving for
+    it would take more rounds than there were."""
+    if not usable(candidates, top):
+        return -np.inf
+    saved = structural(region, baseline, account.alpha, 0.0, account.tolerance)
+    if not -details[MARGIN, top] <= saved * ledger.tally[Tally.ROUNDS]:
+        return -np.inf
+    low, high = _contrast(region, candidates, top, baseline, scratch)
+    if _scored(rule.trust, low, high) > 0.0 or _is_worth_trying(
+        region, rule, hopeful, allowance, candidates, top, baseline, contrasts, scratch
+    ):
+        return rule.ambition * _scored(rule.hopes_trust, low, high)
+    return -np.inf
 
 
 @inlined
@@ -333,13 +379,30 @@ def _promises_more(
     scratch: Array,
 ) -> bool:
     """Whether ``_promise`` is above 0; ``contrasts`` say so already, unless rounding could decide."""
+    return _promises(region, trust, 0.0, candidates, k, baseline, contrasts, scratch)
+
+
+@inlined
+def _promises(
+    region: Region,
+    trust: float,
+    than: float,
+    candidates: Array,
+    k: int,
+    baseline: Array,
+    contrasts: Array,
+    scratch: Array,
+) -> bool:
+    """Whether ``_promise`` is more ``than`` that."""
+    if than == -np.inf:
+        return True
     if contrasts.shape[1] > 0:
         low, high = contrasts[0, k], contrasts[1, k]
-        known, scale = _scored(trust, low, high), abs(low) + abs(high)
+        known, scale = _scored(trust, low, high) - than, abs(low) + abs(high) + abs(than)
         if 1e-9 * scale < abs(known) < np.inf:
             more: bool = known > 0.0
             return more
-    return _promise(region, trust, candidates, k, baseline, scratch) > 0.0
+    return _promise(region, trust, candidates, k, baseline, scratch) > than
 
 
 @inlined
@@ -382,13 +445,14 @@ def _pass_over(
     rival: float,
     spare: float,
     kept: float,
+    aim: float,
     details: Array,
     contrasts: Array,
     scratch: Array,
 ) -> None:
     """Give a score of -inf to all admissible candidates that promise no more than the baseline, leave no
     more than ``rival``, the baseline's margin, and leave no more than ``spare`` or cannot be better; and
-    to those that promise more, but not surely, and leave less than ``kept``.
+    to those that promise more, but not surely, and leave less than ``kept`` or cannot gain ``aim``.
 
     Asking the best-scored one again and again would take time quadratic in the number of candidates.
     """
@@ -397,9 +461,10 @@ def _pass_over(
         if not beaten:
             continue
         if _promises_more(region, rule.trust, candidates, k, baseline, contrasts, scratch):
-            if details[MARGIN, k] < kept and not _promises_more(
-                region, SURE, candidates, k, baseline, contrasts, scratch
-            ):
+            spends = details[MARGIN, k] < kept or not _promises(
+                region, rule.hopes_trust, aim, candidates, k, baseline, contrasts, scratch
+            )
+            if spends and not _promises_more(region, SURE, candidates, k, baseline, contrasts, scratch):
                 details[SCORE, k] = -np.inf
             continue
         if not details[MARGIN, k] > spare or not _promises_more(
@@ -418,12 +483,13 @@ def _first_hope(
     baseline: Array,
     rival: float,
     least: float,
+    aim: float,
     details: Array,
     contrasts: Array,
     scratch: Array,
 ) -> tuple[int, float]:
     """The first candidate, in the order of ``choose``, that ``_pass_over`` would pass over although it
-    is worth trying; and its score."""
+    is worth trying and could gain ``aim``; and its score."""
     first, top, thrifty = BASELINE, -np.inf, False
     for k in range(details.shape[1]):
         score, margin = details[SCORE, k], details[MARGIN, k]
@@ -434,6 +500,7 @@ def _first_hope(
         if (
             not margin > rival
             and not _promises_more(region, rule.trust, candidates, k, baseline, contrasts, scratch)
+            and _promises(region, rule.hopes_trust, aim, candidates, k, baseline, contrasts, scratch)
             and _is_worth_trying(
                 region, rule, hopeful, allowance, candidates, k, baseline, contrasts, scratch
             )

@@ -77,7 +77,8 @@ one is played of those that leave more in the bank than playing the baseline. ``
 but where nobody promises more than the baseline, the best-scored candidate that could be better is
 played while little seems lost, or gained, so far: see ``HOPE``. ``hopeful-2``: hopeful, and one about
 which learning is cheap is tried at once: see ``SAVING``. ``hopeful-3``: and as few plays count as there
-are features in which it differs from the baseline; what was cheap stays so. ``pooled``: propose, with
+are features in which it differs from the baseline; what was cheap stays so; and what is saved for a
+trial is not spent on what could gain little: see ``AMBITION``. ``pooled``: propose, with
 the baseline in the pool: it is played if no candidate has a higher UCB."""
 SCORES = {
     "ucb": 1.0,
@@ -112,6 +113,9 @@ SAVING = {"hopeful-2": 0.5, "hopeful-3": 0.5}
 """Selection name -> share of all that alpha has granted in t rounds, alpha t rewards of the baseline,
 less what seems lost or gained so far, that learning about one candidate may cost by
 ``c4b.policies.choice_rule.cost_of_learning``; then it is tried before there is any leeway."""
+AMBITION = {"hopeful-3": 0.2}
+"""Selection name -> share of what the best-scored candidate could gain: one that takes from the bank and
+is not surely better must be able to gain as much, so that nothing is spent that is saved for a trial."""
 RELUCTANCE = 0.25
 """In 5 features; for d it is sqrt(d/5) times as much: there is more to learn before it pays."""
 TRUST = dict.fromkeys(("competitive", "curious", "balanced", *HOPEFUL), 0.02)
@@ -311,7 +315,8 @@ latches=False, learns='all', earned='none', phase=1)
             BOLDEST.get(self.score, 0),
             SAVING.get(self.selection, 0.0),
             noise,
-            self.selection == "hopeful-3",
+            self.selection in AMBITION,
+            AMBITION.get(self.selection, 0.0),
         )
 
     def account(

@@ -25,7 +25,13 @@ from c4b.deployment.audit.recomputed_counterweight import (
     Counterweight,
     counterweight,
 )
-from c4b.deployment.audit.recomputed_hope import Hope, check_hope, leeway_left, what_is_cheap
+from c4b.deployment.audit.recomputed_hope import (
+    Hope,
+    check_hope,
+    leeway_left,
+    possible_aims,
+    what_is_cheap,
+)
 from c4b.policies.candidate_fields import CandidateField
 from c4b.policies.gate import Played
 
@@ -66,6 +72,7 @@ class RecordedRule(NamedTuple):
     boldest: float = 0.0
     saving: float = 0.0
     persists: float = 0.0
+    ambition: float = 0.0
 
 
 class RecomputedChecks:
@@ -407,8 +414,12 @@ class RecomputedChecks:
         rival = self.books.baseline_margin(baseline)
         scale = 1.0 + np.abs(candidates).max(axis=1, initial=0.0)
         near = self._tolerance * (1.0 + abs(self.books.bank))
-        short = self.books.promises(candidates, baseline, -1.0)  # of surely being better, if below 0
-        short = np.where(margins < self._fund(baseline) + near, short, np.inf)
+        sure = self.books.promises(candidates, baseline, -1.0)
+        hope = self._hopes(candidates, baseline, recomputed)
+        gains, aims = hope.could, self._aims(hope, margins, candidates, baseline)
+        pays = margins >= self._fund(baseline) + near
+        pays &= gains > aims[1] + self._tolerance * scale
+        short = np.where(pays, np.inf, sure)  # of surely being better, if below 0
         more = (promises > self._tolerance * scale) & (short > self._tolerance * scale)
         more |= margins > rival + near
         could = np.full(len(margins), -np.inf)  # how much better a candidate could be that is tried
@@ -422,15 +433,15 @@ class RecomputedChecks:
                 f"leaves out candidate {beaten}, which promises or leaves more than the baseline"
             )
         if chosen is None or self._is_baseline(chosen, candidates, baseline):
-            self._hope(details, candidates, baseline, None, recomputed)
+            self._hope(hope, aims, details, candidates, baseline, None)
             return
         leaves_more = margins[chosen] > rival - near
         if could[chosen] > -self._tolerance * scale[chosen]:
             leaves_more = leaves_more or margins[chosen] > self.books.bank - near
         unplayable = self._baseline_is_unplayable(baseline)
-        dear = (
-            margins[chosen] < self._fund(baseline) - near
-            and short[chosen] < -self._tolerance * scale[chosen]
+        low = gains[chosen] < aims[0] - self._tolerance * scale[chosen]
+        dear = (low or margins[chosen] < self._fund(baseline) - near) and (
+            sure[chosen] < -self._tolerance * scale[chosen]
         )
         if (
             not unplayable
@@ -440,14 +451,15 @@ class RecomputedChecks:
         ):
             raise Finding(
                 f"executes candidate {chosen}, which is not surely better than the baseline and leaves "
-                "too little in the bank"
+                f"{'what is saved for a better one' if low else 'too little in the bank'}"
             )
         if not unplayable and not leaves_more and not promises[chosen] > -self._tolerance * scale[chosen]:
             tried = np.flatnonzero((margins >= 0.0) & ~np.isneginf(scores)).tolist() == [chosen]
-            could = self.books.promises(candidates, baseline, self.rule.hopes_trust)
-            if not (self.rule.hope and tried and could[chosen] > -self._tolerance * scale[chosen]):
+            if not (self.rule.hope and tried and gains[chosen] > -self._tolerance * scale[chosen]):
                 raise Finding(f"executes candidate {chosen}, which promises less than the baseline")
-            self._hope(details, candidates, baseline, chosen, recomputed)
+            if low:
+                raise Finding(f"tries candidate {chosen}, which takes what is saved for a better one")
+            self._hope(hope, aims, details, candidates, baseline, chosen)
 
     def _fund(self, baseline: Array) -> float:
         """What a candidate must leave in the bank that is not surely better than the baseline."""
@@ -460,20 +472,13 @@ class RecomputedChecks:
     def _leeway(self) -> float:
         return max(self.books.alpha * math.sqrt(self.books.rounds) - self.rule.reluctance, 0.0)
 
-    def _hope(
-        self, details: Array, candidates: Array, baseline: Array, tried: int | None, scores: Array
-    ) -> None:
-        """Which candidate is tried where none promises more than the baseline, if any is."""
-        if not self.rule.hope or self._baseline_is_unplayable(baseline):
-            return
+    def _hopes(self, candidates: Array, baseline: Array, scores: Array) -> Hope:
+        """What could be better and may be tried; scores (K,) before any candidate was left out."""
         books = self.books
         low, high = self.region.bounds(np.array([books.prefix, baseline]))
         middles = 0.5 * (low + high)
         left, size = leeway_left(middles, books.alpha, books.rounds, self.rule.hope, self.rule.reluctance)
         scale = 1.0 + np.abs(candidates).max(axis=1, initial=0.0)
-        could = books.promises(candidates, baseline, self.rule.hopes_trust) - self._tolerance * scale
-        promises = books.promises(candidates, baseline, self.rule.trust)
-        could = np.where(promises > -self._tolerance * scale, -np.inf, could)
         features = np.full(len(candidates), len(baseline))
         saving, granting = self.rule.saving, float(books.rounds)
         if self.rule.persists:
@@ -481,18 +486,51 @@ class RecomputedChecks:
             granting = min(granting, (self.rule.reluctance / books.alpha) ** 2)
         elif self._leeway > 0.0:
             saving = 0.0
-        rule = (features, float(self.model["noise"]), self.rule.hopes_trust)
         cheap, dear = what_is_cheap(
             middles,
             (books.alpha * books.rounds, saving * books.alpha * granting),
             self.region.bounds(candidates - baseline),
-            rule,
+            (features, float(self.model["noise"]), self.rule.hopes_trust),
             (self._tolerance * max(size, 1.0), self._tolerance * scale),
         )
+        gains = books.promises(candidates, baseline, self.rule.hopes_trust)
         least = books.least(self.rule.thrift, baseline)
-        hope = Hope(left, self._tolerance * size, could, cheap, dear, scores, least)
-        near = self._tolerance * (1.0 + abs(books.bank))
-        check_hope(hope, details[MARGIN], np.isneginf(details[SCORE]), tried, near)
+        return Hope(left, self._tolerance * size, gains, cheap, dear, scores, least)
+
+    def _aims(
+        self, hope: Hope, margins: Array, candidates: Array, baseline: Array
+    ) -> tuple[float, float]:
+        """The least and the most, as rounding can make it, that a candidate must be able to gain to take
+        from the bank."""
+        if not self.rule.ambition or not len(margins) or self._baseline_is_unplayable(baseline):
+            return -math.inf, -math.inf
+        books = self.books
+        saved = books.credit(baseline, books.tolerance, 0.0) * books.rounds
+        near = self._tolerance * (2.0 + abs(books.bank) + saved)
+        near += self._tolerance * float(np.abs(candidates).max(initial=0.0))
+        promises = books.promises(candidates, baseline, self.rule.trust)
+        return possible_aims(hope, margins + saved, promises, self.rule.ambition, near)
+
+    def _hope(
+        self,
+        hope: Hope,
+        aims: tuple[float, float],
+        details: Array,
+        candidates: Array,
+        baseline: Array,
+        tried: int | None,
+    ) -> None:
+        """Which candidate is tried where none promises more than the baseline, if any is."""
+        if not self.rule.hope or self._baseline_is_unplayable(baseline):
+            return
+        scale = 1.0 + np.abs(candidates).max(axis=1, initial=0.0)
+        promises = self.books.promises(candidates, baseline, self.rule.trust)
+        gains = hope.could - self._tolerance * scale
+        no = (promises > -self._tolerance * scale) | (gains <= aims[1])
+        could = np.where(no, -np.inf, gains)
+        near = self._tolerance * (1.0 + abs(self.books.bank))
+        passed_over = np.isneginf(details[SCORE])
+        check_hope(hope._replace(could=could), details[MARGIN], passed_over, tried, near)
 
     def _is_baseline(self, action: int | None, candidates: Array, baseline: Array) -> bool:
         """Whether a candidate is the incumbent offered again: equal features have one linear mean."""

@@ -19,7 +19,7 @@ class Hope(NamedTuple):
 
     left: float  # by how much less seems lost, or gained, than may be
     near: float  # difference that rounding can make in it
-    could: Array  # how much better each candidate could be, less what rounding can make of it
+    could: Array  # how much better each candidate could be
     cheap: NDArray[np.bool_]  # whether learning about it surely costs no more than it may
     dear: NDArray[np.bool_]  # whether it surely costs more
     scores: Array  # before any candidate was passed over
@@ -61,6 +61,29 @@ def check_hope(
             f"tries candidate {tried}, though candidate {int(before.argmax())} could be better, too, and "
             "has a higher score"
         )
+
+
+def possible_aims(
+    hope: Hope, within: Array, promises: Array, ambition: float, near: float
+) -> tuple[float, float]:
+    """The least and the most, as rounding can make it, that a candidate must be able to gain to take from
+    the bank: a share of what the best-scored one could gain, if that is within reach and would be played.
+
+    within (K,): margins, and what the baseline saves in as many rounds as there were. promises (K,) above
+    the baseline. near: difference that rounding can make in all of them.
+    """
+    found = []
+    scores = np.where(np.isfinite(hope.scores), hope.scores, -np.inf)
+    for k in np.flatnonzero(scores >= scores.max() - near):
+        gain, hopeful = hope.could[k], hope.left > hope.near
+        played = promises[k] > near or (gain > near and (hopeful or bool(hope.cheap[k])))
+        hopeless = hope.left < -hope.near and bool(hope.dear[k])
+        left_out = promises[k] < -near and (gain < -near or hopeless)
+        if not (within[k] < -near or left_out):
+            found.append(ambition * float(gain))
+        if not (within[k] > near and played):
+            found.append(-np.inf)
+    return min(found), max(found)
 
 
 def leeway_left(

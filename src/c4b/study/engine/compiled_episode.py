@@ -24,7 +24,7 @@ from c4b.evidence.regret import ABSORBED
 from c4b.evidence.regret import LOG_DET as LOG_DET_AT_START
 from c4b.ledger.books import LedgerKind
 from c4b.ledger.books import opened_as as opened_ledger
-from c4b.policies.choice_rule import COUNTERWEIGHTS, Rule, boldness_now
+from c4b.policies.choice_rule import COUNTERWEIGHTS, boldness_now, opened_rule
 from c4b.policies.compiled_choice import BASELINE, MARGIN
 from c4b.policies.compiled_round import ROWS, certify, executed_bounds, score, settle
 from c4b.study.engine.episode_metrics import Metric
@@ -70,26 +70,28 @@ class RuleColumn(IntEnum):
     """The model's sigma."""
     PERSISTS = 16
     """1 if what was cheap to learn stays so when there is leeway."""
-    LEARNS_PLAYS_ONLY = 17
+    AMBITION = 17
+    """Share of what the best-scored candidate could gain that one must be able to gain."""
+    LEARNS_PLAYS_ONLY = 18
     """1 if outcomes of the baseline are not learned."""
-    EARNED_SIZE = 18
+    EARNED_SIZE = 19
     """Numbers kept of outcomes beside the evidence, after those of the ledger: what plays have earned, or
     how far a learner is; 0: none."""
-    PROMISE_PERIOD = 19
+    PROMISE_PERIOD = 20
     """The budget is promised after every so many rounds."""
-    ROUND_ALONE = 20
+    ROUND_ALONE = 21
     """1 if each round's own contrast is promised to be nonnegative."""
-    FORCED_ROUNDS = 21
+    FORCED_ROUNDS = 22
     """Rounds at the start in which the baseline is played."""
-    EVIDENCE_START = 22
+    EVIDENCE_START = 23
     """Index of the first number of the flat evidence."""
-    EVIDENCE_SIZE = 23
+    EVIDENCE_SIZE = 24
     """Numbers in the flat evidence."""
-    LEDGER_START = 24
+    LEDGER_START = 25
     """Index of the first number of the flat ledger."""
-    LEDGER_SIZE = 25
+    LEDGER_SIZE = 26
     """Numbers in the flat ledger."""
-    METHOD = 26
+    METHOD = 27
     """Index of the method in the study: where its metrics are written."""
 
 
@@ -157,25 +159,7 @@ def _play(
     """Row ``row`` of the lineup in ``run_setting``, for G = ``stack``, d = ``dim`` and K = ``size``."""
     columns = lineup.rules[row]
     method = int(columns[RuleColumn.METHOD])
-    rule = Rule(
-        columns[RuleColumn.PROPOSE] == 1.0,
-        columns[RuleColumn.BOLDNESS],
-        columns[RuleColumn.THRIFT],
-        columns[RuleColumn.LATCHES] == 1.0,
-        int(columns[RuleColumn.PERIOD]),
-        int(columns[RuleColumn.COMPETES]),
-        columns[RuleColumn.TRUST],
-        columns[RuleColumn.BY_CERTIFICATE] == 1.0,
-        columns[RuleColumn.OPTIMISM],
-        columns[RuleColumn.HOPE],
-        columns[RuleColumn.HOPES_TRUST],
-        columns[RuleColumn.RELUCTANCE],
-        columns[RuleColumn.RESTRAINT],
-        int(columns[RuleColumn.BOLDEST]),
-        columns[RuleColumn.SAVING],
-        columns[RuleColumn.NOISE],
-        columns[RuleColumn.PERSISTS] == 1.0,
-    )
+    rule = opened_rule(columns)
     learns_plays_only = columns[RuleColumn.LEARNS_PLAYS_ONLY] == 1.0
     promise_period = int(columns[RuleColumn.PROMISE_PERIOD])
     round_alone = columns[RuleColumn.ROUND_ALONE] == 1.0
