@@ -16,15 +16,15 @@ from typing import Any, NamedTuple
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
-from pydantic import BaseModel
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from c4b.deployment.limits import REQUEST_ID
 from c4b.errors import C4BError
-from c4b.service import problems, routes
+from c4b.service import problems, responses, routes, schemas
 from c4b.service.access.authorization import authorized_body
 from c4b.service.access.tokens import Scope as Access
+from c4b.service.serving.http_protocol import ANSWER
 
 _PATH = re.compile(r"/v1/deployments/([^/]{1,100})/decisions(?:/([^/]{1,150})/outcome)?")
 _KEY = b"idempotency-key"
@@ -34,16 +34,21 @@ class _Hot(NamedTuple):
     """A route that is answered here."""
 
     route: APIRoute
-    answer: Callable[[Request, Any], Awaitable[BaseModel]]
+    answer: Callable[[Scope, Any], Awaitable[bytes]]
 
 
-async def _decide(request: Request, body: Any) -> BaseModel:
-    key = routes.utf_8(request.headers.get("idempotency-key"))
-    return await routes.decide(request, request.path_params["name"], body, key)
+async def _decide(scope: Scope, body: schemas.Round) -> bytes:
+    given = next((value for key, value in scope["headers"] if key == _KEY), None)
+    key = None if given is None else routes.utf_8(given.decode("latin-1"))
+    deployments, name = scope["app"].state.deployments, scope["path_params"]["name"]
+    round_, large = body.to_round(key), scope["state"]["large_body"]
+    return responses.decided_json(await routes.decided(deployments, name, round_, large))
 
 
-async def _observe(request: Request, body: Any) -> BaseModel:
-    return await routes.observe(request, request.path_params["name"], request.path_params["id"], body)
+async def _observe(scope: Scope, body: schemas.Outcome) -> bytes:
+    path = scope["path_params"]
+    done = await routes.observe(Request(scope), path["name"], path["id"], body)
+    return done.__pydantic_serializer__.to_json(done)
 
 
 def _route_of(endpoint: Callable[..., Any]) -> APIRoute:
@@ -68,13 +73,13 @@ class HotRoutes:
             return
         try:
             body = await authorized_body(scope, Access.decide, hot.route.body_field, _body_of(receive))
-            answer = await hot.answer(Request(scope, receive), body)
+            answer = await hot.answer(scope, body)
         except C4BError as error:
             await problems.library_error(error)(scope, receive, send)
         except RequestValidationError as error:
             await problems.validation_error(error)(scope, receive, send)
         else:
-            await _send_json(send, answer.__pydantic_serializer__.to_json(answer))
+            await _send_json(scope, send, answer)
 
     def _recognised(self, scope: Scope) -> _Hot | None:
         if scope["type"] != "http" or (hot := self._hot.get(scope["method"])) is None:
@@ -109,7 +114,11 @@ def _body_of(receive: Receive) -> Callable[[], Awaitable[bytes]]:
     return read
 
 
-async def _send_json(send: Send, body: bytes) -> None:
+async def _send_json(scope: Scope, send: Send, body: bytes) -> None:
+    answer = scope.get("extensions", {}).get(ANSWER)
+    lines = b"content-length: %d\r\ncontent-type: application/json\r\n" % len(body)
+    if answer is not None and answer(lines, body):
+        return
     headers = [(b"content-length", b"%d" % len(body)), (b"content-type", b"application/json")]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": body})
