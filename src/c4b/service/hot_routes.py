@@ -1,10 +1,10 @@
 """The two requests of every round, decide and report an outcome, without the framework's detours.
 
 A framework finds the route, resolves its parameters and validates its response for every request, which
-costs more than the decision. This middleware knows two routes. It calls what the framework would call, in
-the same order: the authorization, the body's parser, the route's own function, the serializer of its
-response, the descriptions of errors. Whatever is not plain it leaves to the framework, before it has
-looked at the token: a body of unknown size, a name or a key that is too long.
+costs more than the decision. This application knows two routes. It calls what the framework would call,
+in the same order: the authorization, the body's parser, the route's own function, the serializer of its
+response, the descriptions of errors. Whatever is not plain is left to the framework: a body of unknown
+size, a name or a key that is too long.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.requests import ClientDisconnect
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from c4b.deployment.limits import REQUEST_ID
 from c4b.errors import C4BError
@@ -57,20 +57,34 @@ def _route_of(endpoint: Callable[..., Any]) -> APIRoute:
 
 
 class HotRoutes:
-    """Answers decisions and outcomes itself and passes everything else on."""
+    """An ASGI application that answers the decisions and outcomes that it ``takes``, and nothing else."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
+    def __init__(self) -> None:
         self._hot = {
             "POST": _Hot(_route_of(routes.decide), _decide),
             "PUT": _Hot(_route_of(routes.observe), _observe),
         }
 
+    def takes(self, scope: Scope) -> bool:
+        """Whether it answers a request. Then ``scope`` has the route, by which the request is counted,
+        and the parameters in its path."""
+        if scope["type"] != "http" or (hot := self._hot.get(scope["method"])) is None:
+            return False
+        found = _PATH.fullmatch(scope["path"])
+        if found is None or (found[2] is None) is (hot.answer is _observe):
+            return False
+        headers = dict(scope["headers"])
+        plain = headers.get(b"content-length", b"0").strip(b"0").isdigit()
+        if not plain or b"transfer-encoding" in headers or len(headers.get(_KEY, b"")) > REQUEST_ID:
+            return False
+        scope["route"] = hot.route
+        scope["path_params"] = (
+            {"name": found[1]} if found[2] is None else {"name": found[1], "id": found[2]}
+        )
+        return True
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        hot = self._recognised(scope)
-        if hot is None:
-            await self.app(scope, receive, send)
-            return
+        hot = self._hot[scope["method"]]
         try:
             body = await authorized_body(scope, Access.decide, hot.route.body_field, _body_of(receive))
             answer = await hot.answer(scope, body)
@@ -80,22 +94,6 @@ class HotRoutes:
             await problems.validation_error(error)(scope, receive, send)
         else:
             await _send_json(scope, send, answer)
-
-    def _recognised(self, scope: Scope) -> _Hot | None:
-        if scope["type"] != "http" or (hot := self._hot.get(scope["method"])) is None:
-            return None
-        found = _PATH.fullmatch(scope["path"])
-        if found is None or (found[2] is None) is (hot.answer is _observe):
-            return None
-        headers = dict(scope["headers"])
-        plain = headers.get(b"content-length", b"0").strip(b"0").isdigit()
-        if not plain or b"transfer-encoding" in headers or len(headers.get(_KEY, b"")) > REQUEST_ID:
-            return None
-        scope["route"] = hot.route  # by which the request is counted
-        scope["path_params"] = (
-            {"name": found[1]} if found[2] is None else {"name": found[1], "id": found[2]}
-        )
-        return hot
 
 
 def _body_of(receive: Receive) -> Callable[[], Awaitable[bytes]]:
