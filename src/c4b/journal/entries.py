@@ -161,7 +161,7 @@ def canonical(fields: Mapping[str, Any], ours: bool = True) -> str:
         elif kind is bool:
             parts.append(start + ("true" if value else "false"))
         elif kind is list and _WHOLE.issuperset(map(type, value)):
-            parts.append(f"{start}[{','.join(map(repr, value))}]")
+            parts.append(start + repr(value).replace(" ", ""))
         else:
             return _dump(fields)
     return f"{{{','.join(parts)}}}"

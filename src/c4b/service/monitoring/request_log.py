@@ -11,7 +11,7 @@ import time
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, TextIO, cast
 
 request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
 logger = logging.getLogger("c4b.service")
@@ -89,9 +89,21 @@ def _second(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
+class LineHandler(logging.StreamHandler[TextIO]):
+    """Writes records as lines. Standard error sends every line by itself and needs no flush."""
+
+    def flush(self) -> None:
+        if not getattr(self.stream, "line_buffering", False):
+            super().flush()
+
+
 def configuration(level: str) -> dict[str, Any]:
     """Return the argument of ``logging.config.dictConfig``, which uvicorn applies in every worker."""
-    handler = {"class": "logging.StreamHandler", "formatter": "json", "stream": "ext://sys.stderr"}
+    handler = {
+        "class": "c4b.service.monitoring.request_log.LineHandler",
+        "formatter": "json",
+        "stream": "ext://sys.stderr",
+    }
     own = {"handlers": ["stderr"], "level": level.upper(), "propagate": False}
     return {
         "version": 1,
