@@ -8,8 +8,8 @@ server. A bare commit is BEGIN, INSERT, COMMIT; for comparison also one INSERT t
 least that is possible. The sides take turns in small portions, in changing order, because fsync on a
 shared machine changes from second to second; each figure is the median of the ratios of neighbours, and
 the tenth and ninetieth percentile tell how far to trust it. With a fast disk the ratios are those of the
-computations, with a slow one they tend to 1. Where others use the machine, "processor time here" of the three
-sides is steadier: of this process, so without a server's.
+computations, with a slow one they tend to 1. Where others use the machine, "processor time here" of the
+three sides is steadier: of this process, so without a server's.
 """
 
 from __future__ import annotations
