@@ -2,9 +2,13 @@
 
     python benchmarks/service.py [--seconds 3] [--blocks 6] [--decisions 100000]
 
-decide: throughput over HTTP (K = 32, d = 5, SQLite) against an endpoint of the same server that parses
-the same body, with the same middleware and token check, and commits as many bytes as a decision's entry
-to the same file. Blocks of both alternate. p99 against the median is measured at half of that load.
+decide: throughput over HTTP (K = 32, d = 5, SQLite) against an endpoint of the same server, run as
+`c4b serve` runs it, that parses the same body, with the same middleware and token check, and commits as
+many bytes as a decision's entry to the same file. That endpoint is written as anybody would write it:
+a route of the framework, and one commit for each request. Blocks of both alternate. ``ratio`` is our
+rate over its rate; where others use the machine or the disk is slow, look at ``processor_ratio``: what
+a request of the endpoint costs the server's process, user and system, over what a decision costs.
+p99 against the median is measured at half of that load.
 dashboard: everything that the page asks for, with many decisions in the journal.
 """
 
@@ -16,16 +20,16 @@ import json
 import os
 import sqlite3
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 import numpy as np
+import psutil
 import uvicorn
 from fastapi import APIRouter
 from numpy.typing import NDArray
@@ -36,7 +40,7 @@ from c4b.service import app as service
 from c4b.service import schemas
 from c4b.service.access.authorization import requires
 from c4b.service.access.tokens import Scope
-from c4b.service.monitoring import request_log
+from c4b.service.serving import server
 from c4b.service.settings import SETTINGS_VARIABLE, Settings
 
 MODEL = LinearModel(dim=5, noise=0.3, norm_bound=1.5)
@@ -69,15 +73,19 @@ def serve(store: str, port: int, size: int) -> None:
         return schemas.Done()
 
     app.include_router(bare)
-    uvicorn.run(
-        app,
-        port=port,
-        http="c4b.service.serving.http_protocol:TimeLimitedProtocol",
-        ws="none",
-        timeout_keep_alive=60,  # connections wait while the other side has its block
-        access_log=False,
-        log_config=request_log.configuration("info"),
-    )
+    config = server.configuration(app)
+    config.timeout_keep_alive = 60  # connections wait while the other side has its block
+    config.host, config.port = "127.0.0.1", port
+    uvicorn.Server(config).run()
+
+
+class Busy(NamedTuple):
+    """What one block measured."""
+
+    rate: float
+    """Requests a second."""
+    processor: float
+    """Seconds of the server's processor time for a request."""
 
 
 class Load:
@@ -105,8 +113,9 @@ class Load:
         self.times.append(time.perf_counter() - began)
         self.free.put_nowait(pair)
 
-    async def full(self, seconds: float) -> float:
-        """Requests per second when every connection is always busy."""
+    async def full(self, seconds: float, process: psutil.Process) -> Busy:
+        """When every connection is always busy."""
+        used = sum(process.cpu_times()[:2])
         end, done = time.perf_counter() + seconds, len(self.times)
         began = time.perf_counter()
 
@@ -115,7 +124,9 @@ class Load:
                 await self.one(time.perf_counter())
 
         await asyncio.gather(*(busy() for _ in range(CONNECTIONS)))
-        return (len(self.times) - done) / (time.perf_counter() - began)
+        made = len(self.times) - done
+        processor = (sum(process.cpu_times()[:2]) - used) / made
+        return Busy(made / (time.perf_counter() - began), processor)
 
     async def paced(self, rate: float, seconds: float) -> NDArray[np.float64]:
         """Latencies at ``rate`` arrivals a second, counted from when a request was due."""
@@ -131,30 +142,35 @@ class Load:
         return np.array(self.times)
 
 
-async def compare(port: int, body: bytes, seconds: float, blocks: int) -> dict[str, Any]:
+async def compare(
+    port: int, body: bytes, seconds: float, blocks: int, process: psutil.Process
+) -> dict[str, Any]:
     decide = Load(port, f"/v1/deployments/{NAME}/decisions", body)
     bare = Load(port, "/bare", body)
     await decide.connect()
     await bare.connect()
-    await decide.full(1.0)
-    await bare.full(1.0)
-    rates: list[tuple[float, float]] = []
+    await decide.full(1.0, process)
+    await bare.full(1.0, process)
+    pairs: list[tuple[Busy, Busy]] = []
     for block in range(blocks):
         if block % 2:
-            ours = await decide.full(seconds)
-            theirs = await bare.full(seconds)
+            mine = await decide.full(seconds, process)
+            theirs = await bare.full(seconds, process)
         else:
-            theirs = await bare.full(seconds)
-            ours = await decide.full(seconds)
-        rates.append((ours, theirs))
-    ours = statistics.median(o for o, _ in rates)
+            theirs = await bare.full(seconds, process)
+            mine = await decide.full(seconds, process)
+        pairs.append((mine, theirs))
+    ours = statistics.median(mine.rate for mine, _ in pairs)
     times = await decide.paced(0.5 * ours, max(5.0, 2 * seconds))
     median, high = np.quantile(times, [0.5, 0.99])
     return {
         "decide_per_second": round(ours, 1),
-        "bare_per_second": round(statistics.median(b for _, b in rates), 1),
-        "ratio": round(statistics.median(o / b for o, b in rates), 3),
-        "ratios": [round(o / b, 3) for o, b in rates],
+        "bare_per_second": round(statistics.median(bare.rate for _, bare in pairs), 1),
+        "ratio": round(statistics.median(mine.rate / bare.rate for mine, bare in pairs), 3),
+        "ratios": [round(mine.rate / bare.rate, 3) for mine, bare in pairs],
+        "decide_processor_us": round(1e6 * statistics.median(mine.processor for mine, _ in pairs), 1),
+        "bare_processor_us": round(1e6 * statistics.median(bare.processor for _, bare in pairs), 1),
+        "processor_ratio": round(statistics.median(b.processor / a.processor for a, b in pairs), 3),
         "half_load_median_ms": round(1e3 * median, 2),
         "half_load_p99_ms": round(1e3 * high, 2),
         "p99_over_median": round(high / median, 2),
@@ -218,21 +234,21 @@ def main() -> None:
         size, port = fill(store, options.decisions), 8799
         command = [sys.executable, __file__, "--serve", store, str(port), str(size)]
         with Path(folder, "log").open("wb") as log:
-            server = subprocess.Popen(command, stderr=log)
+            process = psutil.Popen(command, stderr=log)
         try:
             _wait(port)
             shown = page(port)
             rng = np.random.default_rng(1)
             body = {"candidates": pool(rng).tolist(), "baseline": [1.0, 0.0, 0.0, 0.0, 0.0]}
             sent = json.dumps(body).encode()
-            decided = asyncio.run(compare(port, sent, options.seconds, options.blocks))
+            decided = asyncio.run(compare(port, sent, options.seconds, options.blocks, process))
         finally:
-            server.terminate()
-            server.wait()
+            process.terminate()
+            process.wait()
     print(
         json.dumps(
             {
-                "decide_over_http": {**decided, "limit": "ratio >= 0.4, p99 < 5 x median"},
+                "decide_over_http": {**decided, "limit": "ratio >= 2.2, p99 < 5 x median"},
                 "dashboard": {"decisions": options.decisions, **shown, "limit": "1000 ms, 5 MB"},
                 "entry_bytes": size,
                 "cores": os.cpu_count(),

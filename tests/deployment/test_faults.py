@@ -240,8 +240,8 @@ def backend(dep: Deployment) -> int:
     store = store_of(dep)
     if store._sqlite:
         return os.getpid()
-    assert store._idle is not None
-    driver = store._idle.connection.dbapi_connection
+    (writer,) = store._idle
+    driver = writer.connection.dbapi_connection
     assert isinstance(driver, psycopg.Connection)
     return driver.info.backend_pid
 

@@ -15,7 +15,7 @@ from c4b.journal import sql_store
 from c4b.journal.sql_backend import SqlBackend
 from support.shop_world import BASELINE, MODEL, in_agreement, trade
 
-DEPLOYMENTS, CONNECTIONS = 24, 3
+DEPLOYMENTS = 24
 
 
 class Watcher(threading.Thread):
@@ -42,9 +42,10 @@ class Watcher(threading.Thread):
         self.join()
 
 
-def test_many_deployments_on_few_connections(postgres_url: str) -> None:
-    """24 deployments, eight threads, three connections."""
-    backend = SqlBackend(postgres_url, create=True, connections=CONNECTIONS)
+@pytest.mark.parametrize("connections", [3, sql_store.ENOUGH])
+def test_many_deployments_on_few_connections(postgres_url: str, connections: int) -> None:
+    """24 deployments, eight threads, few connections; from ``ENOUGH`` on one is kept for writing."""
+    backend = SqlBackend(postgres_url, create=True, connections=connections)
     names = [f"shop-{n}" for n in range(DEPLOYMENTS)]
     watcher = Watcher(postgres_url)
     watcher.start()
@@ -60,8 +61,24 @@ def test_many_deployments_on_few_connections(postgres_url: str) -> None:
         time.sleep(1.0)
     finally:
         watcher.stop()
-    assert 0 < watcher.most <= CONNECTIONS
+    assert 0 < watcher.most <= connections
     assert watcher.last == 0
+
+
+def test_a_writer_is_kept(url: str) -> None:
+    """Only one, and readers have the other connections."""
+    backend = SqlBackend(url, create=True, connections=sql_store.ENOUGH)
+    with Deployment.create(backend, "shop", MODEL, reserve=1.0) as dep:
+        trade(dep, 3)
+        (writer,) = backend.store._idle
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda n: dep.decide([], BASELINE), range(16)))
+            list(pool.map(lambda n: dep.state(), range(16)))
+        assert len(backend.store._idle) == 1
+        assert dep.state().rounds == 19
+    assert writer.connection.is_valid
+    backend.close()
+    assert not backend.store._idle
 
 
 def test_no_connection_left(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

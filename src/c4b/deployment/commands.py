@@ -234,7 +234,7 @@ class Commands:
         state.enter(seq, self.at, made.action is None, numbers, made.proposed is not None)
         fields, arrays = contents(round_, made, numbers, knowledge, explanation)
         if keeps_all and made.left_out is not None:
-            fields, arrays = recording.evaluated(fields, arrays)
+            recording.leave_out_details(fields, arrays)
         elif not keeps_all:
             fields, arrays = recording.reduced(fields, arrays)
             made = _as_kept(made, *recording.expanded(fields, arrays))

@@ -29,6 +29,7 @@ KEPT, OFFERED, POOL = "kept", "offered", "pool"
 """Fields of a reduced entry: indices of the candidates in it, how many there were, their hash."""
 EVALUATED = "evaluated"
 """Field of an entry with all candidates: indices of those whose details are in it."""
+_MARGIN = int(CandidateField.MARGIN)
 
 Fields = dict[str, Any]
 Arrays = dict[str, Array]
@@ -54,12 +55,14 @@ def reduced(fields: Fields, arrays: Arrays) -> tuple[Fields, Arrays]:
     return less, smaller
 
 
-def evaluated(fields: Fields, arrays: Arrays) -> tuple[Fields, Arrays]:
-    """A decision's entry without details of candidates whose margin nobody needed."""
+def leave_out_details(fields: Fields, arrays: Arrays) -> None:
+    """Take the details of candidates whose margin nobody needed out of a decision's entry."""
     details = arrays["details"]
-    margins = details[int(CandidateField.MARGIN)]
+    margins = details[_MARGIN]
     known = (margins == margins).nonzero()[0]  # noqa: PLR0124 (NaN)
-    return {**fields, EVALUATED: known.tolist()}, {**arrays, "details": details.take(known, axis=1)}
+    fields[EVALUATED] = known.tolist()
+    if len(known) < len(margins):
+        arrays["details"] = details.take(known, axis=1)
 
 
 def all_details(fields: Fields, arrays: Arrays) -> Array:

@@ -54,8 +54,9 @@ class Sum(IntEnum):
 
 
 HEADING = len(Sum)
-_DECISIONS, _FALLBACKS, _PLAYED = int(Sum.DECISIONS), int(Sum.FALLBACKS), int(Sum.PLAYED)
-_TOLD, _TOLD_PLAYED, _SIZE = int(Sum.TOLD), int(Sum.TOLD_PLAYED), int(Sum.SIZE)
+_DECISIONS, _SEQ, _AT, _BANK, _FALLBACKS, _PLAYED, _OUTCOMES, _REWARD, _TOLD, _TOLD_PLAYED, _, _SIZE = (
+    map(int, Sum)
+)
 _PLAYS, _OTHERS = slice(0, 2), 2  # of ``blocks``
 
 
@@ -71,15 +72,19 @@ class RunningTotals:
     def __init__(self, dim: int) -> None:
         self.now = np.zeros(HEADING + 3 * dim)
         self._error = np.zeros((3, dim))  # what rounding has taken from the sums of features
-        self._features = blocks(self.now)
+        features = blocks(self.now)
+        self._plays = features[_PLAYS], self._error[_PLAYS]
+        self._others = features[_OTHERS], self._error[_OTHERS]
         self.kept: dict[int, Array] = {}  # by number of decisions, in order
         self._dropped: list[Array] | None = None
 
     def add(self, seq: int, at: int, bank: float, fallback: bool, made: PendingOutcome) -> None:
         """The next decision."""
         now = self.now
-        number = int(now[_DECISIONS]) + 1
-        now[_DECISIONS : _FALLBACKS + 1] = number, seq, at, bank, now[_FALLBACKS] + fallback
+        number = int(now.item(_DECISIONS)) + 1
+        now[_DECISIONS], now[_SEQ], now[_AT], now[_BANK] = number, seq, at, bank
+        if fallback:
+            now[_FALLBACKS] += 1.0
         self._execute(made, 1.0)
         self.kept[number] = now.copy()
         old = number - KEPT * (number & -number)
@@ -91,35 +96,26 @@ class RunningTotals:
     def _execute(self, made: PendingOutcome, sign: float) -> None:
         """Add what was executed in a round to the sums of now, or with ``sign`` -1 take it back."""
         now, mean = self.now, made.baseline_mean
-        now[_TOLD] += math.nan if mean is None else sign * mean
+        size = now.item(_SIZE)
+        now[_TOLD] = math.nan if mean is None else now.item(_TOLD) + sign * mean
         if mean is not None:
-            now[_SIZE] += abs(mean)
+            size += abs(mean)
         if made.is_baseline:
-            self._sum(_OTHERS, made.baseline, sign)
-            now[_SIZE] += _norm(made.baseline)
+            _add(*self._others, made.baseline, sign)
+            now[_SIZE] = size + _norm(made.baseline)
             return
         now[_PLAYED] += sign
         if mean is not None:
             now[_TOLD_PLAYED] += sign * mean
-        self._sum(_PLAYS, np.concatenate((made.executed, made.baseline)).reshape(2, -1), sign)
-        now[_SIZE] += _norm(made.executed)
-        now[_SIZE] += _norm(made.baseline)
-
-    def _sum(self, block: slice | int, features: Array, sign: float) -> None:
-        """Kahan's sum: its error is at most 2u + O(n u^2) of the sum of magnitudes, for any n."""
-        total, error = self._features[block], self._error[block]
-        error += features if sign == 1.0 else sign * features
-        grown = total + error
-        total -= grown
-        error += total
-        total[:] = grown
+        _add(*self._plays, np.array((made.executed, made.baseline)), sign)
+        now[_SIZE] = size + _norm(made.executed) + _norm(made.baseline)
 
     def outcome(self, round_: int, reward: float | None) -> None:
         """The reward of round ``round_`` (0 is the first); None: it is lost."""
         if reward is not None:
             for row in self._including(round_):
-                row[Sum.OUTCOMES] += 1.0
-                row[Sum.REWARD] += reward
+                row[_OUTCOMES] += 1.0
+                row[_REWARD] += reward
 
     def amend(self, round_: int, before: PendingOutcome, after: PendingOutcome, bank: float) -> None:
         """Something else was executed in round ``round_``."""
@@ -176,6 +172,18 @@ class RunningTotals:
         totals._error[...] = arrays["error"]
         totals.kept = {int(row[Sum.DECISIONS]): row.copy() for row in kept}
         return totals
+
+
+def _add(total: Array, error: Array, features: Array, sign: float) -> None:
+    """Kahan's sum: its error is at most 2u + O(n u^2) of the sum of magnitudes, for any n.
+
+    ``total`` and ``error``, what rounding has taken from it, are changed.
+    """
+    error += features if sign == 1.0 else sign * features
+    grown = total + error
+    total -= grown
+    error += total
+    total[:] = grown
 
 
 def _norm(features: Array) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -38,6 +39,8 @@ WAIT = 30
 """Seconds to wait for another writer before giving up."""
 PATIENCE = 10
 """Seconds to wait for a connection where their number is limited."""
+ENOUGH = 4
+"""Connections of which one may be kept for the next writer: preparing one takes as long as a commit."""
 _WRITES = "c4b_writes"
 _UNSURE = ("08", "57", "40003")
 """PostgreSQL's states that leave open whether a commit happened."""
@@ -114,8 +117,8 @@ class Store:
 
     def __init__(self, url: str, create: bool = False, connections: int | None = None) -> None:
         """connections: the most that are open at once. Any number of threads may then write at once, and
-        those for which there is no connection wait. Without it the store belongs to one deployment, has
-        one writing thread at a time, and keeps its writer's connection."""
+        those for which there is no connection wait. Without it the store belongs to one deployment, which
+        writes in one thread at a time."""
         self.url = _checked(url)
         if self.url.get_backend_name() == "sqlite" and not create:
             path = self.url.database or ""
@@ -127,8 +130,9 @@ class Store:
         self.one_statement = not self._sqlite
         """Whether a statement can write to two tables."""
         self._queue = SQLiteQueue(self.url.database or "") if self._sqlite else None
-        self._shared = connections is not None
-        self._idle: _Writer | None = None  # kept between two writes, unless connections are shared
+        self._keeps_writer = connections is None or connections >= ENOUGH
+        self._idle: list[_Writer] = []  # kept between two writes: one at most
+        self._keeping = threading.Lock()
         self._busy: set[int] = set()  # ids of the writers in a transaction
         self._locked_by_parent = False
         self._compiled: dict[Any, Compiled] = {}
@@ -217,8 +221,9 @@ class Store:
                 "inherited a lock that nobody here can release; nothing was written. Fork while no call "
                 "is under way, or start processes anew (multiprocessing: spawn)"
             )
-        writer, self._idle = self._idle, None
-        if writer is None:
+        try:
+            writer = self._idle.pop()  # one operation, which no other thread can come between
+        except IndexError:
             connection = self._engine.raw_connection()
             writer = _Writer(connection, self._transaction(connection.cursor()))
             if self._sqlite:
@@ -250,11 +255,13 @@ class Store:
 
     def _keep(self, writer: _Writer) -> None:
         """Its transaction ended."""
-        if self._shared:
+        with self._keeping:
+            kept = self._keeps_writer and not self._idle
+            if kept:
+                self._busy.discard(id(writer))
+                self._idle.append(writer)
+        if not kept:
             self._drop(writer, broken=False)
-        else:
-            self._busy.discard(id(writer))
-            self._idle = writer
 
     def _drop(self, writer: _Writer | None, broken: bool) -> None:
         if writer is not None:
@@ -291,14 +298,14 @@ class Store:
     def after_fork(self) -> None:
         """Leave the parent's connections to the parent."""
         self._locked_by_parent = self._locked_by_parent or (self._sqlite and bool(self._busy))
-        self._idle, self._busy = None, set()
+        self._idle, self._busy, self._keeping = [], set(), threading.Lock()
         if self._queue is not None:
             self._queue.after_fork()
         self._engine.dispose(close=False)
 
     def close(self) -> None:
-        writer, self._idle = self._idle, None
-        self._drop(writer, broken=False)
+        while self._idle:
+            self._drop(self._idle.pop(), broken=False)
         if self._queue is not None:
             self._queue.close()
         self._engine.dispose()

@@ -20,6 +20,8 @@ from fastapi_swagger import patch_fastapi
 from sqlalchemy import URL, make_url
 from starlette.concurrency import run_in_threadpool
 from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Receive, Send
+from starlette.types import Scope as ASGIScope
 
 from c4b.errors import C4BError
 from c4b.journal import sql_schema
@@ -92,6 +94,21 @@ async def dashboard(request: Request) -> HTMLResponse:
     return HTMLResponse(page.replace("{store}", escape(request.app.state.shown_store)))
 
 
+class _Service(FastAPI):
+    """The framework's application. Requests of two routes do not pass through it."""
+
+    hot_routes = HotRoutes()
+    short_way: ASGIApp
+    """``hot_routes`` within the middleware that every request has."""
+
+    async def __call__(self, scope: ASGIScope, receive: Receive, send: Send) -> None:
+        if self.hot_routes.takes(scope):
+            scope["app"] = self
+            await self.short_way(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
+
+
 def create(settings: Settings) -> FastAPI:
     """Return the application over one store. The store's tables are created if they do not exist."""
     request_metrics = metrics.RequestMetrics()
@@ -128,7 +145,7 @@ def create(settings: Settings) -> FastAPI:
         except C4BError:  # the store is unavailable and no token is known
             return True
 
-    app = FastAPI(
+    app = _Service(
         title="Reserve-C4B",
         version=version("reserve-c4b"),
         description="Conservative bandits: decisions with a certified floor under performance.",
@@ -147,14 +164,14 @@ def create(settings: Settings) -> FastAPI:
     parameters = {"tryItOutEnabled": True, "persistAuthorization": False}
     patch_fastapi(app, redirect_from_root_to_docs=False, swagger_ui_parameters=parameters)
     app.mount("/static", StaticFiles(directory=DASHBOARD), name="static")
-    app.add_middleware(HotRoutes)
-    app.add_middleware(
-        RequestMiddleware,
-        body_bytes=settings.body_bytes,
-        seconds=settings.seconds,
-        local_only=local_only,
-        record=request_metrics.record,
-    )
+    around: dict[str, Any] = {
+        "body_bytes": settings.body_bytes,
+        "seconds": settings.seconds,
+        "local_only": local_only,
+        "record": request_metrics.record,
+    }
+    app.add_middleware(RequestMiddleware, **around)
+    app.short_way = RequestMiddleware(app.hot_routes, **around)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]  # as FastAPI documents it
     return app
 

@@ -1,10 +1,10 @@
 """The two requests of every round, decide and report an outcome, without the framework's detours.
 
 A framework finds the route, resolves its parameters and validates its response for every request, which
-costs more than the decision. This middleware knows two routes. It calls what the framework would call, in
-the same order: the authorization, the body's parser, the route's own function, the serializer of its
-response, the descriptions of errors. Whatever is not plain it leaves to the framework, before it has
-looked at the token: a body of unknown size, a name or a key that is too long.
+costs more than the decision. This application knows two routes. It calls what the framework would call,
+in the same order: the authorization, the body's parser, the route's own function, the serializer of its
+response, the descriptions of errors. Whatever is not plain is left to the framework: a body of unknown
+size, a name or a key that is too long.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from typing import Any, NamedTuple
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
-from pydantic import BaseModel
 from starlette.requests import ClientDisconnect
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from c4b.deployment.limits import REQUEST_ID
 from c4b.errors import C4BError
-from c4b.service import problems, routes
+from c4b.service import problems, responses, routes, schemas
 from c4b.service.access.authorization import authorized_body
 from c4b.service.access.tokens import Scope as Access
+from c4b.service.serving.http_protocol import ANSWER
 
 _PATH = re.compile(r"/v1/deployments/([^/]{1,100})/decisions(?:/([^/]{1,150})/outcome)?")
 _KEY = b"idempotency-key"
@@ -34,16 +34,21 @@ class _Hot(NamedTuple):
     """A route that is answered here."""
 
     route: APIRoute
-    answer: Callable[[Request, Any], Awaitable[BaseModel]]
+    answer: Callable[[Scope, Any], Awaitable[bytes]]
 
 
-async def _decide(request: Request, body: Any) -> BaseModel:
-    key = routes.utf_8(request.headers.get("idempotency-key"))
-    return await routes.decide(request, request.path_params["name"], body, key)
+async def _decide(scope: Scope, body: schemas.Round) -> bytes:
+    given = next((value for key, value in scope["headers"] if key == _KEY), None)
+    key = None if given is None else routes.utf_8(given.decode("latin-1"))
+    deployments, name = scope["app"].state.deployments, scope["path_params"]["name"]
+    round_, large = body.to_round(key), scope["state"]["large_body"]
+    return responses.decided_json(await routes.decided(deployments, name, round_, large))
 
 
-async def _observe(request: Request, body: Any) -> BaseModel:
-    return await routes.observe(request, request.path_params["name"], request.path_params["id"], body)
+async def _observe(scope: Scope, body: schemas.Outcome) -> bytes:
+    path = scope["path_params"]
+    done = await routes.observe(Request(scope), path["name"], path["id"], body)
+    return done.__pydantic_serializer__.to_json(done)
 
 
 def _route_of(endpoint: Callable[..., Any]) -> APIRoute:
@@ -52,45 +57,43 @@ def _route_of(endpoint: Callable[..., Any]) -> APIRoute:
 
 
 class HotRoutes:
-    """Answers decisions and outcomes itself and passes everything else on."""
+    """An ASGI application that answers the decisions and outcomes that it ``takes``, and nothing else."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
+    def __init__(self) -> None:
         self._hot = {
             "POST": _Hot(_route_of(routes.decide), _decide),
             "PUT": _Hot(_route_of(routes.observe), _observe),
         }
 
+    def takes(self, scope: Scope) -> bool:
+        """Whether it answers a request. Then ``scope`` has the route, by which the request is counted,
+        and the parameters in its path."""
+        if scope["type"] != "http" or (hot := self._hot.get(scope["method"])) is None:
+            return False
+        found = _PATH.fullmatch(scope["path"])
+        if found is None or (found[2] is None) is (hot.answer is _observe):
+            return False
+        headers = dict(scope["headers"])
+        plain = headers.get(b"content-length", b"0").strip(b"0").isdigit()
+        if not plain or b"transfer-encoding" in headers or len(headers.get(_KEY, b"")) > REQUEST_ID:
+            return False
+        scope["route"] = hot.route
+        scope["path_params"] = (
+            {"name": found[1]} if found[2] is None else {"name": found[1], "id": found[2]}
+        )
+        return True
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        hot = self._recognised(scope)
-        if hot is None:
-            await self.app(scope, receive, send)
-            return
+        hot = self._hot[scope["method"]]
         try:
             body = await authorized_body(scope, Access.decide, hot.route.body_field, _body_of(receive))
-            answer = await hot.answer(Request(scope, receive), body)
+            answer = await hot.answer(scope, body)
         except C4BError as error:
             await problems.library_error(error)(scope, receive, send)
         except RequestValidationError as error:
             await problems.validation_error(error)(scope, receive, send)
         else:
-            await _send_json(send, answer.__pydantic_serializer__.to_json(answer))
-
-    def _recognised(self, scope: Scope) -> _Hot | None:
-        if scope["type"] != "http" or (hot := self._hot.get(scope["method"])) is None:
-            return None
-        found = _PATH.fullmatch(scope["path"])
-        if found is None or (found[2] is None) is (hot.answer is _observe):
-            return None
-        headers = dict(scope["headers"])
-        plain = headers.get(b"content-length", b"0").strip(b"0").isdigit()
-        if not plain or b"transfer-encoding" in headers or len(headers.get(_KEY, b"")) > REQUEST_ID:
-            return None
-        scope["route"] = hot.route  # by which the request is counted
-        scope["path_params"] = (
-            {"name": found[1]} if found[2] is None else {"name": found[1], "id": found[2]}
-        )
-        return hot
+            await _send_json(scope, send, answer)
 
 
 def _body_of(receive: Receive) -> Callable[[], Awaitable[bytes]]:
@@ -109,7 +112,11 @@ def _body_of(receive: Receive) -> Callable[[], Awaitable[bytes]]:
     return read
 
 
-async def _send_json(send: Send, body: bytes) -> None:
+async def _send_json(scope: Scope, send: Send, body: bytes) -> None:
+    answer = scope.get("extensions", {}).get(ANSWER)
+    lines = b"content-length: %d\r\ncontent-type: application/json\r\n" % len(body)
+    if answer is not None and answer(lines, body):
+        return
     headers = [(b"content-length", b"%d" % len(body)), (b"content-type", b"application/json")]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": body})

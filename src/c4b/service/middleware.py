@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from c4b.service import problems
 from c4b.service.monitoring import request_log
 from c4b.service.problems import Refused
+from c4b.service.serving.http_protocol import ANSWER
 
 _SAFE_REQUEST_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,100}")
 _WITHOUT_TIME_LIMIT = re.compile(r"/v1/deployments/[^/]+/(audit|export)")
@@ -32,6 +33,7 @@ _HEADERS, _DOCS_HEADERS = (
     )
     for policy in (_CONTENT_POLICY, _DOCS_POLICY)
 )
+_HEADER_LINES = b"".join(b"%b: %b\r\n" % pair for pair in _HEADERS)
 _LOCAL_HOST = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.IGNORECASE)
 
 _FORWARDED = {b"forwarded", b"via", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip"}
@@ -82,6 +84,17 @@ class RequestMiddleware:
                 message = {**message, "headers": [*answered, *added]}
             await send(message)
 
+        answer = scope.get("extensions", {}).get(ANSWER)
+        if answer is not None:
+
+            def answer_with_headers(lines: bytes, body: bytes) -> bool:
+                nonlocal status
+                added = b"%b%bx-request-id: %b\r\n" % (lines, _HEADER_LINES, request_id.encode())
+                answered: bool = answer(added, body)
+                status = 200 if answered else status
+                return answered
+
+            scope["extensions"][ANSWER] = answer_with_headers
         size = 0
 
         async def receive_limited() -> Message:

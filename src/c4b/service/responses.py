@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic_core import to_json
+
 from c4b.deployment import Deployment, Record, Status
 from c4b.policies import state_file
 from c4b.policies.candidate_fields import CandidateField
@@ -41,6 +43,22 @@ def state(status: Status, outcome_timeout: float | None) -> schemas.State:
 
 def decided(decision: Decision) -> schemas.Decided:
     return schemas.Decided.model_validate(decision)
+
+
+def decided_json(decision: Decision) -> bytes:
+    """What ``decided`` becomes in a response, without a model in between: every round needs one."""
+    values = {}
+    for name, may_be_absent in _DECIDED:
+        value = getattr(decision, name)
+        if value is not None or not may_be_absent:
+            values[name] = value
+    if decision.receipt is not None:
+        values["receipt"] = decision.receipt._asdict()
+    return to_json(values, inf_nan_mode="null")
+
+
+_DECIDED = [(name, field.exclude_if is not None) for name, field in schemas.Decided.model_fields.items()]
+"""Names of a decision's values in their order, and whether they are left out where they are None."""
 
 
 def decision_row(record: Record) -> schemas.DecisionRow:

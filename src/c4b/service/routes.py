@@ -18,6 +18,7 @@ from c4b.deployment.configuration import Configuration
 from c4b.deployment.limits import LABEL, REQUEST_ID
 from c4b.errors import C4BError, InvalidInput, NameTaken, PayloadTooLarge
 from c4b.evidence.model import LinearModel
+from c4b.policies import Decision, Round
 from c4b.service import export_files, responses, schemas
 from c4b.service.access.authorization import requires
 from c4b.service.access.token_verifier import Grant
@@ -195,10 +196,17 @@ async def decide(
     request: Request, name: Name, body: schemas.Round, key: IdempotencyKey = None
 ) -> schemas.Decided:
     """Choose among the candidates, or the baseline. On disk and charged when the answer is sent."""
-    queued, round_ = await queued_deployment(request, name), body.to_round(key)
+    round_, large = body.to_round(key), request.state.large_body
+    return responses.decided(await decided(_open_deployments(request), name, round_, large))
+
+
+async def decided(deployments: OpenDeployments, name: str, round_: Round, large: bool) -> Decision:
+    """The decision of a round, which may be ``large``: then a thread checks it."""
+    queued = deployments.get(name)
+    if queued is None:
+        queued = await run_in_threadpool(deployments.open, name)
     check = queued.deployment.request
-    checked = await run_in_threadpool(check, round_) if request.state.large_body else check(round_)
-    return responses.decided(await queued.decide(checked))
+    return await queued.decide(await run_in_threadpool(check, round_) if large else check(round_))
 
 
 @_decide_routes.post(

@@ -11,7 +11,7 @@ import time
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, TextIO, cast
 
 request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
 logger = logging.getLogger("c4b.service")
@@ -38,19 +38,30 @@ class JsonFormatter(logging.Formatter):
     """Formats a log record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
-        line = [
-            f'"time": "{_iso_8601(record.created)}", "level": "{record.levelname.lower()}", '
-            f'"logger": {_quoted(record.name)}, "event": {_quoted(record.getMessage())}, '
-            f'"process": {_json(record.process)}'
-        ]
+        said = _said(record.levelname, record.name, record.getMessage(), record.process)
+        line = [f'"time": "{_iso_8601(record.created)}", {said}']
         current = request_id.get()
         if current is not None:
             line.append(f'"request_id": {_quoted(current)}')
         fields: dict[str, Any] = getattr(record, "fields", {})
-        line += [f"{_quoted(key)}: {_json(value)}" for key, value in fields.items()]
+        line += [f"{_key(key)}{_json(value)}" for key, value in fields.items()]
         if record.exc_info:
             line.append(f'"error": {_quoted(self.formatException(record.exc_info))}')
         return f"{{{', '.join(line)}}}"
+
+
+@lru_cache(64)
+def _said(level: str, name: str, event: str, process: int | None) -> str:
+    """Most lines are of one event."""
+    return (
+        f'"level": "{level.lower()}", "logger": {_quoted(name)}, "event": {_quoted(event)}, '
+        f'"process": {_json(process)}'
+    )
+
+
+@lru_cache(64)
+def _key(name: str) -> str:
+    return f"{_quoted(name)}: "
 
 
 def _json(value: object) -> str:
@@ -78,9 +89,21 @@ def _second(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
+class LineHandler(logging.StreamHandler[TextIO]):
+    """Writes records as lines. Standard error sends every line by itself and needs no flush."""
+
+    def flush(self) -> None:
+        if not getattr(self.stream, "line_buffering", False):
+            super().flush()
+
+
 def configuration(level: str) -> dict[str, Any]:
     """Return the argument of ``logging.config.dictConfig``, which uvicorn applies in every worker."""
-    handler = {"class": "logging.StreamHandler", "formatter": "json", "stream": "ext://sys.stderr"}
+    handler = {
+        "class": "c4b.service.monitoring.request_log.LineHandler",
+        "formatter": "json",
+        "stream": "ext://sys.stderr",
+    }
     own = {"handlers": ["stderr"], "level": level.upper(), "propagate": False}
     return {
         "version": 1,

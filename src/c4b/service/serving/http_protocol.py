@@ -8,13 +8,18 @@ read in memory. With this class, a client that does any of this loses its connec
 from __future__ import annotations
 
 import asyncio
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from c4b.service.settings import Settings
 
+ANSWER = "c4b.answer"
+"""Name of an ASGI extension: a function that sends a whole response with status 200 at once. It takes
+the lines of the headers, which the caller knows to be valid, and the body; without it uvicorn checks
+every header of every response. It returns False, having sent nothing, if the response cannot be sent
+like this. Then the caller sends it as usual."""
 HEADER_SECONDS = 10.0
 HEADER_BYTES = 65_536
 """Limit for one request. It is exceeded by at most one read from the network."""
@@ -64,6 +69,8 @@ class TimeLimitedProtocol(HttpToolsProtocol):
         self._stop_header_timer()
         self._unused = 0
         super().on_headers_complete()
+        scope: Any = self.scope  # uvicorn's type names no extension but its own
+        scope["extensions"] = {ANSWER: partial(self._answer, self.cycle)}
         if not self.pipeline:
             self._answered = self.cycle
 
@@ -75,6 +82,24 @@ class TimeLimitedProtocol(HttpToolsProtocol):
         if self.pipeline:
             self._answered = self.pipeline[-1][0]
         super().on_response_complete()
+
+    def _answer(self, cycle: RequestResponseCycle, headers: bytes, body: bytes) -> bool:
+        """See ``ANSWER``."""
+        if (
+            cycle.response_started
+            or cycle.disconnected
+            or not cycle.keep_alive
+            or self.flow.write_paused
+            or self.transport.is_closing()
+        ):
+            return False
+        own = b"".join([b"%b: %b\r\n" % pair for pair in cycle.default_headers])
+        self.transport.write(b"%b%b%b\r\n%b" % (STATUS_LINE[200], own, headers, body))
+        cycle.response_started = cycle.response_complete = True
+        cycle.waiting_for_100_continue = False
+        cycle.message_event.set()
+        cycle.on_response()
+        return True
 
     def pause_writing(self) -> None:
         super().pause_writing()

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import uvicorn
 from sqlalchemy import make_url
+from starlette.types import ASGIApp
 from uvicorn.supervisors import Multiprocess
 
 from c4b.errors import InvalidInput, UnknownName
@@ -61,23 +62,7 @@ def run(
         load_kernels()
         os.environ[SETTINGS_VARIABLE] = settings.to_json()
         _raise_file_limit()
-        config = uvicorn.Config(
-            "c4b.service.app:from_environment",
-            factory=True,
-            workers=workers,
-            http="c4b.service.serving.http_protocol:TimeLimitedProtocol",
-            ws="none",
-            lifespan="on",
-            log_config=request_log.configuration(log_level),
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            timeout_keep_alive=30,
-            timeout_graceful_shutdown=SHUTDOWN_SECONDS,
-            timeout_worker_healthcheck=10,  # the others wait so long for a worker killed while it starts
-            ssl_certfile=tls_cert,
-            ssl_keyfile=tls_key,
-        )
+        config = configuration("c4b.service.app:from_environment", workers, log_level, tls_cert, tls_key)
         listen_address.listen(sockets, host)
         name = f"[{host}]" if ":" in host else host
         url = f"{'https' if config.is_ssl else 'http'}://{name}:{listen_address.port_of(sockets)}"
@@ -88,6 +73,33 @@ def run(
         )  # uvicorn raises the signal again at its end
         with _shared_metrics() if workers > 1 else nullcontext(), suppress(KeyboardInterrupt):
             _serve(config, sockets)
+
+
+def configuration(
+    application: str | ASGIApp,
+    workers: int = 1,
+    log_level: str = "info",
+    tls_cert: Path | None = None,
+    tls_key: Path | None = None,
+) -> uvicorn.Config:
+    """How uvicorn runs the service. ``application``: it, or where the function is that makes it."""
+    return uvicorn.Config(
+        application,
+        factory=isinstance(application, str),
+        workers=workers,
+        http="c4b.service.serving.http_protocol:TimeLimitedProtocol",
+        ws="none",
+        lifespan="on",
+        log_config=request_log.configuration(log_level),
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+        timeout_worker_healthcheck=10,  # the others wait so long for a worker killed while it starts
+        ssl_certfile=tls_cert,
+        ssl_keyfile=tls_key,
+    )
 
 
 def _serve(config: uvicorn.Config, sockets: list[socket.socket]) -> None:
