@@ -111,7 +111,7 @@ def test_why_an_admissible_candidate_was_not_played() -> None:
     assert [c.admissible for c in reports] == [True, True, True, False]
     assert [c.reason for c in reports] == ["has a lower score"] * 2 + ["", ""]
     passed = decide("reserve-c4b+", [[0.95], [0.98], [0.5]], reserve=0.2).explain()
-    assert [c.reason for c in passed] == ["promises no more than the baseline"] * 2 + [""]
+    assert [c.reason for c in passed] == ["promises too little beside the baseline"] * 2 + [""]
     assert "no candidate that is admissible (2 of 3 are) promises more" in passed.summary
     assert [c.reason for c in decide("refresh", reserve=2.0).explain()] == ["has a lower UCB"] * 2 + [""]
     parts = c4b.Composition("x", "joint", "refresh", "filter", "", score="mean")

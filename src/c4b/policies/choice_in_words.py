@@ -87,6 +87,12 @@ def rule_in_words(spec: PolicySpec, dim: int) -> str:
                 "Plays are needed for each feature in which it differs from the baseline. Later it is "
                 "tried at the price that was granted until then."
             )
+    if rule.ambition:
+        sentences.append(
+            "Ambition: what takes from the bank and is not surely better is passed over, too, if it "
+            f"could gain less than {rule.ambition:g} of what the best-scored candidate could, as long as that "
+            "one would be played and the baseline saves enough for it in as many rounds as there were."
+        )
     if rule.optimism:
         bound = "by the upper bound"
         if rule.boldest > 1:
@@ -189,7 +195,7 @@ def _because_played(decision: Decision, rule: Rule, played: int, gated: bool) ->
     others = [scores[k] for k in admissible if k != played and math.isfinite(scores[k])]
     if not others and rule.hope and len(admissible) > 1:
         return (
-            f"{optimistic}It has {named}; all other admissible candidates promise no more than the "
+            f"{optimistic}It has {named}; all other admissible candidates promise too little beside the "
             "baseline and were passed over."
         )
     if not others:

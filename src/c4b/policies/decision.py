@@ -188,7 +188,7 @@ class CandidateReport(NamedTuple):
     """Its name, if the round had names."""
 
 
-NO_MORE_THAN_BASELINE = "promises no more than the baseline"
+PASSED_OVER = "promises too little beside the baseline"
 SAVES_LESS = "would leave less in the bank"
 HELD = {
     "shadow": "the deployment is in shadow mode",
@@ -274,10 +274,11 @@ class Explanation:
             return f"The baseline was played, whatever was admissible; bank {decision.bank:.4f}."
         if not total:
             return f"The baseline was played: there were no candidates; bank {decision.bank:.4f}."
-        if any(c.reason == NO_MORE_THAN_BASELINE for c in self.candidates):
+        if any(c.reason == PASSED_OVER for c in self.candidates):
             return (
                 f"The baseline was played: no candidate that is admissible ({fit} of {total} are) "
-                f"promises more; bank {decision.bank:.4f}."
+                f"promises more, or enough for what it takes from the bank; bank "
+                f"{decision.bank:.4f}."
             )
         if any(c.reason == LOWER_UCB for c in self.candidates):
             return (
@@ -356,8 +357,8 @@ class Explanation:
 def _reasons(decision: Decision) -> list[str]:
     """Why each admissible candidate was not played, from the recorded scores and margins.
 
-    A score of -inf says that the baseline promises as much. In a round that scores by the UCB alone the
-    two rows are equal.
+    A score of -inf says that it was passed over for the baseline. In a round that scores by the UCB alone
+    the two rows are equal.
     """
     details = decision.details
     played = decision.action if decision.held is None else decision.proposed
@@ -374,7 +375,7 @@ def _reasons(decision: Decision) -> list[str]:
         if k == played or not margin >= 0.0:
             reasons.append("")
         elif score == -math.inf:
-            reasons.append(NO_MORE_THAN_BASELINE)
+            reasons.append(PASSED_OVER)
         elif math.isnan(score):
             reasons.append("")
         elif played is None:
