@@ -309,7 +309,7 @@ def test_what_is_saved_for_a_trial_is_not_spent_on_what_could_gain_little() -> N
     for selection in ("hopeful-2", "hopeful-3"):
         parts = c4b.Composition("x", "joint", "checkpoints", selection, "", "measured-2", "unbiased")
         made = c4b.Policy(parts, c4b.LinearModel(3, 0.05, 4.0), alpha=0.02, reserve=0.5)
-        made.learn([baseline] * 400 + [known] * 100, [1.0] * 400 + [1.004] * 100)
+        made.learn([baseline] * 400 + [known] * 10, [1.0] * 400 + [1.004] * 10)
         for _ in range(300):
             made.forget(made.decide([], baseline).id)
             if made.rounds in (100, 200, 290):
