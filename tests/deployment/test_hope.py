@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+import c4b
 from c4b.deployment.audit.audit_report import Finding
-from c4b.deployment.audit.recomputed_hope import Hope, check_hope, leeway_left, what_is_cheap
+from c4b.deployment.audit.recomputed_hope import (
+    Hope,
+    check_hope,
+    leeway_left,
+    possible_aims,
+    what_is_cheap,
+)
 from c4b.policies import CandidateField
-from support.forgeries import only_one
+from support.forgeries import only_one, play
 from support.shop_world import create, forge
 
 ITEMS, INCUMBENT = np.diag([0.0, 1.0, 0.8])[1:], np.array([1.0, 0.0, 0.0])
@@ -117,3 +126,53 @@ def test_what_learning_costs() -> None:
     cheap, dear = what_is_cheap(np.array([2.1, 1.0]), (2.0, 0.5), (low, high), rule, rounding)
     assert not cheap.any()  # five features cost .5, and .4 are left
     assert dear.all()
+
+
+@pytest.mark.parametrize(
+    ("left", "cheap", "promise", "within", "second", "expected"),
+    [
+        (-1.0, False, 0.1, 1.0, 0.5, (0.2, 0.2)),  # it promises more
+        (1.0, False, -0.1, 1.0, 0.5, (0.2, 0.2)),  # it would be hoped for
+        (-1.0, True, -0.1, 1.0, 0.5, (0.2, 0.2)),  # learning about it is cheap
+        (-1.0, False, -0.1, 1.0, 0.5, (-np.inf, -np.inf)),  # it would not be played
+        (1.0, False, 0.1, -1.0, 0.5, (-np.inf, -np.inf)),  # it is out of reach
+        (1.0, False, 0.1, 1e-9, 0.5, (-np.inf, 0.2)),  # rounding says whether
+        (1.0, False, 0.1, 1.0, 0.9, (0.1, 0.2)),  # two have the highest score, up to rounding
+    ],
+)
+def test_what_a_candidate_must_be_able_to_gain(
+    left: float, cheap: bool, promise: float, within: float, second: float, expected: tuple[float, float]
+) -> None:
+    """A fifth of what the best-scored one could: 1; the second one could gain .5."""
+    known = np.array([cheap, cheap])
+    hope = Hope(left, 1e-6, np.array([1.0, 0.5]), known, ~known, np.array([0.9, second]), 0.5)
+    found = possible_aims(hope, np.array([within, 1.0]), np.array([promise, 0.1]), 0.2, 1e-6)
+    assert found == pytest.approx(expected)
+
+
+def test_an_audit_finds_what_was_spent_on_crumbs(sqlite_url: str) -> None:
+    """An item that is known to be worth what the incumbent is, beside one of which nothing is known and
+    for which credit is saved: the known one is passed over. Playing it instead is found."""
+    model = c4b.LinearModel(3, 0.05, 4.0)
+    baseline, known, unknown = np.eye(3)
+    with c4b.Deployment.create(sqlite_url, "arms", model, alpha=0.02, reserve=0.5) as dep:
+        dep.learn([baseline] * 400 + [known] * 10, [1.0] * 400 + [1.004] * 10)
+        for _ in range(200):
+            dep.forget(dep.decide([], baseline).id)
+        alone = dep.decide([known], baseline)
+        assert alone.action == 0
+        dep.forget(alone.id)
+
+        def spends(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
+            arrays["details"][CandidateField.SCORE, 0] = alone.details[CandidateField.SCORE, 0]
+            play(0, fields, arrays)
+
+        made = dep.decide([known, unknown], baseline)
+        assert made.action is None
+        assert "too little beside the baseline" in str(dep.explain(made.id))
+        assert dep.audit(sample=0).clean
+        assert made.receipt is not None
+        forge(dep, made.receipt.seq, spends)
+        report = dep.audit(sample=0)
+        assert report.entry == made.receipt.seq
+        assert "saved for a better one" in str(report.finding)
