@@ -90,8 +90,9 @@ def rule_in_words(spec: PolicySpec, dim: int) -> str:
     if rule.ambition:
         sentences.append(
             "Ambition: what takes from the bank and is not surely better is passed over, too, if it "
-            f"could gain less than {rule.ambition:g} of what the best-scored candidate could, as long as "
-            "that one would be played and the baseline saves enough for it in as many rounds as there were."
+            f"could gain less than {rule.ambition:g} of what the best-scored candidate could, as long "
+            "as that one would be played and the baseline saves enough for it in as many rounds as "
+            "there were."
         )
     if rule.optimism:
         bound = "by the upper bound"
