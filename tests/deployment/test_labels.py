@@ -168,10 +168,9 @@ def test_why_this_one() -> None:
         assert "Latch:" in dep_rule
     with Deployment.create(f"memory://labels-{next(_numbers)}", "shop", MODEL, reserve=0.8) as dep:
         dep.learn([[1.0, 0.0]] * 300, [0.5] * 300)
-        pool = [[1.0, 0.9], [1.0, 0.02]]
-        said = [
-            dep.record(dep.decide(pool, BASELINE, labels=["bold", "modest"])).because for _ in range(9)
-        ]
+        pool = [[1.0, 0.9], [1.0, 0.2]]
+        made = [dep.decide(pool, BASELINE, labels=["bold", "modest"]) for _ in range(9)]
+        said = [dep.record(one).because for one in made if one.action is not None]
         assert any(text.startswith("Thrift: 'bold' (candidate 0) has a higher score") for text in said)
         assert all(text for text in said)
 
