@@ -369,20 +369,6 @@ def _scored(trust: float, low: float, high: float) -> float:
 
 
 @inlined
-def _promises_more(
-    region: Region,
-    trust: float,
-    candidates: Array,
-    k: int,
-    baseline: Array,
-    contrasts: Array,
-    scratch: Array,
-) -> bool:
-    """Whether ``_promise`` is above 0; ``contrasts`` say so already, unless rounding could decide."""
-    return _promises(region, trust, 0.0, candidates, k, baseline, contrasts, scratch)
-
-
-@inlined
 def _promises(
     region: Region,
     trust: float,
@@ -393,7 +379,8 @@ def _promises(
     contrasts: Array,
     scratch: Array,
 ) -> bool:
-    """Whether ``_promise`` is more ``than`` that."""
+    """Whether ``_promise`` is more ``than`` that; ``contrasts`` say so already, unless rounding could
+    decide."""
     if than == -np.inf:
         return True
     if contrasts.shape[1] > 0:
@@ -460,15 +447,15 @@ def _pass_over(
         beaten = details[MARGIN, k] >= 0.0 and not details[MARGIN, k] > rival and usable(candidates, k)
         if not beaten:
             continue
-        if _promises_more(region, rule.trust, candidates, k, baseline, contrasts, scratch):
+        if _promises(region, rule.trust, 0.0, candidates, k, baseline, contrasts, scratch):
             spends = details[MARGIN, k] < kept or not _promises(
                 region, rule.hopes_trust, aim, candidates, k, baseline, contrasts, scratch
             )
-            if spends and not _promises_more(region, SURE, candidates, k, baseline, contrasts, scratch):
+            if spends and not _promises(region, SURE, 0.0, candidates, k, baseline, contrasts, scratch):
                 details[SCORE, k] = -np.inf
             continue
-        if not details[MARGIN, k] > spare or not _promises_more(
-            region, 1.0, candidates, k, baseline, contrasts, scratch
+        if not details[MARGIN, k] > spare or not _promises(
+            region, 1.0, 0.0, candidates, k, baseline, contrasts, scratch
         ):
             details[SCORE, k] = -np.inf
 
@@ -499,7 +486,7 @@ def _first_hope(
             continue
         if (
             not margin > rival
-            and not _promises_more(region, rule.trust, candidates, k, baseline, contrasts, scratch)
+            and not _promises(region, rule.trust, 0.0, candidates, k, baseline, contrasts, scratch)
             and _promises(region, rule.hopes_trust, aim, candidates, k, baseline, contrasts, scratch)
             and _is_worth_trying(
                 region, rule, hopeful, allowance, candidates, k, baseline, contrasts, scratch
