@@ -9,10 +9,17 @@ from typing import NamedTuple
 import numpy as np
 
 from c4b._jit import allocating, inlined
+from c4b._parts import EIGENBASES
 from c4b._validate import Array
 from c4b.evidence.bounds import lower, upper
 from c4b.evidence.ellipsoids import Region, opened
-from c4b.evidence.pool_bounds import new_forms, pool_forms, pool_lower, raise_to_lower
+from c4b.evidence.pool_bounds import (
+    new_forms,
+    pool_forms,
+    pool_lower,
+    raise_to_lower,
+    raise_to_turned,
+)
 
 
 class Assessment(NamedTuple):
@@ -25,6 +32,7 @@ class Assessment(NamedTuple):
     scratch: Array  # (d,)
     mean: float  # of the baseline, where it is told; NaN: it is not
     earned: Array  # what absorbed plays have earned, see ``c4b.evidence.earned``; empty: nobody asks
+    claims: Array  # (C, 1 + 2 d + G) claims for ``raise_to_turned``, the joint one first; C = 0: none yet
 
 
 @inlined
@@ -53,6 +61,10 @@ def structural_above(low: float, alpha: float, floor: float, tolerance: float) -
 def pool_joint(region: Region, assessed: Assessment, alpha: float, row: int) -> None:
     """(8) for every candidate: details[row]."""
     offset, details = assessed.scratch, assessed.details
+    if EIGENBASES and len(assessed.claims) > 0:
+        claim = assessed.claims[0]
+        raise_to_turned(region, assessed.forms, assessed.pool, claim, row, details, True)
+        return
     base = joint_claim(assessed.baseline, alpha, offset)
     raise_to_lower(region, assessed.forms, assessed.pool, base, offset, row, details, True)
 
@@ -71,6 +83,8 @@ def both(evidence_flat: Array, pool: Array, baseline: Array, alpha: float, out: 
     forms = new_forms(region, pool.shape[1])
     pool_forms(region, pool, forms)
     nothing = np.empty(0)
-    assessed = Assessment(pool, forms, baseline, out, np.empty(len(baseline)), np.nan, nothing)
+    assessed = Assessment(
+        pool, forms, baseline, out, np.empty(len(baseline)), np.nan, nothing, np.empty((0, 1))
+    )
     pool_joint(region, assessed, alpha, 0)
     pool_separate(region, assessed, alpha, False, 1)

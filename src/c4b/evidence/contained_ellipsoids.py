@@ -16,6 +16,7 @@ from c4b._jit import called, inlined
 from c4b._shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.evidence.ellipsoids import Region
+from c4b.evidence.leading_ellipsoid import GUIDE_HEADING, LEAST_FEATURES, PARTS, open_guide
 
 CLEARLY = 1.0 + 1e-6
 """How much larger a containing ellipsoid must be: its bounds are then worse after rounding, too, so that
@@ -24,14 +25,17 @@ every bound keeps its bits."""
 
 def innermost_size(stack: int, dim: int) -> int:
     """How large ``space`` of ``innermost`` must be."""
-    return stack * (3 * dim + 4)
+    return stack * (3 * dim + 4) + GUIDE_HEADING + PARTS * stack
+
+
+room_for_innermost = inlined(innermost_size)
 
 
 @called
 def innermost(region: Region, thorough: bool, space: Array) -> Region:
     """``region`` without ellipsoids that contain a neighbour in its list or, where this is ``thorough``,
     any other one; at least two of them, because a single one has other rules. The same region unless it
-    is spectral. New arrays lie in ``space``.
+    is spectral. New arrays lie in ``space``; where this is ``thorough``, a guide to the ellipsoids, too.
 
     Most that can go contain a neighbour; to compare all pairs pays in large pools only.
     """
@@ -66,6 +70,10 @@ def innermost(region: Region, thorough: bool, space: Array) -> Region:
         radius[n], reach[n], blur[n] = region.radius[g], region.reach[g], region.blur[g]
         for i in range(dim):
             factors[n, i], estimate[n, i] = region.factors[g, i], region.estimate[g, i]
+    guided = thorough and dim >= LEAST_FEATURES
+    guide = shaped_view(space, 3 * size + 4 * stack, (GUIDE_HEADING + PARTS * count if guided else 0,))
+    if guided:
+        open_guide(factors, reach, guide)
     return Region(
         region.spectral,
         region.inverse,
@@ -78,6 +86,7 @@ def innermost(region: Region, thorough: bool, space: Array) -> Region:
         region.slack,
         region.norm_bound,
         region.totals,
+        guide,
     )
 
 

@@ -72,6 +72,7 @@ class Region(NamedTuple):
     norm_bound: float  # S
     totals: Array  # what sums of rewards alone say; see ``c4b.evidence.totals`` and, for the set box,
     # ``c4b.evidence.box_bounds``; empty for most sets
+    guide: Array  # to the ellipsoids that count, see ``c4b.evidence.leading_ellipsoid``; mostly empty
 
 
 class Data(NamedTuple):
@@ -183,6 +184,7 @@ def parts(flat: Array, stack: int, dim: int) -> tuple[Region, Data, Terms]:
         shaped_view(flat, n, (1 if spectral else 0,)),
         flat[3],
         shaped_view(flat, len(flat) - totals, (totals,)),
+        shaped_view(flat, 0, (0,)),
     )
     spectrum = Spectrum(
         shaped_view(flat, p, (w,)),

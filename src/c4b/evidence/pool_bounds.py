@@ -18,6 +18,7 @@ from c4b.evidence.bounds import ball_reach, clipped, slack_over_norm
 from c4b.evidence.box_bounds import is_box, pool_box_interval, pool_box_lower
 from c4b.evidence.chains import four_products, pool_chains
 from c4b.evidence.ellipsoids import Region
+from c4b.evidence.leading_ellipsoid import PARTS, lead, lead_squares, may_raise
 from c4b.evidence.rounding import UNIT
 
 CANCELLATION = 1e-4
@@ -25,10 +26,12 @@ CANCELLATION = 1e-4
 CROSS, SQUARES, CENTRES = 0, 1, 2
 """Rows of ``forms`` (R, K), what is computed once a round for a pool: one of scratch, then for ellipsoid
 g at SQUARES + 2g the squares x V_g^-1 x, at CENTRES + 2g the centres x theta_hat_g; for a spectral set
-after them d rows with the coordinates of x in the eigenbasis, and scratch: d rows, ABREAST rows, and as
-many as hold d numbers."""
+after them d rows with the coordinates of x in the eigenbasis, and scratch: d rows, SUMS rows, and as many
+as hold d + G numbers."""
 ABREAST = 4
 """Ellipsoids of a spectral set whose squares are computed together."""
+SUMS = PARTS + 1
+"""Rows for squares, of ellipsoids abreast, or of a leader and of one other."""
 FEW = 64
 """Candidates up to which every root is computed: to look first whether one counts would take as long."""
 NEARLY = 1.0 - 32.0 * UNIT
@@ -40,12 +43,12 @@ def form_rows(stack: int, dim: int, spectral: bool, size: int) -> int:
     """R for G ellipsoids, d features and K candidates."""
     if not spectral:
         return 1 + 2 * stack
-    return 1 + 2 * stack + 2 * dim + ABREAST + (dim + size - 1) // max(size, 1)
+    return 1 + 2 * stack + 2 * dim + SUMS + (dim + stack + size - 1) // max(size, 1)
 
 
 def forms_size(stack: int, dim: int, size: int) -> int:
     """Numbers that the forms of up to ``size`` candidates take at most."""
-    return (2 * stack + 2 * dim + ABREAST + 2) * size + dim
+    return (2 * stack + 2 * dim + SUMS + 2) * size + dim + stack
 
 
 @called_allocating
@@ -270,13 +273,14 @@ def pool_lower(region: Region, forms: Array, pool: Array, base: float, row: int,
 @inlined
 def _raise_by_ellipsoid(
     region: Region, forms: Array, squares: int, shift: float, g: int, row: int, out: Array
-) -> None:
+) -> int:
     """out[row, k] = max(out[row, k], bound by ellipsoid g), never +inf or NaN.
 
     The scratch row of ``forms`` holds what is added to each bound, row ``squares`` the squares of widths,
     ``shift`` is added to the centre. Roots are computed only if one of them counts: a root takes longer
     than all else together. A bound that counts is never taken for one that does not, so that the result
-    is the largest bound, in whatever company and order candidates come.
+    is the largest bound, in whatever company and order candidates come. Returns how many bounds count,
+    0 for a few candidates, where nobody looked.
     """
     size, reach, centres = out.shape[1], region.reach[g], CENTRES + 2 * g
     raised, square = 0, reach * reach * NEARLY
@@ -288,13 +292,20 @@ def _raise_by_ellipsoid(
             value = forms[CROSS, k] + (shift + forms[centres, k]) - reach * math.sqrt(forms[squares, k])
             held = out[row, k]
             out[row, k] = value if (held < value) & (value < np.inf) else held
+    return raised
 
 
 @inlined
 def _pool_norms(pool: Array, forms: Array) -> None:
     """||x_k|| into the scratch row of ``forms``."""
     dim, size = pool.shape
-    for i in range(dim):
+    fours = dim - dim % 4
+    for i in range(0, fours, 4):
+        for k in range(size):
+            v0, v1, held = pool[i, k], pool[i + 1, k], 0.0 if i == 0 else forms[CROSS, k]
+            v2, v3 = pool[i + 2, k], pool[i + 3, k]
+            forms[CROSS, k] = fma(v3, v3, fma(v2, v2, fma(v1, v1, fma(v0, v0, held))))
+    for i in range(fours, dim):
         for k in range(size):
             held = 0.0 if i == 0 else forms[CROSS, k]
             forms[CROSS, k] = fma(pool[i, k], pool[i, k], held)
@@ -306,7 +317,14 @@ def _pool_norms(pool: Array, forms: Array) -> None:
 def _shifted_pool_norms(pool: Array, offset: Array, forms: Array) -> None:
     """||offset + x_k|| into the scratch row of ``forms``."""
     dim, size = pool.shape
-    for i in range(dim):
+    fours = dim - dim % 4
+    for i in range(0, fours, 4):
+        o0, o1, o2, o3 = offset[i], offset[i + 1], offset[i + 2], offset[i + 3]
+        for k in range(size):
+            v0, v1, held = pool[i, k] + o0, pool[i + 1, k] + o1, 0.0 if i == 0 else forms[CROSS, k]
+            v2, v3 = pool[i + 2, k] + o2, pool[i + 3, k] + o3
+            forms[CROSS, k] = fma(v3, v3, fma(v2, v2, fma(v1, v1, fma(v0, v0, held))))
+    for i in range(fours, dim):
         shift = offset[i]
         for k in range(size):
             held, part = 0.0 if i == 0 else forms[CROSS, k], pool[i, k] + shift
@@ -347,8 +365,11 @@ def raise_to_lower(
         return
     base = base_below(region, base, length)
     if EIGENBASES and region.spectral:
-        no_bases = shaped_view(region.radius, 0, (0,))
-        spectral_raise(region, forms, pool, base, no_bases, offset, row, out, anew)
+        stack, size = len(region.radius), pool.shape[1]
+        no_bases, end = shaped_view(region.radius, 0, (0,)), (1 + 2 * stack + 2 * dim + SUMS) * size
+        along, shifts = shaped_view(forms, end, (dim,)), shaped_view(forms, end + dim, (stack,))
+        turn_offset(region, offset, along, shifts)
+        spectral_raise(region, forms, pool, base, no_bases, offset, along, shifts, row, out, anew)
     elif INVERSES:
         _expanded_raise(region, forms, pool, base, offset, row, out, anew)
 
@@ -423,6 +444,33 @@ def _expanded_raise(
             out[row, k] = value if out[row, k] < value else out[row, k]
 
 
+@inlined
+def turn_offset(region: Region, offset: Array, along: Array, shifts: Array) -> None:
+    """The coordinates of an offset (d,) in the eigenbasis, and its part of every centre (G,)."""
+    stack, dim = region.estimate.shape
+    for i in range(0, dim, 4):
+        a, b, c, d = four_products(region.basis, i, offset)
+        for n in range(min(4, dim - i)):
+            along[i + n] = a if n == 0 else b if n == 1 else c if n == 2 else d
+    for g in range(0, stack, 4):
+        a, b, c, d = four_products(region.estimate, g, along)
+        for n in range(min(4, stack - g)):
+            shifts[g + n] = a if n == 0 else b if n == 1 else c if n == 2 else d
+
+
+@inlined
+def raise_to_turned(
+    region: Region, forms: Array, pool: Array, claim: Array, row: int, out: Array, anew: bool
+) -> None:
+    """``raise_to_lower`` by a claim that was turned before: its base less what rounding of it amounts to,
+    the offset (d,) and what ``turn_offset`` writes of it (d + G,)."""
+    dim = len(pool)
+    nothing, offset = shaped_view(claim, 0, (0,)), shaped_view(claim, 1, (dim,))
+    along = shaped_view(claim, 1 + dim, (dim,))
+    shifts = shaped_view(claim, 1 + 2 * dim, (len(region.radius),))
+    spectral_raise(region, forms, pool, claim[0], nothing, offset, along, shifts, row, out, anew)
+
+
 @called
 def spectral_raise(
     region: Region,
@@ -431,6 +479,8 @@ def spectral_raise(
     base: float,
     bases: Array,
     offset: Array,
+    along: Array,
+    shifts: Array,
     row: int,
     out: Array,
     anew: bool,
@@ -438,25 +488,21 @@ def spectral_raise(
     """``raise_to_lower`` in the eigenbasis: sums of squares, which never cancel.
 
     Every x_k may have a base of its own, ``bases`` (K,), instead of ``base``. What rounding of offsets
-    amounts to is in the bases already. Of ``forms`` only what ``spectral_centres`` writes is read. Pool
-    and offset have the same part in it: a pool of offsets and one x give the same bits.
+    amounts to is in the bases already; ``along`` and ``shifts`` come from ``turn_offset``. Of ``forms``
+    only what ``spectral_centres`` writes is read. Pool and offset have the same part in it: a pool of
+    offsets and one x give the same bits.
     """
     stack, (dim, size), own_bases = len(region.radius), pool.shape, len(bases) > 0
     if size == 0:
         return
-    first_row = 1 + 2 * stack
+    first_row, guided = 1 + 2 * stack, len(region.guide) > 0
     turned = shaped_view(forms, first_row * size, (dim, size))
     squared = shaped_view(forms, (first_row + dim) * size, (dim, size))
     sums = first_row + 2 * dim
-    along = shaped_view(forms, (sums + ABREAST) * size, (dim,))
-    for i in range(0, dim, 4):
-        z = four_products(region.basis, i, offset)
-        for n in range(min(4, dim - i)):
-            shift = z[0] if n == 0 else z[1] if n == 1 else z[2] if n == 2 else z[3]
-            along[i + n] = shift
-            for k in range(size):
-                part = turned[i + n, k] + shift
-                squared[i + n, k] = part * part
+    if guided:
+        lead_squares(turned, along, region.factors, region.guide, sums, forms)
+    else:
+        _square(turned, along, squared)
     _shifted_pool_norms(pool, offset, forms)
     reach, slack = ball_reach(region, dim), slack_over_norm(region)
     for k in range(size):
@@ -465,10 +511,54 @@ def spectral_raise(
         held = -np.inf if anew else out[row, k]
         out[row, k] = value if held < value else held
         forms[CROSS, k] = own - slack * forms[CROSS, k]
+    if guided:
+        _raise_by_guide(region, forms, turned, along, squared, shifts, row, out)
+        return
     for first in range(0, stack, ABREAST):
         last = min(first + ABREAST, stack)
         pool_chains(squared, region.factors, first, last, sums, 1, forms)
-        a, b, c, d = four_products(region.estimate, first, along)  # the offset's part of centres
         for g in range(first, last):
-            shift = a if g == first else b if g == first + 1 else c if g == first + 2 else d
-            _raise_by_ellipsoid(region, forms, sums + g - first, shift, g, row, out)
+            _raise_by_ellipsoid(region, forms, sums + g - first, shifts[g], g, row, out)
+
+
+@inlined
+def _square(turned: Array, along: Array, squared: Array) -> None:
+    """Squared coordinates of x_k + offset in the eigenbasis."""
+    dim, size = turned.shape
+    for i in range(dim):
+        shift = along[i]
+        for k in range(size):
+            part = turned[i, k] + shift
+            squared[i, k] = part * part
+
+
+@inlined
+def _raise_by_guide(
+    region: Region,
+    forms: Array,
+    turned: Array,
+    along: Array,
+    squared: Array,
+    shifts: Array,
+    row: int,
+    out: Array,
+) -> None:
+    """Raise ``out`` by the leader, then by others that may count; one that counts for most leads from
+    then on."""
+    stack, (dim, size) = len(region.radius), turned.shape
+    sums = 1 + 2 * stack + 2 * dim
+    leader, next_leader, unsquared = int(region.guide[0]), -1, True
+    _raise_by_ellipsoid(region, forms, sums + PARTS - 1, shifts[leader], leader, row, out)
+    for g in range(stack):
+        if g != leader and may_raise(
+            region.guide, g, sums, CROSS, CENTRES + 2 * g, shifts[g], row, forms, out
+        ):
+            if unsquared:
+                _square(turned, along, squared)
+                unsquared = False
+            pool_chains(squared, region.factors, g, g + 1, sums + PARTS, 1, forms)
+            raised = _raise_by_ellipsoid(region, forms, sums + PARTS, shifts[g], g, row, out)
+            if 2 * raised > size:
+                next_leader = g
+    if next_leader >= 0:
+        lead(region.factors, region.reach, region.guide, next_leader)

@@ -175,7 +175,7 @@ def _opened_space(space: Array, region: Region, data: Data) -> tuple[Question, R
         region.spectral, region.inverse, region.basis, shaped_view(space, f + 2 * dim, (2, dim)),
         shaped_view(space, f + 4 * dim, (2, dim)), shaped_view(space, a + 6, (2,)),
         shaped_view(space, a + 8, (2,)), region.blur, shaped_view(space, a + 10, (1,)),
-        region.norm_bound, region.totals,
+        region.norm_bound, region.totals, shaped_view(space, 0, (0,)),
     )  # fmt: skip
     for g in range(2):
         one.radius[g], one.reach[g] = np.nan, np.inf

@@ -18,12 +18,15 @@ from c4b.certificates.contrast_kernels import Assessment, joint_claim
 from c4b.evidence.bounds import lower
 from c4b.evidence.ellipsoids import Region
 from c4b.evidence.pool_bounds import (
+    CENTRES,
     base_below,
     form_rows,
     forms_size,
     raise_to_lower,
+    raise_to_turned,
     spectral_centres,
     spectral_raise,
+    turn_offset,
 )
 from c4b.ledger.books import Account, Ledger, LedgerKind, Tally, round_slack
 from c4b.ledger.exact_sums import plus
@@ -48,7 +51,9 @@ def bank_margins(
         bank = max(bank, now)
     for k in range(size):
         details[row, k] = max(bank + details[certificate, k], free)
-    for m in range(int(ledger.tally[Tally.KEPT])):
+    for c in range(1, len(assessed.claims)):
+        raise_to_turned(region, assessed.forms, assessed.pool, assessed.claims[c], row, details, False)
+    for m in range(0 if len(assessed.claims) > 0 else int(ledger.tally[Tally.KEPT])):
         base = ledger.kept_bank[m] + joint_claim(assessed.baseline, account.alpha, offset)
         for i in range(dim):
             offset[i] += _since(ledger, m, i)
@@ -66,35 +71,41 @@ class BankClaims(NamedTuple):
     bases: Array  # (C,)
     forms: Array  # (R, C) of the offsets, as if they were candidates
     values: Array  # (1, C) scratch
+    turned: Array  # (d + G,) scratch
+    rows: Array  # (C, 1 + 2 d + G) see ``Assessment.claims``
     bank: float
     free: float  # see ``c4b.ledger.free_ledger``; -inf: nothing is free
 
 
 def claims_size(stack: int, dim: int, room: int) -> int:
     """How large ``space`` of ``bank_claims`` must be for M checkpoints."""
-    return (dim + 2) * (1 + room) + dim + forms_size(stack, dim, 1 + room)
+    return (3 * dim + 3 + stack) * (1 + room) + 2 * dim + stack + forms_size(stack, dim, 1 + room)
 
 
 @called
 def bank_claims(
     ledger: Ledger, account: Account, region: Region, baseline: Array, wanted: bool, space: Array
 ) -> BankClaims:
-    """What ``bank_margin`` needs, computed once a round, in ``space``; empty unless it is ``wanted``."""
+    """What margins need, computed once a round, in ``space``; empty unless it is ``wanted``."""
     stack, dim = region.estimate.shape
-    count = 1 + int(ledger.tally[Tally.KEPT]) if wanted else 0
-    after = (dim + 2) * count + dim
+    count, width = 1 + int(ledger.tally[Tally.KEPT]) if wanted else 0, 1 + 2 * dim + stack
+    at_rows = (dim + 2) * count + dim + stack
+    after = at_rows + width * count
     claims = BankClaims(
         shaped_view(space, 0, (dim, count)),
         shaped_view(space, dim * count, (count,)),
         shaped_view(space, after, (form_rows(stack, dim, region.spectral, count), count)),
         shaped_view(space, (dim + 1) * count, (1, count)),
+        shaped_view(space, (dim + 2) * count, (dim + stack,)),
+        shaped_view(space, at_rows, (count, width)),
         ledger.bank[0],
         -np.inf,
     )
     if not wanted:
         return claims
-    offsets, bases, offset = claims.offsets, claims.bases, shaped_view(space, after - dim, (dim,))
+    offsets, bases, rows = claims.offsets, claims.bases, claims.rows
     for c in range(count):
+        offset = shaped_view(rows, c * width + 1, (dim,))
         base, length = joint_claim(baseline, account.alpha, offset), 0.0
         if c > 0:
             base = ledger.kept_bank[c - 1] + base
@@ -103,19 +114,40 @@ def bank_claims(
                 offset[i] += _since(ledger, c - 1, i)
             length += abs(offset[i])
             offsets[i, c] = offset[i]
-        bases[c] = base_below(region, base, length)
+        bases[c] = rows[c, 0] = base_below(region, base, length)
     spectral_centres(region, offsets, claims.forms)
+    turned = shaped_view(claims.forms, (1 + 2 * stack) * count, (dim, count))
+    for c in range(count):
+        for i in range(dim):
+            rows[c, 1 + dim + i] = turned[i, c]
+        for g in range(stack):
+            rows[c, 1 + 2 * dim + g] = claims.forms[CENTRES + 2 * g, c]
     if OTHER_LEDGERS and account.kind == LedgerKind.FREE:
-        now, _, free = free_claims(ledger, account, region, baseline, offset)
-        return BankClaims(offsets, bases, claims.forms, claims.values, max(claims.bank, now), free)
+        scratch = shaped_view(claims.turned, 0, (dim,))
+        now, _, free = free_claims(ledger, account, region, baseline, scratch)
+        return BankClaims(
+            offsets, bases, claims.forms, claims.values, claims.turned, rows, max(claims.bank, now), free
+        )
     return claims
+
+
+@inlined
+def room_of_claims(claims: BankClaims) -> int:
+    """Numbers that claims take of their ``space``."""
+    lists = claims.offsets.size + claims.bases.size + claims.values.size + claims.turned.size
+    return int(lists + claims.rows.size + claims.forms.size)
 
 
 @inlined
 def bank_margin(claims: BankClaims, account: Account, region: Region, x: Array) -> tuple[float, float]:
     """Margin and joint certificate of one candidate x (d,), the same bits as ``bank_margins`` gives."""
-    values = claims.values
-    spectral_raise(region, claims.forms, claims.offsets, 0.0, claims.bases, x, 0, values, True)
+    values, dim = claims.values, len(x)
+    along = shaped_view(claims.turned, 0, (dim,))
+    shifts = shaped_view(claims.turned, dim, (len(region.radius),))
+    turn_offset(region, x, along, shifts)
+    spectral_raise(
+        region, claims.forms, claims.offsets, 0.0, claims.bases, x, along, shifts, 0, values, True
+    )
     margin = max(claims.bank + values[0, 0], claims.free)
     for c in range(1, values.shape[1]):
         margin = max(margin, values[0, c])

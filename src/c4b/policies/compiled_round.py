@@ -12,7 +12,7 @@ from c4b.certificates.contrast_kernels import (
     pool_separate,
 )
 from c4b.evidence.bounds import lower, upper
-from c4b.evidence.contained_ellipsoids import innermost, innermost_size
+from c4b.evidence.contained_ellipsoids import innermost, innermost_size, room_for_innermost
 from c4b.evidence.ellipsoids import ALARM, HEADING, Region
 from c4b.evidence.ellipsoids import opened as opened_evidence
 from c4b.evidence.pool_bounds import (
@@ -23,7 +23,7 @@ from c4b.evidence.pool_bounds import (
     pool_interval,
     pool_upper,
 )
-from c4b.ledger.bank_ledger import bank_claims, bank_margin, claims_size
+from c4b.ledger.bank_ledger import bank_claims, bank_margin, claims_size, room_of_claims
 from c4b.ledger.books import Account, Certificate, Ledger, LedgerKind, has_bank, round_slack
 from c4b.ledger.books import opened as opened_ledger
 from c4b.ledger.ledger_kernels import (
@@ -218,7 +218,7 @@ def space_size(evidence_flat: Array, ledger_flat: Array, size: int) -> int:
     block = min(size, BLOCK)
     assessing = (1 + block) * dim + ROWS * block + forms_size(stack, dim, block)
     kept = len(ledger_flat) + dim + (1 + 2 + ROWS) * size + innermost_size(stack, dim)
-    return kept + max(assessing, claims_size(stack, dim, room))
+    return kept + assessing + claims_size(stack, dim, room)
 
 
 @kernel
@@ -259,17 +259,23 @@ def decide(
     start += dim + size
     all_contrasts, start = shaped_view(space, start, (2, size)), start + 2 * size
     full, start = shaped_view(space, start, (ROWS, size)), start + ROWS * size
-    of_region, start = shaped_view(space, start, (stack * (3 * dim + 4),)), start + stack * (3 * dim + 4)
+    room = room_for_innermost(stack, dim)
+    of_region, start = shaped_view(space, start, (room,)), start + room
     region = innermost(whole_region, size >= SPECTRAL_BLOCK, of_region)
     contrasts, lazy = shaped_view(space, 0, (2, 0)), lazy and may_be_lazy(region, account, rule)
     if not usable(shaped_view(baseline, 0, (1, dim)), 0):
         return NOT_FINITE, BASELINE, np.nan, np.nan, np.nan, radius, before, True, alarm
+    wanted = region.spectral and has_bank(account)
     rest = shaped_view(space, start, (len(space) - start,))
-    bad = _assess(region, ledger, account, rule, candidates, baseline, mean, earned, details, lazy, rest)
+    claims = bank_claims(ledger, account, region, baseline, wanted, rest)
+    rows, start = claims.rows, start + room_of_claims(claims)
+    rest = shaped_view(space, start, (len(space) - start,))
+    bad = _assess(
+        region, ledger, account, rule, rows, candidates, baseline, mean, earned, details, lazy, rest
+    )
     if bad >= 0:
         return NOT_FINITE, bad, np.nan, np.nan, np.nan, radius, before, True, alarm
     contest = opened_contest(region, ledger, account, rule, alarmed, baseline, mean, earned, executed)
-    claims = bank_claims(ledger, account, region, baseline, lazy, rest)
     asked = 0
     while True:
         action, contest = chosen(
@@ -280,7 +286,9 @@ def decide(
             break
         if action == ALL_MARGINS or asked == MARGINS_ONE_BY_ONE:  # after which no claim is asked
             lazy = False
-            _assess(region, ledger, account, rule, candidates, baseline, mean, earned, full, False, rest)
+            _assess(
+                region, ledger, account, rule, rows, candidates, baseline, mean, earned, full, False, rest
+            )
             for k in range(size):
                 details[JOINT, k], details[SEPARATE, k] = full[JOINT, k], full[SEPARATE, k]
                 if details[MARGIN, k] != -np.inf:  # as of one that cannot be absorbed
@@ -315,6 +323,7 @@ def _assess(
     ledger: Ledger,
     account: Account,
     rule: Rule,
+    claims: Array,
     candidates: Array,
     baseline: Array,
     mean: float,
@@ -338,7 +347,7 @@ def _assess(
             whole = shaped_view(details, 0, (ROWS, count))
         else:
             whole = shaped_view(space, after, (ROWS, count))
-        assessed = Assessment(pool, forms, baseline, whole, scratch, mean, earned)
+        assessed = Assessment(pool, forms, baseline, whole, scratch, mean, earned, claims)
         score(region, assessed, boldness)
         if lazy:
             for k in range(count):

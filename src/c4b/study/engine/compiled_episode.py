@@ -183,7 +183,7 @@ def _play(
     outcomes_start = int(columns[RuleColumn.LEDGER_START] + columns[RuleColumn.LEDGER_SIZE])
     for i in range(len(earned)):
         earned[i] = lineup.ledgers[outcomes_start + i]
-    has_learner = account.kind == LedgerKind.BUDGET
+    has_learner, no_claims = account.kind == LedgerKind.BUDGET, shaped_view(work.scratch, 0, (0, 1))
     earns = len(earned) > 0 and not has_learner
     if has_learner:
         earned[LOG_DET_AT_START] = data.tally[LOG_DET]
@@ -199,7 +199,7 @@ def _play(
         pool, baseline, baseline_mean = pools[t], baselines[t], baseline_means[t]
         told_mean = scene.told_means[t]
         alarmed = rule.latches and data.tally[ALARM] != 0.0
-        assessed = Assessment(pool, forms, baseline, details, scratch, told_mean, earned)
+        assessed = Assessment(pool, forms, baseline, details, scratch, told_mean, earned, no_claims)
         score(region, assessed, boldness_now(ledger, account, rule))
         certify(region, ledger, account, rule, assessed, False)
         if t < forced_rounds:
