@@ -236,7 +236,13 @@ def _rotate(basis: Array, spectrum: Spectrum, m: int) -> None:
         i = int(spectrum.active[k])
         for n in range(dim):
             basis[i, n] = 0.0
-        add_rows(spectrum.rotation[k], spectrum.copied, m, basis[i], dim)
+    fours, active = m - m % 4, spectrum.active
+    for k in range(0, fours, 4):
+        a, b = basis[int(active[k])], basis[int(active[k + 1])]
+        c, d = basis[int(active[k + 2])], basis[int(active[k + 3])]
+        add_four_rows(spectrum.rotation, k, spectrum.copied, m, a, b, c, d, dim)
+    for k in range(fours, m):
+        add_rows(spectrum.rotation[k], spectrum.copied, m, basis[int(active[k])], dim)
 
 
 @inlined
@@ -252,6 +258,47 @@ def add_rows(factors: Array, rows: Array, count: int, out: Array, size: int) -> 
         f0 = factors[j]
         for n in range(size):
             out[n] += f0 * rows[j, n]
+
+
+@called
+def add_four_rows(
+    factors: Array, k: int, rows: Array, count: int, a: Array, b: Array, c: Array, d: Array, size: int
+) -> None:
+    """``add_rows`` with the factors in rows k to k + 3, into four vectors: what is loaded serves all."""
+    fours = count - count % 4
+    for j in range(0, fours, 4):
+        a0, a1, a2, a3 = factors[k, j], factors[k, j + 1], factors[k, j + 2], factors[k, j + 3]
+        b0, b1 = factors[k + 1, j], factors[k + 1, j + 1]
+        b2, b3 = factors[k + 1, j + 2], factors[k + 1, j + 3]
+        c0, c1 = factors[k + 2, j], factors[k + 2, j + 1]
+        c2, c3 = factors[k + 2, j + 2], factors[k + 2, j + 3]
+        d0, d1 = factors[k + 3, j], factors[k + 3, j + 1]
+        d2, d3 = factors[k + 3, j + 2], factors[k + 3, j + 3]
+        for n in range(size):
+            r0, r1, r2, r3 = rows[j, n], rows[j + 1, n], rows[j + 2, n], rows[j + 3, n]
+            a[n] += (a0 * r0 + a1 * r1) + (a2 * r2 + a3 * r3)
+            b[n] += (b0 * r0 + b1 * r1) + (b2 * r2 + b3 * r3)
+            c[n] += (c0 * r0 + c1 * r1) + (c2 * r2 + c3 * r3)
+            d[n] += (d0 * r0 + d1 * r1) + (d2 * r2 + d3 * r3)
+    for j in range(fours, count):
+        a0, b0, c0, d0 = factors[k, j], factors[k + 1, j], factors[k + 2, j], factors[k + 3, j]
+        for n in range(size):
+            row = rows[j, n]
+            a[n] += a0 * row
+            b[n] += b0 * row
+            c[n] += c0 * row
+            d[n] += d0 * row
+
+
+@inlined
+def _add_product(factors: Array, rows: Array, out: Array) -> None:
+    """out += factors @ rows, all (d, d)."""
+    dim = rows.shape[0]
+    fours = dim - dim % 4
+    for i in range(0, fours, 4):
+        add_four_rows(factors, i, rows, dim, out[i], out[i + 1], out[i + 2], out[i + 3], dim)
+    for i in range(fours, dim):
+        add_rows(factors[i], rows, dim, out[i], dim)
 
 
 @inlined
@@ -311,9 +358,15 @@ def _skewness(basis: Array, spectrum: Spectrum) -> float:
         for n in range(dim):
             spectrum.copied[n, i] = basis[i, n]
     for i in range(dim):
-        for n in range(i + 1):
+        for n in range(dim):
             products[i, n] = 0.0
+    fours = dim - dim % 4
+    for i in range(0, fours, 4):  # what is above the diagonal is written again
+        a, b, c, d = products[i], products[i + 1], products[i + 2], products[i + 3]
+        add_four_rows(basis, i, spectrum.copied, dim, a, b, c, d, i + 4)
+    for i in range(fours, dim):
         add_rows(basis[i], spectrum.copied, dim, products[i], i + 1)
+    for i in range(dim):
         products[i, i] -= 1.0
     total = 0.0
     for i in range(dim):
@@ -333,8 +386,7 @@ def _straighten(basis: Array, spectrum: Spectrum) -> None:
         for n in range(dim):
             spectrum.rotation[i, n] *= -0.5
             spectrum.copied[i, n] = basis[i, n]
-    for i in range(dim):
-        add_rows(spectrum.rotation[i], spectrum.copied, dim, basis[i], dim)
+    _add_product(spectrum.rotation, spectrum.copied, basis)
 
 
 @inlined
@@ -345,7 +397,8 @@ def _rayleigh(basis: Array, spectrum: Spectrum, gram: Array) -> float:
     for i in range(dim):
         for n in range(dim):
             images[i, n] = 0.0
-        add_rows(basis[i], gram, dim, images[i], dim)
+    _add_product(basis, gram, images)
+    for i in range(dim):
         value = 0.0
         for n in range(dim):
             value += images[i, n] * basis[i, n]
@@ -360,11 +413,21 @@ def _rayleigh(basis: Array, spectrum: Spectrum, gram: Array) -> float:
 def _diagonalise(basis: Array, spectrum: Spectrum) -> None:
     """Rotate the basis until Q A Q^T is diagonal, from Q A in ``copied``."""
     dim = basis.shape[0]
+    images, fours = spectrum.copied, dim - dim % 4
     for i in range(dim):
-        for j in range(dim):
+        for j in range(0, fours, 4):  # four sums, each of which alone would wait for its last step
+            a, b, c, d = 0.0, 0.0, 0.0, 0.0
+            for n in range(dim):
+                a += images[i, n] * basis[j, n]
+                b += images[i, n] * basis[j + 1, n]
+                c += images[i, n] * basis[j + 2, n]
+                d += images[i, n] * basis[j + 3, n]
+            spectrum.rotation[i, j], spectrum.rotation[i, j + 1] = a, b
+            spectrum.rotation[i, j + 2], spectrum.rotation[i, j + 3] = c, d
+        for j in range(fours, dim):
             total = 0.0
             for n in range(dim):
-                total += spectrum.copied[i, n] * basis[j, n]
+                total += images[i, n] * basis[j, n]
             spectrum.rotation[i, j] = total
     _jacobi(basis, spectrum.rotation)
 

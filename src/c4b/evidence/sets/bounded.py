@@ -485,10 +485,15 @@ def _whiten(data: Data, learned: Learned) -> tuple[float, float, float]:
     for i in range(dim):
         trace += data.gram[i, i]
         for k in range(dim):
-            total = data.gram[i, k]
-            for n in range(i):
-                total -= matrix[i, n] * half[n, k]
-            half[i, k] = total / matrix[i, i]
+            half[i, k] = data.gram[i, k]
+        for n in range(i):
+            part = matrix[i, n]
+            for k in range(dim):
+                half[i, k] -= part * half[n, k]
+        own = matrix[i, i]
+        for k in range(dim):
+            half[i, k] /= own
+        for k in range(dim):
             square += half[i, k] ** 2
         total = data.moment[i]
         for n in range(i):
@@ -496,18 +501,30 @@ def _whiten(data: Data, learned: Learned) -> tuple[float, float, float]:
             size += matrix[i, n] ** 2
         size += matrix[i, i] ** 2
         learned.whitened[i] = total / matrix[i, i]
+    _write_normal(half, learned.normal)
+    for i in range(dim):
+        learned.target[i] = 0.0
+    for n in range(dim):
+        part = learned.whitened[n]
+        for i in range(dim):
+            learned.target[i] += half[n, i] * part
+    return trace, square, 1.1 * (dim + 2) * UNIT * math.sqrt(size)
+
+
+@inlined
+def _write_normal(half: Array, normal: Array) -> None:
+    """N = H^T H."""
+    dim = len(half)
     for i in range(dim):
         for k in range(i + 1):
-            total = 0.0
-            for n in range(dim):
-                total += half[n, i] * half[n, k]
-            learned.normal[i, k] = total
-            learned.normal[k, i] = total
-        total = 0.0
+            normal[i, k] = 0.0
         for n in range(dim):
-            total += half[n, i] * learned.whitened[n]
-        learned.target[i] = total
-    return trace, square, 1.1 * (dim + 2) * UNIT * math.sqrt(size)
+            part = half[n, i]
+            for k in range(i + 1):
+                normal[i, k] += part * half[n, k]
+    for i in range(dim):
+        for k in range(i):
+            normal[k, i] = normal[i, k]
 
 
 @inlined
@@ -525,13 +542,7 @@ def _largest_share(data: Data, learned: Learned, least: float, solving: float) -
             out[i, k] = total / matrix[k, k]
             total_square += out[i, k] ** 2
     share = math.sqrt(total_square)
-    for i in range(dim):
-        for k in range(i + 1):
-            total = 0.0
-            for n in range(dim):
-                total += half[n, i] * half[n, k]
-            out[i, k] = total
-            out[k, i] = total
+    _write_normal(half, out)
     return share + solving * (math.sqrt(half_square) / least + share / math.sqrt(least))
 
 
