@@ -130,7 +130,7 @@ def play(
                 else:
                     pool[k] = _unit(dim) * (0.2 + np.random.random())
             action, _c, margin, _b, _u, _r, _was, _all, _alarm = decide(
-                flat, books, rule, np.empty(0), pool, baseline, np.nan, True, details, space
+                flat, books, rule, np.empty(0), pool, baseline, np.nan, True, 0, 0, details, space
             )
             executed = baseline if action < 0 else pool[action]
             played += action >= 0

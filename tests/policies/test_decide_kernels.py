@@ -69,7 +69,7 @@ def test_the_small_round_gives_the_bits_of_the_whole_one(name: str, lazy: bool) 
     other = gate.ledger.copy()
     for size in (1, 7, 40, 300, 7, 40, 9, 9, 9, 9):
         pool = np.c_[np.ones(size), 0.4 * rng.normal(size=(size, DIM - 1))]
-        given = (rule, nothing, pool, baseline, np.nan, lazy)
+        given = (rule, nothing, pool, baseline, np.nan, lazy, 0, 0)
         space = np.full(space_size(gate.evidence.flat, other, size) + 1, 7.0)  # one more, not to be used
         details = np.empty((2, ROWS, size))
         before = gate.ledger.copy()

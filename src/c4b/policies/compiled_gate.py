@@ -16,6 +16,7 @@ from c4b.evidence.evidence import Evidence
 from c4b.evidence.sets.box import check_arm, check_arms
 from c4b.ledger import books, ledger_kernels
 from c4b.ledger.books import LedgerKind, SumsOf, Tally, Term
+from c4b.policies import sliced_scores
 from c4b.policies.candidate_fields import CandidateField
 from c4b.policies.choice_rule import rule_numbers
 from c4b.policies.compiled_choice import BASELINE
@@ -59,7 +60,7 @@ class StateOfDecision(NamedTuple):
         evidence[: len(region)] = region
         size = len(self.candidates)
         found, space = np.empty((ROWS, size)), np.empty(space_size(evidence, ledger, size))
-        given = (self.candidates, self.baseline, self.mean, False)
+        given = (self.candidates, self.baseline, self.mean, False, 0, 0)
         decider(evidence, ledger, self.rule)(evidence, ledger, self.rule, earned, *given, found, space)
         was, now = known[CandidateField.UCB], found[CandidateField.UCB]
         if not np.array_equal(was, now, equal_nan=True):
@@ -147,9 +148,11 @@ class CompiledGate(Gate):
             space = np.empty(space_size(flat, ledger, size))
             self._room, self._space, self._before = size, space, space[: len(ledger)]
             self._region = flat[: ellipsoids.region_size(flat)]
-        space, details = self._space, np.empty((ROWS, size))
+        space, details, scored = self._space, np.empty((ROWS, size)), 0
+        if lazy and size >= sliced_scores.LEAST:
+            scored = self._score_slices(candidates, baseline, mean, details, round_)
         action, row, bank, certificate, ucb, radius, before, complete, alarm = self._decide(
-            flat, ledger, rule, earned, candidates, baseline, mean, lazy, details, space
+            flat, ledger, rule, earned, candidates, baseline, mean, lazy, scored, scored, details, space
         )
         if action < BASELINE:
             self._refuse(action, row, bank, round_ or Round(candidates, baseline))
@@ -189,6 +192,19 @@ class CompiledGate(Gate):
                 left_out,
             ),
         )
+
+    def _score_slices(
+        self, candidates: Array, baseline: Array, mean: float, details: Array, round_: Round | None
+    ) -> int:
+        """Score a large pool by several threads, if there may be; returns how many are scored."""
+        size, threads = len(candidates), sliced_scores.thread_limit()
+        if threads == 1:
+            return 0
+        given = (self._flat, self.ledger, self._rule, self.earned, candidates, baseline, mean, True)
+        bad = sliced_scores.score_slices(self._decide, given, size, details, len(self._space), threads)
+        if bad < size:
+            self._refuse(NOT_FINITE, bad, math.nan, round_ or Round(candidates, baseline))
+        return size
 
     def take_back(self, rounds: int) -> None:
         """Take back the last decision, if it was charged: only ``rounds`` shall be."""

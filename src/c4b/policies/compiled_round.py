@@ -231,12 +231,18 @@ def decide(
     baseline: Array,
     mean: float,
     lazy: bool,
+    first: int,
+    last: int,
     details: Array,
     space: Array,
 ) -> tuple[int, int, float, float, float, float, float, bool, bool]:
     """One online round on candidates (K, d); the ledger is written only when it succeeds. ``mean`` is the
     baseline's, NaN if it is not told; ``earned`` is empty where nobody asks for it. ``lazy``: margins and
     certificates that the choice does not depend on may be left out.
+
+    Where this leaves something out, a round may be divided: with ``first`` < ``last`` only the scores of
+    these candidates are written, with K for both the choice is made from scores that are written already.
+    A round in one call has 0 for both.
 
     Writes details (ROWS, K), NaN where left out. ``space`` has ``space_size`` numbers; the first of them
     become the ledger as it was before.
@@ -270,11 +276,18 @@ def decide(
     claims = bank_claims(ledger, account, region, baseline, wanted, rest)
     rows, start = claims.rows, start + room_of_claims(claims)
     rest = shaped_view(space, start, (len(space) - start,))
-    bad = _assess(
-        region, ledger, account, rule, rows, candidates, baseline, mean, earned, details, lazy, rest
-    )
+    bad, divided = -1, first < last
+    if not divided and not (lazy and last > 0):
+        first, last = 0, size
+    if first < last and (lazy or not divided):
+        bad = _assess(
+            region, ledger, account, rule, rows, candidates, first, last, baseline, mean, earned, details,
+            lazy, rest,
+        )  # fmt: skip
     if bad >= 0:
         return NOT_FINITE, bad, np.nan, np.nan, np.nan, radius, before, True, alarm
+    if divided:
+        return BASELINE, BASELINE, np.nan, np.nan, np.nan, radius, before, False, alarm
     contest = opened_contest(region, ledger, account, rule, alarmed, baseline, mean, earned, executed)
     asked = 0
     while True:
@@ -287,8 +300,9 @@ def decide(
         if action == ALL_MARGINS or asked == MARGINS_ONE_BY_ONE:  # after which no claim is asked
             lazy = False
             _assess(
-                region, ledger, account, rule, rows, candidates, baseline, mean, earned, full, False, rest
-            )
+                region, ledger, account, rule, rows, candidates, 0, size, baseline, mean, earned, full,
+                False, rest,
+            )  # fmt: skip
             for k in range(size):
                 details[JOINT, k], details[SEPARATE, k] = full[JOINT, k], full[SEPARATE, k]
                 if details[MARGIN, k] != -np.inf:  # as of one that cannot be absorbed
@@ -325,6 +339,8 @@ def _assess(
     rule: Rule,
     claims: Array,
     candidates: Array,
+    first: int,
+    last: int,
     baseline: Array,
     mean: float,
     earned: Array,
@@ -332,13 +348,13 @@ def _assess(
     lazy: bool,
     space: Array,
 ) -> int:
-    """``score`` and, unless ``lazy``, ``certify`` for candidates (K, d); returns a row that is not
-    finite, or -1."""
+    """``score`` and, unless ``lazy``, ``certify`` for candidates (K, d) from ``first`` to ``last``;
+    returns the first row that is not finite, or -1."""
     (size, dim), stack = candidates.shape, len(region.radius)
     boldness, block = boldness_now(ledger, account, rule), _block(region, size, dim, not lazy)
     scratch, after = shaped_view(space, 0, (dim,)), (1 + block) * dim
-    for start in range(0, size, block):
-        count = min(block, size - start)
+    for start in range(first, last, block):
+        count = min(block, last - start)
         pool = shaped_view(space, dim, (dim, count))
         _transpose(candidates, start, pool)
         rows = form_rows(stack, dim, region.spectral, count)

@@ -1,0 +1,97 @@
+"""Scores of very large pools by several threads, a slice of the candidates at a time.
+
+A candidate's score has the same bits in whatever company it is computed, so it matters to nobody how many
+threads there are. Kernels run without the interpreter's lock.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from c4b._validate import Array
+from c4b.errors import InvalidInput
+from c4b.policies.compiled_round import NOT_FINITE
+
+VARIABLE = "C4B_THREADS"
+"""The environment variable that limits the threads of one decision."""
+MOST = 4
+"""Threads without a limit: beyond them memory is the bottleneck."""
+LEAST = 20_000
+"""Candidates from which it pays."""
+SLICE = 8192
+"""Candidates that a thread takes at a time. Many slices, so that nobody waits long for a slow thread."""
+
+
+def thread_limit() -> int:
+    """Threads that one decision may have: C4B_THREADS, or as many as there are processors, MOST at most.
+
+    One in a process of :mod:`multiprocessing`, as the workers of a service and of an audit are: others
+    like it share the machine.
+    """
+    text = os.environ.get(VARIABLE)
+    if text:
+        if not (text.isascii() and text.isdigit() and int(text) > 0):
+            raise InvalidInput(VARIABLE, text, "must be a whole number of at least 1")
+        return int(text)
+    if multiprocessing.parent_process() is not None:
+        return 1
+    known = getattr(os, "sched_getaffinity", None)
+    return min(len(known(0)) if known else os.cpu_count() or 1, MOST)
+
+
+class _Helpers:
+    """Threads that help whoever decides. A process that was forked starts with none."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._executors: dict[int, ThreadPoolExecutor] = {}
+
+    def ask(self, count: int, work: Callable[[], int]) -> list[Future[int]]:
+        """Let ``count`` threads do ``work``; fewer where the interpreter is about to end."""
+        with self._lock:
+            executor = self._executors.get(count)
+            if executor is None:
+                executor = self._executors[count] = ThreadPoolExecutor(count, "c4b-scores")
+        try:
+            return [executor.submit(work) for _ in range(count)]
+        except RuntimeError:  # it is shut down
+            return []
+
+    def forget(self) -> None:
+        self.__init__()  # type: ignore[misc]  # its threads and the lock's holder are in the parent
+
+
+_HELPERS = _Helpers()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_HELPERS.forget)
+
+
+def score_slices(
+    decide: Callable[..., Any], given: tuple[Any, ...], size: int, details: Array, room: int, threads: int
+) -> int:
+    """Write the scores of all candidates into ``details`` (ROWS, K) by calls of the kernel ``decide``
+    with ``given``, each in ``room`` numbers of its own. Returns the first row that is not finite, or
+    K."""
+    starts, lock = iter(range(0, size, SLICE)), threading.Lock()
+
+    def work() -> int:
+        space, bad = np.empty(room), size
+        while True:
+            with lock:
+                first = next(starts, size)
+            if first >= size:
+                return bad
+            found = decide(*given, first, min(first + SLICE, size), details, space)
+            if found[0] == NOT_FINITE:
+                bad = min(bad, found[1])
+
+    futures = _HELPERS.ask(threads - 1, work)
+    bad = work()
+    return min([bad, *(future.result() for future in futures if not future.cancel())])
