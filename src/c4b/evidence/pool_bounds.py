@@ -299,13 +299,7 @@ def _raise_by_ellipsoid(
 def _pool_norms(pool: Array, forms: Array) -> None:
     """||x_k|| into the scratch row of ``forms``."""
     dim, size = pool.shape
-    fours = dim - dim % 4
-    for i in range(0, fours, 4):
-        for k in range(size):
-            v0, v1, held = pool[i, k], pool[i + 1, k], 0.0 if i == 0 else forms[CROSS, k]
-            v2, v3 = pool[i + 2, k], pool[i + 3, k]
-            forms[CROSS, k] = fma(v3, v3, fma(v2, v2, fma(v1, v1, fma(v0, v0, held))))
-    for i in range(fours, dim):
+    for i in range(dim):
         for k in range(size):
             held = 0.0 if i == 0 else forms[CROSS, k]
             forms[CROSS, k] = fma(pool[i, k], pool[i, k], held)

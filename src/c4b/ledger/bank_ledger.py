@@ -103,9 +103,8 @@ def bank_claims(
     )
     if not wanted:
         return claims
-    offsets, bases, rows = claims.offsets, claims.bases, claims.rows
+    offsets, bases, offset = claims.offsets, claims.bases, shaped_view(claims.turned, 0, (dim,))
     for c in range(count):
-        offset = shaped_view(rows, c * width + 1, (dim,))
         base, length = joint_claim(baseline, account.alpha, offset), 0.0
         if c > 0:
             base = ledger.kept_bank[c - 1] + base
@@ -114,21 +113,28 @@ def bank_claims(
                 offset[i] += _since(ledger, c - 1, i)
             length += abs(offset[i])
             offsets[i, c] = offset[i]
-        bases[c] = rows[c, 0] = base_below(region, base, length)
+        bases[c] = base_below(region, base, length)
     spectral_centres(region, offsets, claims.forms)
-    turned = shaped_view(claims.forms, (1 + 2 * stack) * count, (dim, count))
-    for c in range(count):
-        for i in range(dim):
-            rows[c, 1 + dim + i] = turned[i, c]
-        for g in range(stack):
-            rows[c, 1 + 2 * dim + g] = claims.forms[CENTRES + 2 * g, c]
     if OTHER_LEDGERS and account.kind == LedgerKind.FREE:
-        scratch = shaped_view(claims.turned, 0, (dim,))
-        now, _, free = free_claims(ledger, account, region, baseline, scratch)
+        now, _, free = free_claims(ledger, account, region, baseline, offset)
+        now = max(claims.bank, now)
         return BankClaims(
-            offsets, bases, claims.forms, claims.values, claims.turned, rows, max(claims.bank, now), free
+            offsets, bases, claims.forms, claims.values, claims.turned, claims.rows, now, free
         )
     return claims
+
+
+@called
+def write_rows(claims: BankClaims, stack: int) -> None:
+    """The claims as ``Assessment.claims``, for margins of all candidates."""
+    dim, count = claims.offsets.shape
+    turned = shaped_view(claims.forms, (1 + 2 * stack) * count, (dim, count))
+    for c in range(count):
+        claims.rows[c, 0] = claims.bases[c]
+        for i in range(dim):
+            claims.rows[c, 1 + i], claims.rows[c, 1 + dim + i] = claims.offsets[i, c], turned[i, c]
+        for g in range(stack):
+            claims.rows[c, 1 + 2 * dim + g] = claims.forms[CENTRES + 2 * g, c]
 
 
 @inlined

@@ -20,7 +20,7 @@ from c4b.policies import sliced_scores
 from c4b.policies.candidate_fields import CandidateField
 from c4b.policies.choice_rule import rule_numbers
 from c4b.policies.compiled_choice import BASELINE
-from c4b.policies.compiled_round import NO_SAFE_ACTION, NOT_FINITE, ROWS, space_size
+from c4b.policies.compiled_round import NO_SAFE_ACTION, NOT_FINITE, ROWS, new_space, space_size
 from c4b.policies.composition import Composition
 from c4b.policies.decide_kernels import decider
 from c4b.policies.decision import Decision
@@ -59,7 +59,7 @@ class StateOfDecision(NamedTuple):
         evidence = np.full(self.observed, np.nan)
         evidence[: len(region)] = region
         size = len(self.candidates)
-        found, space = np.empty((ROWS, size)), np.empty(space_size(evidence, ledger, size))
+        found, space = np.empty((ROWS, size)), new_space(space_size(evidence, ledger, size))
         given = (self.candidates, self.baseline, self.mean, False, 0, 0)
         decider(evidence, ledger, self.rule)(evidence, ledger, self.rule, earned, *given, found, space)
         was, now = known[CandidateField.UCB], found[CandidateField.UCB]
@@ -145,7 +145,7 @@ class CompiledGate(Gate):
         ledger, flat, rule, earned = self.ledger, self._flat, self._rule, self.earned
         lazy, size = self.leaves_out_margins, len(candidates)
         if size > self._room:
-            space = np.empty(space_size(flat, ledger, size))
+            space = new_space(space_size(flat, ledger, size))
             self._room, self._space, self._before = size, space, space[: len(ledger)]
             self._region = flat[: ellipsoids.region_size(flat)]
         space, details, scored = self._space, np.empty((ROWS, size)), 0

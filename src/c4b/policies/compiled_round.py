@@ -23,7 +23,7 @@ from c4b.evidence.pool_bounds import (
     pool_interval,
     pool_upper,
 )
-from c4b.ledger.bank_ledger import bank_claims, bank_margin, claims_size, room_of_claims
+from c4b.ledger.bank_ledger import bank_claims, bank_margin, claims_size, room_of_claims, write_rows
 from c4b.ledger.books import Account, Certificate, Ledger, LedgerKind, has_bank, round_slack
 from c4b.ledger.books import opened as opened_ledger
 from c4b.ledger.ledger_kernels import (
@@ -59,6 +59,8 @@ MARGINS_ONE_BY_ONE = 16
 BLOCK, SPECTRAL_BLOCK = 256, 128
 """Candidates assessed at a time, so that everything about them stays in cache. From so many candidates on
 it pays to look for ellipsoids that say nothing."""
+LINE = 8
+"""Numbers in a line of cache: vectors that begin with one are read faster."""
 NUMBERS = 4096
 """Numbers in a block of a spectral set, which is read again for every four eigenvectors: from the nearest
 cache."""
@@ -212,11 +214,24 @@ def may_be_lazy(region: Region, account: Account, rule: Rule) -> bool:
     return region.spectral and joint and not rule.by_certificate
 
 
+def new_space(size: int) -> Array:
+    """So many numbers, from the beginning of a line of cache on."""
+    raw = np.empty(size + LINE)
+    first = -(raw.ctypes.data // raw.itemsize) % LINE
+    return raw[first : first + size]
+
+
+@inlined
+def _whole_lines(start: int) -> int:
+    """``start``, or where the next line of cache begins in a ``new_space``."""
+    return (start + LINE - 1) // LINE * LINE
+
+
 def space_size(evidence_flat: Array, ledger_flat: Array, size: int) -> int:
     """How large ``space`` of ``decide`` must be for K candidates."""
     stack, dim, room = int(evidence_flat[0]), int(evidence_flat[1]), int(ledger_flat[0])
     block = min(size, BLOCK)
-    assessing = (1 + block) * dim + ROWS * block + forms_size(stack, dim, block)
+    assessing = 2 * LINE + (1 + block) * dim + ROWS * block + forms_size(stack, dim, block)
     kept = len(ledger_flat) + dim + (1 + 2 + ROWS) * size + innermost_size(stack, dim)
     return kept + assessing + claims_size(stack, dim, room)
 
@@ -274,11 +289,13 @@ def decide(
     wanted = region.spectral and has_bank(account)
     rest = shaped_view(space, start, (len(space) - start,))
     claims = bank_claims(ledger, account, region, baseline, wanted, rest)
-    rows, start = claims.rows, start + room_of_claims(claims)
+    rows, start = claims.rows, _whole_lines(start + room_of_claims(claims))
     rest = shaped_view(space, start, (len(space) - start,))
     bad, divided = -1, first < last
     if not divided and not (lazy and last > 0):
         first, last = 0, size
+    if not lazy:
+        write_rows(claims, len(region.radius))
     if first < last and (lazy or not divided):
         bad = _assess(
             region, ledger, account, rule, rows, candidates, first, last, baseline, mean, earned, details,
@@ -299,6 +316,7 @@ def decide(
             break
         if action == ALL_MARGINS or asked == MARGINS_ONE_BY_ONE:  # after which no claim is asked
             lazy = False
+            write_rows(claims, len(region.radius))
             _assess(
                 region, ledger, account, rule, rows, candidates, 0, size, baseline, mean, earned, full,
                 False, rest,
@@ -352,10 +370,11 @@ def _assess(
     returns the first row that is not finite, or -1."""
     (size, dim), stack = candidates.shape, len(region.radius)
     boldness, block = boldness_now(ledger, account, rule), _block(region, size, dim, not lazy)
-    scratch, after = shaped_view(space, 0, (dim,)), (1 + block) * dim
+    scratch, at_pool = shaped_view(space, 0, (dim,)), _whole_lines(dim)
+    after = at_pool + block * dim
     for start in range(first, last, block):
         count = min(block, last - start)
-        pool = shaped_view(space, dim, (dim, count))
+        pool = shaped_view(space, at_pool, (dim, count))
         _transpose(candidates, start, pool)
         rows = form_rows(stack, dim, region.spectral, count)
         forms = shaped_view(space, after + ROWS * block, (rows, count))
@@ -388,10 +407,10 @@ def _write_contrasts(
     """bounds (2, K) of (x(a) - x(b)) @ theta for candidates (K, d)."""
     (size, dim), stack = candidates.shape, len(region.radius)
     block = _block(region, size, dim, False)
-    after = (1 + block) * dim
+    after = block * dim
     for start in range(0, size, block):
         count = min(block, size - start)
-        pool, part = shaped_view(space, dim, (dim, count)), shaped_view(space, after, (2, count))
+        pool, part = shaped_view(space, 0, (dim, count)), shaped_view(space, after, (2, count))
         _transpose(candidates, start, pool)
         for i in range(dim):
             for k in range(count):

@@ -13,11 +13,9 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-import numpy as np
-
 from c4b._validate import Array
 from c4b.errors import InvalidInput
-from c4b.policies.compiled_round import NOT_FINITE
+from c4b.policies.compiled_round import NOT_FINITE, new_space
 
 VARIABLE = "C4B_THREADS"
 """The environment variable that limits the threads of one decision."""
@@ -50,6 +48,10 @@ class _Helpers:
     """Threads that help whoever decides. A process that was forked starts with none."""
 
     def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew: after a fork the threads are the parent's, and so is whoever held the lock."""
         self._lock = threading.Lock()
         self._executors: dict[int, ThreadPoolExecutor] = {}
 
@@ -63,9 +65,6 @@ class _Helpers:
             return [executor.submit(work) for _ in range(count)]
         except RuntimeError:  # it is shut down
             return []
-
-    def forget(self) -> None:
-        self.__init__()  # type: ignore[misc]  # its threads and the lock's holder are in the parent
 
 
 _HELPERS = _Helpers()
@@ -82,7 +81,7 @@ def score_slices(
     starts, lock = iter(range(0, size, SLICE)), threading.Lock()
 
     def work() -> int:
-        space, bad = np.empty(room), size
+        space, bad = new_space(room), size
         while True:
             with lock:
                 first = next(starts, size)
