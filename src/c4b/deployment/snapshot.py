@@ -22,8 +22,10 @@ from c4b.policies.pending import REMEMBERED
 
 KEPT = 2
 """Snapshots kept: the newest, and one in case it is damaged."""
-PENDING_PER_ENTRY = 8
-"""Pending decisions that one entry pays for: opening replays at most this part of their number."""
+PENDING_PER_ENTRY = 2
+"""Pending decisions that one entry pays for: opening replays at most this part of their number. Writing
+10,000 of them takes 20 ms, in which no decision is answered, so it must happen to less than one in a
+hundred decisions."""
 ATTESTED = "state"
 """Field of the entry after a snapshot that holds the snapshot's digest."""
 NEAR = 1e-6
