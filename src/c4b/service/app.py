@@ -177,7 +177,7 @@ def create(settings: Settings) -> FastAPI:
     return app
 
 
-SWITCH_SECONDS = 0.0005
+SWITCH_SECONDS = 0.001
 """How long a thread waits for the interpreter before it asks for it. SQLite gives it away at every
 statement, so with Python's 5 ms a commit beside a busy event loop takes ten times as long."""
 
