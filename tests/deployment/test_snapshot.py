@@ -48,6 +48,15 @@ def test_a_state_survives_the_journey(sqlite_url: str) -> None:
         assert not same_bits(moved, state)
 
 
+def test_the_short_way_to_open_decisions_gives_the_same_text(sqlite_url: str) -> None:
+    with create(sqlite_url) as dep:
+        dep.decide_many([([], BASELINE)] * 3)
+        content = snapshot.encode(seen(dep))
+        header, _ = json.JSONDecoder().raw_decode(content[4:].decode("latin-1"))
+        assert len(header["open"]) == 3
+        assert content[4:].startswith(json.dumps(header).encode())
+
+
 def test_opening_replays_the_tail_only(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with create(sqlite_url, snapshot_every=50) as dep:
         trade(dep, 100)

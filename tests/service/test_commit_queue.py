@@ -47,3 +47,30 @@ def test_heavy_calls_do_not_share_a_commit(
 
     assert asyncio.run(work()) == weights
     assert committed == batches
+
+
+def test_whatever_a_commit_raises_reaches_every_caller_and_the_next_commit_is_made() -> None:
+    def commit(calls: Sequence[int]) -> list[int | C4BError]:
+        if 13 in calls:
+            raise OSError("the disk")
+        return list(calls)
+
+    async def work() -> tuple[list[int | BaseException], int]:
+        with ThreadPoolExecutor(1) as executor:
+            queue = CommitQueue[int, int](commit, executor)
+            failed = await asyncio.gather(queue.submit(13), queue.submit(1), return_exceptions=True)
+            return failed, await queue.submit(2)
+
+    failed, next_ = asyncio.run(work())
+    assert [type(each) for each in failed] == [OSError, OSError]
+    assert next_ == 2
+
+
+def test_after_the_last_commit_callers_are_told() -> None:
+    async def work() -> None:
+        executor = ThreadPoolExecutor(1)
+        executor.shutdown()
+        await CommitQueue[int, int](list, executor).submit(1)
+
+    with pytest.raises(RuntimeError, match="shutdown"):
+        asyncio.run(work())

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, func, literal_column, select, text, update
+from sqlalchemy import Connection, Insert, bindparam, delete, func, literal_column, select, text, update
 from sqlalchemy.exc import DBAPIError
 
 from c4b.errors import JournalCorrupt, NameTaken
@@ -21,6 +22,8 @@ from c4b.journal.sql_schema import deployments, journal, snapshots
 from c4b.journal.sql_store import Store, Transaction
 
 _INSERT = journal.insert()
+AT_ONCE = 64
+"""Most entries that one statement inserts. Its size is a power of two, so that few are compiled."""
 _HEAD = select(
     deployments.c.id,
     deployments.c.head,
@@ -108,7 +111,7 @@ class SqlJournal:
         row, last = self._row, entries[-1].seq
         move = {"row": row, "last": last, "last_hash": hash_}
         if len(entries) > 1:
-            self._transaction.run_many(_INSERT, [_columns(row, entry) for entry in entries])
+            self._insert_many(entries)
             self._transaction.run(_MOVE, move)
         elif self._transaction.dialect.name == "postgresql":
             self._transaction.run(_MOVE_AND_INSERT, {**_columns(row, entries[0]), **move})
@@ -116,6 +119,18 @@ class SqlJournal:
             self._transaction.run(_INSERT, _columns(row, entries[0]))
             self._transaction.run(_MOVE, move)
         self.head = self.head._replace(seq=last, hash=hash_)
+
+    def _insert_many(self, entries: Sequence[Entry]) -> None:
+        """Where the store is in this process, few statements: other threads may run during each, and
+        then this one waits for them. psycopg sends all of them at once."""
+        rows = [_columns(self._row, entry) for entry in entries]
+        if self._transaction.dialect.name == "postgresql":
+            self._transaction.run_many(_INSERT, rows)
+            return
+        while rows:
+            size = min(1 << (len(rows).bit_length() - 1), AT_ONCE)
+            self._transaction.run(_inserts(size), _numbered(rows[:size]))
+            del rows[:size]
 
     def range(self, first: int, last: int, count: int, backwards: bool = False) -> list[Entry]:
         row = self._row
@@ -288,6 +303,23 @@ def _journal(transaction: Transaction, name: str, statement: Any) -> SqlJournal:
     if version != schema.VERSION:  # somebody migrated it while this process was running
         schema.refuse(version)
     return SqlJournal(transaction, Head(*head))
+
+
+@cache
+def _inserts(size: int) -> Insert:
+    """A statement that inserts so many entries."""
+    names = ("deployment", *_WRITTEN)
+    return journal.insert().values(
+        [
+            {name: bindparam(f"{name}{n}", type_=journal.c[name].type) for name in names}
+            for n in range(size)
+        ]
+    )
+
+
+def _numbered(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The values of ``_inserts``."""
+    return {f"{name}{n}": value for n, row in enumerate(rows) for name, value in row.items()}
 
 
 def _stored(rows: Iterable[Any]) -> list[StoredEntry]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
 from anyio import CapacityLimiter, to_thread
@@ -18,6 +19,7 @@ from c4b.policies.slates import Reward
 
 C = TypeVar("C")
 T = TypeVar("T")
+_Waiting: TypeAlias = "tuple[C, asyncio.Future[T]]"
 
 MAX_BATCH = 256
 """Largest number of calls in one commit."""
@@ -45,41 +47,56 @@ class CommitQueue(Generic[C, T]):
         self._commit = commit
         self._weight = weight
         self._executor = executor
-        self._waiting: list[tuple[C, asyncio.Future[T]]] = []
-        self._worker: asyncio.Task[None] | None = None
+        self._waiting: list[_Waiting[C, T]] = []
+        self._busy = False
 
     async def submit(self, call: C) -> T:
         """Return the result of ``call``. A caller that is cancelled does not withdraw its call."""
-        result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        result: asyncio.Future[T] = loop.create_future()
         self._waiting.append((call, result))
-        if self._worker is None:
-            self._worker = asyncio.create_task(self._commit_waiting())
+        if not self._busy:
+            self._busy = True
+            loop.call_soon(self._commit_waiting, loop)  # together with what arrives at the same moment
         return await result
 
-    async def _commit_waiting(self) -> None:
-        loop = asyncio.get_running_loop()
+    def _commit_waiting(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Hand the next batch to a thread, which calls back by itself: a future of the executor that the
+        loop waits for would be three objects and two more turns of the loop."""
+        size = self._batch_size()
+        batch, self._waiting = self._waiting[:size], self._waiting[size:]
         try:
-            while self._waiting:
-                size = self._batch_size()
-                batch, self._waiting = self._waiting[:size], self._waiting[size:]
-                try:
-                    results = await loop.run_in_executor(
-                        self._executor, self._commit, [call for call, _ in batch]
-                    )
-                except Exception as error:  # noqa: BLE001 (the callers get it)
-                    for _, future in batch:
-                        if not future.done():
-                            future.set_exception(error)
-                    continue
-                for (_, future), result in zip(batch, results, strict=True):
-                    if future.done():
-                        continue
-                    if isinstance(result, C4BError):
-                        future.set_exception(result)
-                    else:
-                        future.set_result(result)
-        finally:
-            self._worker = None
+            self._executor.submit(self._commit_in_thread, loop, batch)
+        except RuntimeError as error:  # it was shut down
+            self._finish(loop, batch, error)
+
+    def _commit_in_thread(self, loop: asyncio.AbstractEventLoop, batch: list[_Waiting[C, T]]) -> None:
+        results: list[T | C4BError] | Exception
+        try:
+            results = self._commit([call for call, _ in batch])
+        except Exception as error:  # noqa: BLE001 (the callers get it)
+            results = error
+        with suppress(RuntimeError):  # the loop was closed, and nobody waits
+            loop.call_soon_threadsafe(self._finish, loop, batch, results)
+
+    def _finish(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        batch: list[_Waiting[C, T]],
+        results: list[T | C4BError] | Exception,
+    ) -> None:
+        """Begin the next commit, if calls wait, and answer the callers of the last one meanwhile."""
+        self._busy = bool(self._waiting)
+        if self._busy:
+            self._commit_waiting(loop)
+        for n, (_, future) in enumerate(batch):
+            if future.done():
+                continue
+            result = results if isinstance(results, Exception) else results[n]
+            if isinstance(result, Exception):
+                future.set_exception(result)
+            else:
+                future.set_result(result)
 
     def _batch_size(self) -> int:
         """How many of the waiting calls the next commit takes: at least one."""

@@ -84,7 +84,8 @@ class RequestMiddleware:
                 message = {**message, "headers": [*answered, *added]}
             await send(message)
 
-        answer = scope.get("extensions", {}).get(ANSWER)
+        extensions = scope.get("extensions", {})
+        answer = extensions.get(ANSWER)
         if answer is not None:
 
             def answer_with_headers(lines: bytes, body: bytes) -> bool:
@@ -94,7 +95,7 @@ class RequestMiddleware:
                 status = 200 if answered else status
                 return answered
 
-            scope["extensions"][ANSWER] = answer_with_headers
+            extensions[ANSWER] = answer_with_headers
         size = 0
 
         async def receive_limited() -> Message:
@@ -128,6 +129,7 @@ class RequestMiddleware:
             detail = f"an error of the service; the log has request {request_id}"
             await refuse(Refused(500, "defect", detail))
         finally:
+            extensions.pop(ANSWER, None)  # it refers to the request: a cycle for the garbage collector
             self._report(scope, status, time.perf_counter() - began)
 
     async def _check(self, scope: Scope, headers: dict[bytes, bytes]) -> None:

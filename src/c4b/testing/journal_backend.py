@@ -101,6 +101,12 @@ class JournalBackendCase:
                     strange
                 ]
 
+    def test_many_entries_in_one_transaction(self) -> None:
+        with self.journal(200) as backend, backend.reading(NAME) as transaction:
+            expected = [first(), *itertools.islice(following(first()), 199)]
+            assert transaction.range(0, 300, 300) == expected
+            assert transaction.head[1:3] == (199, expected[-1].hash())
+
     def test_ranges(self) -> None:
         with self.journal(30) as backend, backend.reading(NAME) as transaction:
 
