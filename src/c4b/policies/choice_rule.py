@@ -112,8 +112,8 @@ def hopes(
     """Whether the rounds so far seem to have lost, and to have gained, less than ``hope`` units of leeway
     in rewards of this baseline; and, as long as there is no leeway, what learning about one candidate may
     cost: ``saving`` of what alpha has granted, less what seems lost, or gained, so far. A rule that
-    ``persists`` goes on with what alpha had granted when leeway began, and one that ``endures`` with more:
-    t^(3/4) as much after t times as many rounds, still a vanishing share.
+    ``persists`` goes on with what alpha had granted when leeway began, and one that ``endures`` with
+    n^(3/4) times as much after n times as many rounds, still a vanishing share.
 
     ``mean`` is the estimate of the baseline's. Who has gained knows something better than to hope.
     Estimates are the middles of intervals. That of the prefix Z is what alpha has left; had baselines

@@ -80,8 +80,8 @@ played while little seems lost, or gained, so far: see ``HOPE``. ``hopeful-2``: 
 which learning is cheap is tried at once: see ``SAVING``. ``hopeful-3``: and as few plays count as there
 are features in which it differs from the baseline; what was cheap stays so; and what is saved for a
 trial is not spent on what could gain little: see ``AMBITION``. ``hopeful-4``: and what is cheap grows
-with time: see ``ENDURING``; more is promised, and with few features more could be. ``pooled``: propose, with
-the baseline in the pool: it is played if no candidate has a higher UCB."""
+with time: see ``ENDURING``; more is promised, and with few features more could be. ``pooled``: propose,
+with the baseline in the pool: it is played if no candidate has a higher UCB."""
 SCORES = {
     "ucb": 1.0,
     "blend": 0.5,
