@@ -301,6 +301,39 @@ def test_arms_are_learned_one_by_one_and_what_was_cheap_stays_so() -> None:
     assert second == {"hopeful-2": None, "hopeful-3": 1}
 
 
+def test_what_learning_may_cost_grows_with_time() -> None:
+    """Two arms beside a baseline worth 1, alpha .005: the first one lost 1.9 in a play. From round 1501
+    on there is leeway, too little to hope, and 3.75 - 1.9 do not pay for the other one's two plays, at 1
+    each. 3.75 (t/1500)^(3/4) - 1.9 do from about round 1600 on."""
+    baseline, arms, second = np.eye(3)[0], np.eye(3)[1:], {}
+    for selection in ("hopeful-3", "hopeful-4"):
+        parts = c4b.Composition("x", "joint", "checkpoints", selection, "", "mean", "unbiased")
+        made = c4b.Policy(parts, c4b.LinearModel(3, 0.05, 4.0), alpha=0.005, reserve=50.0)
+        made.learn([baseline] * 400, [1.0] * 400)
+        actions = []
+        for t in range(1800):
+            decision = made.decide(arms[: 1 + (t > 1400)], baseline)
+            actions.append(decision.action)
+            made.observe(decision.id, 1.0 if decision.is_baseline else -0.9)
+        assert actions.index(0) == pytest.approx(800, abs=15)
+        second[selection] = actions.index(1) if 1 in actions else None
+    assert second == {"hopeful-3": None, "hopeful-4": pytest.approx(1600, abs=60)}
+
+
+def test_with_few_features_more_could_be_better() -> None:
+    """An arm of which nothing is known, where S is twice the mean of the baseline: it is 1 below, and
+    half of its half-width does not make up for it; .65 of it does. There is leeway from round 4 on."""
+    baseline, arm, tried = np.eye(3)[0], np.eye(3)[1], {}
+    for selection in ("hopeful-3", "hopeful-4"):
+        parts = c4b.Composition("x", "joint", "checkpoints", selection, "", "mean", "unbiased")
+        made = c4b.Policy(parts, c4b.LinearModel(3, 0.05, 2.0), alpha=0.1, reserve=50.0)
+        made.learn([baseline] * 400, [1.0] * 400)
+        for _ in range(50):
+            made.forget(made.decide([], baseline).id)
+        tried[selection] = made.decide([arm], baseline).action
+    assert tried == {"hopeful-3": None, "hopeful-4": 0}
+
+
 def test_what_is_saved_for_a_trial_is_not_spent_on_what_could_gain_little() -> None:
     """An arm that is known to be worth about as much as the baseline, 1, beside one of which nothing is
     known: that one costs up to 4.9 of the bank. After 100 rounds as many more would not pay for it."""

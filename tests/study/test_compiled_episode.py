@@ -205,7 +205,7 @@ def test_evidence_and_ledger_end_in_the_same_bits(number: int, name: str) -> Non
         len(ledger),
         0,
     )
-    assert len(rule) == len(engine.RuleColumn)
+    assert len(rule) == engine.RuleColumn.METHOD + 1
     lineup = engine.Lineup(np.concatenate([ledger, outcomes]), np.array([rule], dtype=np.float64))
     work = engine.workspace(lineup, int(evidence[0]), setting.dim, setting.count)
     metrics, falls = np.empty((1, 1, len(Metric))), np.zeros((2, 1, 1, setting.rounds), dtype=np.int64)

@@ -11,7 +11,7 @@ import numpy as np
 
 from support.oracle_sets import Array, OracleSet
 
-TRUST = 0.02  # half-widths that count in what a candidate promises above the baseline
+TRUST = 0.05  # half-widths that count in what a candidate promises above the baseline
 KEEPING = ("checkpoints", "reserve-c4b+")  # whose ledgers keep many rounds
 
 
@@ -138,7 +138,8 @@ class OraclePolicy:
 
     def _hopeful(self, baseline: Array) -> bool:
         """Whether, by middles, less seems lost or gained than four baselines for each unit of leeway.
-        Sets what learning may cost: half of what alpha had granted before there was leeway, less that."""
+        Sets what learning may cost: half of what alpha had granted before there was leeway, and from
+        then on more by the power 3/4 of the rounds, less that."""
         self.allowance = 0.0
         if self.name != "reserve-c4b+" or self.rounds == 0:
             return False
@@ -146,7 +147,8 @@ class OraclePolicy:
         mean = (self.set.lower(baseline) + self.set.upper(baseline)) / 2.0
         lost = self.rounds * self.alpha * mean - left
         without = (0.25 / self.alpha) ** 2 * self.set.dim / 5.0
-        self.allowance = 0.5 * self.alpha * min(self.rounds, without) * mean - abs(lost)
+        granting = self.rounds if self.rounds < without else without**0.25 * self.rounds**0.75
+        self.allowance = 0.5 * self.alpha * granting * mean - abs(lost)
         self.promises.append(self.allowance)
         if not self._leeway(self.rounds) > 0.0:
             return False
@@ -154,11 +156,10 @@ class OraclePolicy:
         return self.promises[-1] > 0.0
 
     def _worth_trying(self, x: Array, baseline: Array, hopeful: bool) -> bool:
-        """Whether the middle of x - x(b) plus half of the half-width, the possible gain, is above 0 and,
-        without hope, learning costs no more than it may: for each feature that differs one play, or as
+        """Whether what x could gain is above 0 and, without hope, learning costs no more than it may: for each feature that differs one play, or as
         many as make the gain three standard errors, at the loss of the middle."""
         low, high = self.set.lower(x - baseline), self.set.upper(x - baseline)
-        gain = (low + high) / 2.0 + (high - low) / 4.0
+        gain = self._gain(x, baseline)
         self.promises.append(gain)
         if gain <= 0.0 or hopeful:
             return gain > 0.0
@@ -170,9 +171,11 @@ class OraclePolicy:
         return cost <= self.allowance
 
     def _gain(self, x: Array, baseline: Array) -> float:
-        """What x could gain: the middle of x - x(b) plus half of the half-width."""
+        """What x could gain: the middle of x - x(b) plus half of the half-width, or more of it, at most
+        all, with fewer features than 5."""
         low, high = self.set.lower(x - baseline), self.set.upper(x - baseline)
-        return (low + high) / 2.0 + (high - low) / 4.0
+        share = max(0.5, min(0.5 * math.sqrt(5.0 / self.set.dim), 1.0))
+        return (low + high) / 2.0 + share * (high - low) / 2.0
 
     def _aim(
         self, scores: list[float], margins: list[float], xs: Array, baseline: Array, hopeful: bool
@@ -193,7 +196,7 @@ class OraclePolicy:
         return 0.2 * self._gain(xs[top], baseline)
 
     def _beats_baseline(self, x: Array, margin: float, baseline: Array) -> bool:
-        """Whether the middle of x - x(b) plus a fiftieth of the half-width is above 0, or the bank
+        """Whether the middle of x - x(b) plus a twentieth of the half-width is above 0, or the bank
         afterwards higher than after the baseline; in optimistic rounds whether its score is higher."""
         if self.name != "reserve-c4b+":
             return True

@@ -83,9 +83,12 @@ def rule_in_words(spec: PolicySpec, dim: int) -> str:
             "that alpha has granted so far, less what seems lost or gained."
         )
         if rule.persists:
+            price = "the price that was granted until then"
+            if rule.endures:
+                price += ", which goes on to grow with the power 3/4 of the rounds"
             sentences.append(
                 "Plays are needed for each feature in which it differs from the baseline. Later it is "
-                "tried at the price that was granted until then."
+                f"tried at {price}."
             )
     if rule.ambition:
         sentences.append(

@@ -45,6 +45,7 @@ class Rule(NamedTuple):
     noise: float = 0.0  # sigma, by which the cost of learning is estimated
     persists: bool = False  # what was cheap to learn stays so; only features that differ count
     ambition: float = 0.0  # share of the best-scored one's possible gain that spending needs
+    endures: bool = False  # what learning may cost grows with t^(3/4) once there is leeway
 
 
 def rule_numbers(rule: Rule) -> Array:
@@ -74,6 +75,7 @@ def opened_rule(numbers: Array) -> Rule:
         numbers[15],
         numbers[16] != 0.0,
         numbers[17],
+        numbers[18] != 0.0,
     )
 
 
@@ -110,7 +112,8 @@ def hopes(
     """Whether the rounds so far seem to have lost, and to have gained, less than ``hope`` units of leeway
     in rewards of this baseline; and, as long as there is no leeway, what learning about one candidate may
     cost: ``saving`` of what alpha has granted, less what seems lost, or gained, so far. A rule that
-    ``persists`` goes on with what alpha had granted when leeway began.
+    ``persists`` goes on with what alpha had granted when leeway began, and one that ``endures`` with
+    n^(3/4) times as much after n times as many rounds, still a vanishing share.
 
     ``mean`` is the estimate of the baseline's. Who has gained knows something better than to hope.
     Estimates are the middles of intervals. That of the prefix Z is what alpha has left; had baselines
@@ -128,8 +131,10 @@ def hopes(
     if not free > 0.0:
         allowance = rule.saving * granted - change
     elif rule.persists:
-        begun = (rule.reluctance / account.alpha) ** 2
-        allowance = rule.saving * mean * account.alpha * min(rounds, begun) - change
+        granting = min(rounds, (rule.reluctance / account.alpha) ** 2)
+        if rule.endures:
+            granting *= math.sqrt(rounds / granting) * math.sqrt(math.sqrt(rounds / granting))
+        allowance = rule.saving * mean * account.alpha * granting - change
     return hopeful and free > 0.0, allowance
 
 

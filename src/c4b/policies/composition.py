@@ -63,6 +63,7 @@ SELECTIONS = {
     "hopeful": 0.9,
     "hopeful-2": 0.9,
     "hopeful-3": 0.9,
+    "hopeful-4": 0.9,
 }
 """Selection name -> thrift. ``filter``: the best-scored admissible candidate. ``thrifty``: the same, but,
 where there are such, among those that leave 0.9 of the bank or six rounds of baseline credit: what is
@@ -78,8 +79,9 @@ but where nobody promises more than the baseline, the best-scored candidate that
 played while little seems lost, or gained, so far: see ``HOPE``. ``hopeful-2``: hopeful, and one about
 which learning is cheap is tried at once: see ``SAVING``. ``hopeful-3``: and as few plays count as there
 are features in which it differs from the baseline; what was cheap stays so; and what is saved for a
-trial is not spent on what could gain little: see ``AMBITION``. ``pooled``: propose, with
-the baseline in the pool: it is played if no candidate has a higher UCB."""
+trial is not spent on what could gain little: see ``AMBITION``. ``hopeful-4``: and what is cheap grows
+with time: see ``ENDURING``; more is promised, and with few features more could be. ``pooled``: propose,
+with the baseline in the pool: it is played if no candidate has a higher UCB."""
 SCORES = {
     "ucb": 1.0,
     "blend": 0.5,
@@ -102,23 +104,27 @@ COMPETES = {
     "hopeful": BASELINE_COMPETES,
     "hopeful-2": BASELINE_COMPETES,
     "hopeful-3": BASELINE_COMPETES,
+    "hopeful-4": BASELINE_COMPETES,
 }
 """Selection name -> what a candidate must beat that promises no more than the baseline."""
-HOPEFUL = ("hopeful", "hopeful-2", "hopeful-3")
+HOPEFUL = ("hopeful", "hopeful-2", "hopeful-3", "hopeful-4")
 HOPE, HOPES_TRUST = dict.fromkeys(HOPEFUL, 4.0), dict.fromkeys(HOPEFUL, 0.5)
 """Selection name -> c and q: what could be better, x(a) - x(b) scored with q half-widths, is tried while
 the t rounds so far seem to have lost or gained less than c units of ``c4b.policies.choice_rule.leeway``
-in rewards of the baseline."""
-SAVING = {"hopeful-2": 0.5, "hopeful-3": 0.5}
+in rewards of the baseline. q of those that endure is for 5 features or more; for d it is
+q sqrt(5/d), at most 1: a half-width has about sqrt(d) standard errors."""
+SAVING = {"hopeful-2": 0.5, "hopeful-3": 0.5, "hopeful-4": 0.5}
 """Selection name -> share of all that alpha has granted in t rounds, alpha t rewards of the baseline,
 less what seems lost or gained so far, that learning about one candidate may cost by
 ``c4b.policies.choice_rule.cost_of_learning``; then it is tried before there is any leeway."""
-AMBITION = {"hopeful-3": 0.2}
+AMBITION = {"hopeful-3": 0.2, "hopeful-4": 0.2}
 """Selection name -> share of what the best-scored candidate could gain: one that takes from the bank and
 is not surely better must be able to gain as much, so that nothing is spent that is saved for a trial."""
+ENDURING = ("hopeful-4",)
+"""Selections for which what learning may cost goes on to grow once there is leeway, with t^(3/4)."""
 RELUCTANCE = 0.25
 """In 5 features; for d it is sqrt(d/5) times as much: there is more to learn before it pays."""
-TRUST = dict.fromkeys(("competitive", "curious", "balanced", *HOPEFUL), 0.02)
+TRUST = dict.fromkeys(("competitive", "curious", "balanced", *HOPEFUL), 0.02) | {"hopeful-4": 0.05}
 """Selection name -> half-widths added to the middle of x(a) - x(b) where the baseline competes. Not 0:
 after a baseline-only history the middle of an unknown candidate is 0, and it should be tried."""
 OPTIMISTIC_PERIOD = {
@@ -296,6 +302,9 @@ latches=False, learns='all', earned='none', phase=1)
             period = 1
         if OPTIMISTIC_PERIOD[self.score]:
             boldness = min(1.0, boldness * math.sqrt(5.0 / dim))
+        hopes_trust, endures = HOPES_TRUST.get(self.selection, 0.0), self.selection in ENDURING
+        if endures:
+            hopes_trust = min(1.0, hopes_trust * math.sqrt(5.0 / min(dim, 5)))
         return Rule(
             self.selection in ("propose", "pooled"),
             boldness,
@@ -307,7 +316,7 @@ latches=False, learns='all', earned='none', phase=1)
             self.score == "certificate",
             OPTIMISM.get(self.score, 0.0),
             HOPE.get(self.selection, 0.0),
-            HOPES_TRUST.get(self.selection, 0.0),
+            hopes_trust,
             RELUCTANCE * math.sqrt(dim / 5.0)
             if self.score in OPTIMISM or self.selection in HOPE
             else 0.0,
@@ -317,6 +326,7 @@ latches=False, learns='all', earned='none', phase=1)
             noise,
             self.selection in AMBITION,
             AMBITION.get(self.selection, 0.0),
+            endures,
         )
 
     def account(
@@ -360,7 +370,7 @@ BUILT_IN = (
         "reserve-c4b+",
         "joint",
         "checkpoints",
-        "hopeful-3",
+        "hopeful-4",
         "recommended: several ridges, checkpoints, hopeful choice",
         score="measured-2",
         confidence="several-ridges",

@@ -73,6 +73,7 @@ class RecordedRule(NamedTuple):
     saving: float = 0.0
     persists: float = 0.0
     ambition: float = 0.0
+    endures: float = 0.0
 
 
 class RecomputedChecks:
@@ -483,7 +484,9 @@ class RecomputedChecks:
         saving, granting = self.rule.saving, float(books.rounds)
         if self.rule.persists:
             features = np.count_nonzero(candidates != baseline, axis=1)
-            granting = min(granting, (self.rule.reluctance / books.alpha) ** 2)
+            begun = (self.rule.reluctance / books.alpha) ** 2
+            grows = self.rule.endures and granting > begun
+            granting = begun * (granting / begun) ** 0.75 if grows else min(granting, begun)
         elif self._leeway > 0.0:
             saving = 0.0
         cheap, dear = what_is_cheap(

@@ -24,7 +24,7 @@ from c4b.evidence.regret import ABSORBED
 from c4b.evidence.regret import LOG_DET as LOG_DET_AT_START
 from c4b.ledger.books import LedgerKind
 from c4b.ledger.books import opened_as as opened_ledger
-from c4b.policies.choice_rule import COUNTERWEIGHTS, boldness_now, opened_rule
+from c4b.policies.choice_rule import COUNTERWEIGHTS, Rule, boldness_now, opened_rule
 from c4b.policies.compiled_choice import BASELINE, MARGIN
 from c4b.policies.compiled_round import ROWS, certify, executed_bounds, score, settle
 from c4b.study.engine.episode_metrics import Metric
@@ -33,65 +33,32 @@ USUAL_STACK, USUAL_DIM, USUAL_SIZE = 1, 5, 32
 """Ellipsoids, features and candidates of the paper's study, which gets machine code of its own."""
 
 
-class RuleColumn(IntEnum):
-    """Columns of ``Lineup.rules``: the composition's rule, then where the method's state begins."""
+_OF_RULE, _COMPETES = len(Rule._fields), Rule._fields.index("competes")
 
-    PROPOSE = 0
-    """1 if only the best-scored candidate is tested."""
-    BOLDNESS = 1
-    """Half-widths that a score adds to the middle of the reward's interval."""
-    THRIFT = 2
-    """Share of the bank that a play should leave, where some candidate does."""
-    LATCHES = 3
-    """1 if an alarm against the model latches the baseline."""
-    PERIOD = 4
-    """One round of so many is optimistic; 0: none is."""
-    COMPETES = 5
-    """Whom a candidate that promises less than the baseline must beat: ``Rule.competes``."""
-    TRUST = 6
-    """Half-widths that count in what a candidate promises above the baseline."""
-    BY_CERTIFICATE = 7
-    """1 if the score is the certificate."""
-    OPTIMISM = 8
-    """Optimistic rounds for each unit of leeway."""
-    HOPE = 9
-    """Units of leeway that may seem lost while what could be better is tried."""
-    HOPES_TRUST = 10
-    """Half-widths that count in what could be better."""
-    RELUCTANCE = 11
-    """Rounds' rewards that alpha sqrt(t) must be worth before anything is risked."""
-    RESTRAINT = 12
-    """Half-widths less in the score of most optimistic rounds."""
-    BOLDEST = 13
-    """One of so many optimistic rounds scores by the UCB."""
-    SAVING = 14
-    """Share of what alpha has granted that learning may cost."""
-    NOISE = 15
-    """The model's sigma."""
-    PERSISTS = 16
-    """1 if what was cheap to learn stays so when there is leeway."""
-    AMBITION = 17
-    """Share of what the best-scored candidate could gain that one must be able to gain."""
-    LEARNS_PLAYS_ONLY = 18
+
+class RuleColumn(IntEnum):
+    """Columns of ``Lineup.rules`` after those of the composition's ``Rule``."""
+
+    LEARNS_PLAYS_ONLY = _OF_RULE
     """1 if outcomes of the baseline are not learned."""
-    EARNED_SIZE = 19
+    EARNED_SIZE = _OF_RULE + 1
     """Numbers kept of outcomes beside the evidence, after those of the ledger: what plays have earned, or
     how far a learner is; 0: none."""
-    PROMISE_PERIOD = 20
+    PROMISE_PERIOD = _OF_RULE + 2
     """The budget is promised after every so many rounds."""
-    ROUND_ALONE = 21
+    ROUND_ALONE = _OF_RULE + 3
     """1 if each round's own contrast is promised to be nonnegative."""
-    FORCED_ROUNDS = 22
+    FORCED_ROUNDS = _OF_RULE + 4
     """Rounds at the start in which the baseline is played."""
-    EVIDENCE_START = 23
+    EVIDENCE_START = _OF_RULE + 5
     """Index of the first number of the flat evidence."""
-    EVIDENCE_SIZE = 24
+    EVIDENCE_SIZE = _OF_RULE + 6
     """Numbers in the flat evidence."""
-    LEDGER_START = 25
+    LEDGER_START = _OF_RULE + 7
     """Index of the first number of the flat ledger."""
-    LEDGER_SIZE = 26
+    LEDGER_SIZE = _OF_RULE + 8
     """Numbers in the flat ledger."""
-    METHOD = 27
+    METHOD = _OF_RULE + 9
     """Index of the method in the study: where its metrics are written."""
 
 
@@ -99,7 +66,7 @@ class Lineup(NamedTuple):
     """What the compiled methods of a setting start from, as arrays: one call plays them all."""
 
     ledgers: Array  # flat ledgers, one after the other, each followed by what else outcomes change
-    rules: Array  # (methods, len(RuleColumn))
+    rules: Array  # (methods, fields of ``Rule`` + RuleColumn)
 
 
 class Workspace(NamedTuple):
@@ -311,7 +278,7 @@ Runner = Callable[[Array, Lineup, Scene, Workspace, Array, Counts, int], None]
 
 def runner(evidences: Iterable[Array], lineup: Lineup, size: int) -> Runner:
     """The fastest ``run_setting`` for methods with these flat evidences and K candidates."""
-    usual = size == USUAL_SIZE and not np.any(lineup.rules[:, RuleColumn.COMPETES] == COUNTERWEIGHTS)
+    usual = size == USUAL_SIZE and not np.any(lineup.rules[:, _COMPETES] == COUNTERWEIGHTS)
     for flat in evidences:
         shape = (int(flat[0]), int(flat[1]))
         usual &= shape == (USUAL_STACK, USUAL_DIM) and flat[5] >= MIXTURE and not is_spectral(flat)
