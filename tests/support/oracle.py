@@ -156,8 +156,9 @@ class OraclePolicy:
         return self.promises[-1] > 0.0
 
     def _worth_trying(self, x: Array, baseline: Array, hopeful: bool) -> bool:
-        """Whether what x could gain is above 0 and, without hope, learning costs no more than it may: for each feature that differs one play, or as
-        many as make the gain three standard errors, at the loss of the middle."""
+        """Whether what x could gain is above 0 and, without hope, learning costs no more than it may: for
+        each feature that differs one play, or as many as make the gain three standard errors, at the loss
+        of the middle."""
         low, high = self.set.lower(x - baseline), self.set.upper(x - baseline)
         gain = self._gain(x, baseline)
         self.promises.append(gain)
