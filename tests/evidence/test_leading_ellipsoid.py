@@ -94,6 +94,19 @@ def test_margins_keep_their_bits_where_numbers_are_broken(broken: float) -> None
                 assert margins(guided, pool, bases, offsets).tobytes() == without.tobytes()
 
 
+def test_margins_keep_their_bits_where_squares_of_the_leader_overflow() -> None:
+    whole, rng = region_of("several-ridges", 60, 1.0, 5), np.random.default_rng(4)
+    stack = len(whole.radius)
+    steeper = np.linspace(0.0, 6.0, stack)[::-1, None] * np.linspace(0.0, 1.0, DIM)
+    factors = np.logspace(-4, 8, stack)[:, None] * 10.0**-steeper  # the last are large, and flat
+    pool, offsets = 1e151 * rng.normal(size=(DIM, 90)), 1e150 * rng.normal(size=(2, DIM))
+    region = whole._replace(factors=factors, reach=np.full(stack, 1e-2), norm_bound=1e3)
+    without = margins(region, pool, np.zeros(2), offsets)
+    for leader in (0, stack // 2, stack - 1):
+        guided = region._replace(guide=guide_to(region, leader))
+        assert margins(guided, pool, np.zeros(2), offsets).tobytes() == without.tobytes()
+
+
 @pytest.mark.parametrize("leader", [0, 7, 20])
 def test_no_square_is_below_what_the_leader_says(leader: int) -> None:
     region, rng = region_of("several-ridges", 60, 1.0, 7), np.random.default_rng(3)

@@ -3,6 +3,9 @@
 import multiprocessing
 import os
 import pickle
+import threading
+import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -63,13 +66,18 @@ def test_threads_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     ask = sliced_scores._Helpers.ask
     monkeypatch.setattr(
-        sliced_scores._Helpers, "ask", lambda self, n, work: asked.append(n) or ask(self, n, work)
+        sliced_scores._Helpers,
+        "ask",
+        lambda self, most, n, work: asked.append((most, n)) or ask(self, most, n, work),
     )
     monkeypatch.setenv(sliced_scores.VARIABLE, "3")
     policy(reserve=10.0).decide(pool(299, 0), BASELINE)
     assert asked == []
     policy(reserve=10.0).decide(pool(300, 0), BASELINE)
-    assert asked == [2]
+    assert asked == [(2, 2)]
+    monkeypatch.setenv(sliced_scores.VARIABLE, "100000")
+    policy(reserve=10.0).decide(pool(300, 0), BASELINE)
+    assert asked[1:] == [(99_999, 3)]  # nobody without a slice
 
 
 @pytest.mark.parametrize("threads", ["1", "3"])
@@ -91,6 +99,60 @@ def test_threads_that_decide_share_the_helpers(monkeypatch: pytest.MonkeyPatch) 
     with ThreadPoolExecutor(4) as callers:
         answers = list(callers.map(lambda _: rounds(policy(reserve=10.0)), range(4)))
     assert all(answer == alone for answer in answers)
+
+
+def score(size: int, threads: int, work: Callable[[int], None]) -> tuple[Array, int]:
+    """What ``score_slices`` leaves and returns; ``work`` is done in each slice before it is written."""
+    details = np.zeros(size)
+
+    def decide(first: int, last: int, out: Array, _space: Array) -> tuple[int, int]:
+        work(first)
+        out[first:last] = 1.0
+        return -1, -1
+
+    return details, sliced_scores.score_slices(decide, (), size, details, 8, threads)
+
+
+def test_whoever_has_a_slice_is_waited_for_where_no_thread_can_be_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    caller, helped, started = threading.current_thread(), threading.Event(), []
+    start = threading.Thread.start
+
+    def start_one(thread: threading.Thread) -> None:
+        if started:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    def work(_first: int) -> None:
+        if threading.current_thread() is caller:
+            assert helped.wait(60)  # the helper has a slice, too
+        elif not helped.is_set():
+            helped.set()
+            time.sleep(0.2)
+
+    sliced_scores._HELPERS.forget()
+    monkeypatch.setattr(threading.Thread, "start", start_one)
+    details, bad = score(400, 4, work)
+    assert len(started) == 1
+    assert details.all()
+    assert bad == 400
+
+
+def test_an_error_in_a_slice_reaches_the_caller() -> None:
+    caller, helped = threading.current_thread(), threading.Event()
+
+    def fail_elsewhere(_first: int) -> None:
+        if threading.current_thread() is not caller:
+            helped.set()
+            raise MemoryError("of a helper")
+        assert helped.wait(60)
+
+    with pytest.raises(MemoryError, match="of a helper"):
+        score(400, 2, fail_elsewhere)
+    details, _ = score(400, 2, lambda first: None)  # and nothing is left of it
+    assert details.all()
 
 
 def test_a_forked_process_has_helpers_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

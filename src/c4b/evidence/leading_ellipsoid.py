@@ -141,5 +141,6 @@ def may_raise(
         gap = forms[added, k] + (shift + forms[centres, k]) - out[held, k]
         width = fma(c1, forms[row + 1, k], c0 * forms[row, k])
         width = fma(c3, forms[row + 3, k], fma(c2, forms[row + 2, k], width)) - TINY
-        count += (gap > 0.0) & (not width > gap * gap)  # NaN may
+        ruled_out = (width > gap * gap) & (width < np.inf)  # NaN is not, nor where P_b overflows
+        count += (gap > 0.0) & (not ruled_out)
     return count > 0

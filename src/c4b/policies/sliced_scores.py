@@ -6,11 +6,13 @@ threads there are. Kernels run without the interpreter's lock.
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 from c4b._validate import Array
@@ -55,16 +57,16 @@ class _Helpers:
         self._lock = threading.Lock()
         self._executors: dict[int, ThreadPoolExecutor] = {}
 
-    def ask(self, count: int, work: Callable[[], int]) -> list[Future[int]]:
-        """Let ``count`` threads do ``work``; fewer where the interpreter is about to end."""
+    def ask(self, most: int, count: int, work: Callable[[], None]) -> None:
+        """Let ``count`` of ``most`` threads do ``work``; fewer where no more can be started, or where the
+        interpreter is about to end."""
         with self._lock:
-            executor = self._executors.get(count)
+            executor = self._executors.get(most)
             if executor is None:
-                executor = self._executors[count] = ThreadPoolExecutor(count, "c4b-scores")
-        try:
-            return [executor.submit(work) for _ in range(count)]
-        except RuntimeError:  # it is shut down
-            return []
+                executor = self._executors[most] = ThreadPoolExecutor(most, "c4b-scores")
+        with suppress(RuntimeError):
+            for _ in range(count):
+                executor.submit(work)
 
 
 _HELPERS = _Helpers()
@@ -78,19 +80,37 @@ def score_slices(
     """Write the scores of all candidates into ``details`` (ROWS, K) by calls of the kernel ``decide``
     with ``given``, each in ``room`` numbers of its own. Returns the first row that is not finite, or
     K."""
-    starts, lock = iter(range(0, size, SLICE)), threading.Lock()
+    starts, turn = iter(range(0, size, SLICE)), threading.Condition()
+    at_work, bad, failures = 0, size, list[BaseException]()
 
-    def work() -> int:
-        space, bad = new_space(room), size
-        while True:
-            with lock:
-                first = next(starts, size)
-            if first >= size:
-                return bad
-            found = decide(*given, first, min(first + SLICE, size), details, space)
-            if found[0] == NOT_FINITE:
-                bad = min(bad, found[1])
+    def work() -> None:
+        nonlocal at_work, bad
+        with turn:
+            at_work += 1  # before a slice is taken: whoever has one is waited for
+        try:
+            space = None
+            while True:
+                with turn:
+                    first = next(starts, size)
+                if first >= size:
+                    return
+                space = new_space(room) if space is None else space
+                found = decide(*given, first, min(first + SLICE, size), details, space)
+                if found[0] == NOT_FINITE:
+                    with turn:
+                        bad = min(bad, found[1])
+        except BaseException as error:
+            failures.append(error)
+            raise
+        finally:
+            with turn:
+                at_work -= 1
+                turn.notify_all()
 
-    futures = _HELPERS.ask(threads - 1, work)
-    bad = work()
-    return min([bad, *(future.result() for future in futures if not future.cancel())])
+    _HELPERS.ask(threads - 1, min(threads, math.ceil(size / SLICE)) - 1, work)
+    work()
+    with turn:
+        turn.wait_for(lambda: at_work == 0)
+    if failures:
+        raise failures[0]
+    return bad
