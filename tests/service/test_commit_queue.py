@@ -49,20 +49,26 @@ def test_heavy_calls_do_not_share_a_commit(
     assert committed == batches
 
 
-def test_whatever_a_commit_raises_reaches_every_caller_and_the_next_commit_is_made() -> None:
+@pytest.mark.parametrize(
+    ("raised", "told"), [(OSError("the disk"), OSError), (SystemExit("the thread"), RuntimeError)]
+)
+def test_whatever_a_commit_raises_reaches_every_caller_and_the_next_commit_is_made(
+    raised: BaseException, told: type[Exception]
+) -> None:
     def commit(calls: Sequence[int]) -> list[int | C4BError]:
         if 13 in calls:
-            raise OSError("the disk")
+            raise raised
         return list(calls)
 
     async def work() -> tuple[list[int | BaseException], int]:
         with ThreadPoolExecutor(1) as executor:
             queue = CommitQueue[int, int](commit, executor)
-            failed = await asyncio.gather(queue.submit(13), queue.submit(1), return_exceptions=True)
-            return failed, await queue.submit(2)
+            async with asyncio.timeout(60):
+                failed = await asyncio.gather(queue.submit(13), queue.submit(1), return_exceptions=True)
+                return failed, await queue.submit(2)
 
     failed, next_ = asyncio.run(work())
-    assert [type(each) for each in failed] == [OSError, OSError]
+    assert [type(each) for each in failed] == [told, told]
     assert next_ == 2
 
 

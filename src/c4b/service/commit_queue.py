@@ -76,6 +76,8 @@ class CommitQueue(Generic[C, T]):
             results = self._commit([call for call, _ in batch])
         except Exception as error:  # noqa: BLE001 (the callers get it)
             results = error
+        except BaseException as error:  # noqa: BLE001 (nobody may wait for ever; it must not end the loop)
+            results = RuntimeError(f"the commit was ended by {error!r}")
         with suppress(RuntimeError):  # the loop was closed, and nobody waits
             loop.call_soon_threadsafe(self._finish, loop, batch, results)
 
