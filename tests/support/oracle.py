@@ -138,7 +138,7 @@ class OraclePolicy:
 
     def _hopeful(self, baseline: Array) -> bool:
         """Whether, by middles, less seems lost or gained than four baselines for each unit of leeway.
-        Sets what learning may cost: half of what alpha had granted before there was leeway, and from
+        Sets what learning may cost: 3/4 of what alpha had granted before there was leeway, and from
         then on more by the power 3/4 of the rounds, less that."""
         self.allowance = 0.0
         if self.name != "reserve-c4b+" or self.rounds == 0:
@@ -148,7 +148,7 @@ class OraclePolicy:
         lost = self.rounds * self.alpha * mean - left
         without = (0.25 / self.alpha) ** 2 * self.set.dim / 5.0
         granting = self.rounds if self.rounds < without else without**0.25 * self.rounds**0.75
-        self.allowance = 0.5 * self.alpha * granting * mean - abs(lost)
+        self.allowance = 0.75 * self.alpha * granting * mean - abs(lost)
         self.promises.append(self.allowance)
         if not self._leeway(self.rounds) > 0.0:
             return False

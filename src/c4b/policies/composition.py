@@ -113,7 +113,7 @@ HOPE, HOPES_TRUST = dict.fromkeys(HOPEFUL, 4.0), dict.fromkeys(HOPEFUL, 0.5)
 the t rounds so far seem to have lost or gained less than c units of ``c4b.policies.choice_rule.leeway``
 in rewards of the baseline. q of those that endure is for 5 features or more; for d it is
 q sqrt(5/d), at most 1: a half-width has about sqrt(d) standard errors."""
-SAVING = {"hopeful-2": 0.5, "hopeful-3": 0.5, "hopeful-4": 0.5}
+SAVING = {"hopeful-2": 0.5, "hopeful-3": 0.5, "hopeful-4": 0.75}
 """Selection name -> share of all that alpha has granted in t rounds, alpha t rewards of the baseline,
 less what seems lost or gained so far, that learning about one candidate may cost by
 ``c4b.policies.choice_rule.cost_of_learning``; then it is tried before there is any leeway."""
