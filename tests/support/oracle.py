@@ -11,7 +11,7 @@ import numpy as np
 
 from support.oracle_sets import Array, OracleSet
 
-TRUST = 0.05  # half-widths that count in what a candidate promises above the baseline
+TRUST = 0.02  # half-widths that count in what a candidate promises above the baseline
 KEEPING = ("checkpoints", "reserve-c4b+")  # whose ledgers keep many rounds
 
 
@@ -197,7 +197,7 @@ class OraclePolicy:
         return 0.2 * self._gain(xs[top], baseline)
 
     def _beats_baseline(self, x: Array, margin: float, baseline: Array) -> bool:
-        """Whether the middle of x - x(b) plus a twentieth of the half-width is above 0, or the bank
+        """Whether the middle of x - x(b) plus a fiftieth of the half-width is above 0, or the bank
         afterwards higher than after the baseline; in optimistic rounds whether its score is higher."""
         if self.name != "reserve-c4b+":
             return True

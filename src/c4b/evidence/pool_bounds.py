@@ -357,9 +357,11 @@ def raise_to_lower(
     if BOXES and is_box(region):
         pool_box_lower(region, pool, base - 4.0 * UNIT * abs(base), offset, row, out, anew)
         return
-    base = base_below(region, base, length)
+    base, size = base_below(region, base, length), pool.shape[1]
+    if size == 0:  # then there is no room in ``forms`` either
+        return
     if EIGENBASES and region.spectral:
-        stack, size = len(region.radius), pool.shape[1]
+        stack = len(region.radius)
         no_bases, end = shaped_view(region.radius, 0, (0,)), (1 + 2 * stack + 2 * dim + SUMS) * size
         along, shifts = shaped_view(forms, end, (dim,)), shaped_view(forms, end + dim, (stack,))
         turn_offset(region, offset, along, shifts)

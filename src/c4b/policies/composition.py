@@ -80,8 +80,8 @@ played while little seems lost, or gained, so far: see ``HOPE``. ``hopeful-2``: 
 which learning is cheap is tried at once: see ``SAVING``. ``hopeful-3``: and as few plays count as there
 are features in which it differs from the baseline; what was cheap stays so; and what is saved for a
 trial is not spent on what could gain little: see ``AMBITION``. ``hopeful-4``: and what is cheap grows
-with time: see ``ENDURING``; more is promised, and with few features more could be. ``pooled``: propose,
-with the baseline in the pool: it is played if no candidate has a higher UCB."""
+with time: see ``ENDURING``; and with few features more could be better. ``pooled``: propose, with
+the baseline in the pool: it is played if no candidate has a higher UCB."""
 SCORES = {
     "ucb": 1.0,
     "blend": 0.5,
@@ -124,7 +124,7 @@ ENDURING = ("hopeful-4",)
 """Selections for which what learning may cost goes on to grow once there is leeway, with t^(3/4)."""
 RELUCTANCE = 0.25
 """In 5 features; for d it is sqrt(d/5) times as much: there is more to learn before it pays."""
-TRUST = dict.fromkeys(("competitive", "curious", "balanced", *HOPEFUL), 0.02) | {"hopeful-4": 0.05}
+TRUST = dict.fromkeys(("competitive", "curious", "balanced", *HOPEFUL), 0.02)
 """Selection name -> half-widths added to the middle of x(a) - x(b) where the baseline competes. Not 0:
 after a baseline-only history the middle of an unknown candidate is 0, and it should be tried."""
 OPTIMISTIC_PERIOD = {
