@@ -89,7 +89,7 @@ def test_every_worker_serves_it_and_it_is_audited(installed: dict[str, str], tmp
         while len(deciding_workers(service)) < 2:
             assert len(decided) < 1000, "only one worker ever decided"
             answer = httpx.post(  # a connection of its own
-                f"{service.url}{at}/decisions", json=ROUND, timeout=60.0
+                f"{service.url}{at}/decisions", json=ROUND, timeout=180.0
             )
             assert answer.status_code == 200, answer.text
             decided.append(answer.json())

@@ -63,7 +63,7 @@ class Service:
 
     def http(self, token: str | None = None, **options: Any) -> httpx.Client:
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        settings: dict[str, Any] = {"timeout": 60.0, "headers": headers, "trust_env": False, **options}
+        settings: dict[str, Any] = {"timeout": 180.0, "headers": headers, "trust_env": False, **options}
         return httpx.Client(base_url=self.url, **settings)
 
     def workers(self) -> list[int]:
