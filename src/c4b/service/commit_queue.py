@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import CancelledError, Executor, Future
 from contextlib import suppress
 from functools import partial
 from typing import Generic, TypeAlias, TypeVar
@@ -61,23 +61,32 @@ class CommitQueue(Generic[C, T]):
         return await result
 
     def _commit_waiting(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Hand the next batch to a thread, which calls back by itself: a future of the executor that the
-        loop waits for would be three objects and two more turns of the loop."""
+        """Hand the next batch to a thread, which calls back by itself: to wait for it in the loop would
+        take two more turns of the loop."""
         size = self._batch_size()
         batch, self._waiting = self._waiting[:size], self._waiting[size:]
         try:
-            self._executor.submit(self._commit_in_thread, loop, batch)
+            commit = self._executor.submit(self._commit, [call for call, _ in batch])
         except RuntimeError as error:  # it was shut down
             self._finish(loop, batch, error)
+        else:
+            commit.add_done_callback(partial(self._committed, loop, batch))
 
-    def _commit_in_thread(self, loop: asyncio.AbstractEventLoop, batch: list[_Waiting[C, T]]) -> None:
+    def _committed(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        batch: list[_Waiting[C, T]],
+        commit: Future[list[T | C4BError]],
+    ) -> None:
+        """In the thread of the commit: let the loop answer, whatever became of it."""
         results: list[T | C4BError] | Exception
-        try:
-            results = self._commit([call for call, _ in batch])
-        except Exception as error:  # noqa: BLE001 (the callers get it)
-            results = error
-        except BaseException as error:  # noqa: BLE001 (nobody may wait for ever; it must not end the loop)
-            results = RuntimeError(f"the commit was ended by {error!r}")
+        ended = CancelledError() if commit.cancelled() else commit.exception()
+        if ended is None:
+            results = commit.result()
+        elif isinstance(ended, Exception) and not isinstance(ended, CancelledError):
+            results = ended
+        else:  # such as SystemExit, which must not end the loop
+            results = RuntimeError(f"the commit was ended by {ended!r}")
         with suppress(RuntimeError):  # the loop was closed, and nobody waits
             loop.call_soon_threadsafe(self._finish, loop, batch, results)
 
