@@ -13,6 +13,7 @@ from support.oracle_sets import Array, OracleSet
 
 TRUST = 0.02  # half-widths that count in what a candidate promises above the baseline
 KEEPING = ("checkpoints", "reserve-c4b+")  # whose ledgers keep many rounds
+BELIEVING = ("constrained", "unbiased", "several-ridges")  # sets in whose coordinates theta is believed
 
 
 class StopHere(Exception):
@@ -137,13 +138,16 @@ class OraclePolicy:
         return max(self.alpha * math.sqrt(rounds) - 0.25 * math.sqrt(self.set.dim / 5.0), 0.0)
 
     def _hopeful(self, baseline: Array) -> bool:
-        """Whether, by middles, less seems lost or gained than four baselines for each unit of leeway.
+        """Whether, by middles, that of Z by what is believed, less seems lost or gained than four
+        baselines for each unit of leeway.
         Sets what learning may cost: 3/4 of what alpha had granted before there was leeway, and from
         then on more by the power 3/4 of the rounds, less that."""
         self.allowance = 0.0
         if self.name != "reserve-c4b+" or self.rounds == 0:
             return False
         left = (self.set.lower(self.prefix) + self.set.upper(self.prefix)) / 2.0
+        if self.set.confidence in BELIEVING:
+            left = self._believed(self.prefix)[0]
         mean = (self.set.lower(baseline) + self.set.upper(baseline)) / 2.0
         lost = self.rounds * self.alpha * mean - left
         without = (0.25 / self.alpha) ** 2 * self.set.dim / 5.0
@@ -160,20 +164,32 @@ class OraclePolicy:
         each feature that differs one play, or as many as make the gain three standard errors, at the loss
         of the middle."""
         low, high = self.set.lower(x - baseline), self.set.upper(x - baseline)
-        gain = self._gain(x, baseline)
+        share = max(0.5, min(0.5 * math.sqrt(5.0 / self.set.dim), 1.0))
+        views = [((low + high) / 2.0, share * (high - low) / 2.0)]
+        if self.set.confidence in BELIEVING:
+            mean, deviation = self._believed(x - baseline)
+            views.append((mean, 2.0 * deviation))
+        return all(self._pays(x - baseline, middle, more, hopeful) for middle, more in views)
+
+    def _pays(self, contrast: Array, middle: float, more: float, hopeful: bool) -> bool:
+        """``_worth_trying`` in one view: the candidate seems to gain ``middle``, or so much more."""
+        gain = middle + more
         self.promises.append(gain)
         if gain <= 0.0 or hopeful:
             return gain > 0.0
         if self.allowance <= 0.0:
             return False
-        plays = int(np.count_nonzero(x - baseline)) * max(1.0, (3.0 * self.set.noise / gain) ** 2)
-        cost = plays * max(0.0, -(low + high) / 2.0)
+        plays = int(np.count_nonzero(contrast)) * max(1.0, (3.0 * self.set.noise / gain) ** 2)
+        cost = plays * max(0.0, -middle)
         self.promises.append(self.allowance - cost)
         return cost <= self.allowance
 
     def _gain(self, x: Array, baseline: Array) -> float:
-        """What x could gain: the middle of x - x(b) plus half of the half-width, or more of it, at most
-        all, with fewer features than 5."""
+        """What x could gain: what is believed of x - x(b) and two standard deviations, or the middle plus
+        half of the half-width, or more of it, at most all, with fewer features than 5."""
+        if self.set.confidence in BELIEVING:
+            mean, deviation = self._believed(x - baseline)
+            return mean + 2.0 * deviation
         low, high = self.set.lower(x - baseline), self.set.upper(x - baseline)
         share = max(0.5, min(0.5 * math.sqrt(5.0 / self.set.dim), 1.0))
         return (low + high) / 2.0 + share * (high - low) / 2.0
@@ -191,14 +207,16 @@ class OraclePolicy:
         left = margins[top] + self.rounds * self.alpha * max(self.set.lower(baseline), 0.0)
         low, high = self.set.lower(xs[top] - baseline), self.set.upper(xs[top] - baseline)
         promise = (low + high) / 2.0 + TRUST * (high - low) / 2.0
+        promise = min(promise, self._believed(xs[top] - baseline)[0])
         self.promises += [left, promise]
         if left < 0.0 or not (promise > 0.0 or self._worth_trying(xs[top], baseline, hopeful)):
             return -math.inf
         return 0.2 * self._gain(xs[top], baseline)
 
     def _beats_baseline(self, x: Array, margin: float, baseline: Array) -> bool:
-        """Whether the middle of x - x(b) plus a fiftieth of the half-width is above 0, or the bank
-        afterwards higher than after the baseline; in optimistic rounds whether its score is higher."""
+        """Whether the middle of x - x(b) plus a fiftieth of the half-width is above 0, and what is
+        believed of it; or the bank afterwards higher than after the baseline; in optimistic rounds
+        whether its score is higher."""
         if self.name != "reserve-c4b+":
             return True
         if not self.baseline_nonnegative and not self._baseline_margin(baseline) >= 0.0:
@@ -209,6 +227,7 @@ class OraclePolicy:
             return ahead > 0.0
         low, high = self.set.lower(x - baseline), self.set.upper(x - baseline)
         promise = (low + high) / 2.0 + TRUST * (high - low) / 2.0
+        promise = min(promise, self._believed(x - baseline)[0])
         rival = self._baseline_margin(baseline)
         self.promises += [promise, margin - rival] if promise <= 0.0 else [promise]
         gain = self._gain(x, baseline)
@@ -219,8 +238,26 @@ class OraclePolicy:
         )
         return (promise > 0.0 and not self.is_dear) or margin > rival
 
+    def _believed(self, v: Array) -> tuple[float, float]:
+        """Mean and standard deviation of v @ theta after all observations, in the eyes of somebody for
+        whom theta was N(0, S^2/d I); nothing is believed with sets that have other coordinates."""
+        if self.set.confidence not in BELIEVING:
+            return math.inf, 0.0
+        precision = np.eye(self.set.dim) * self.set.dim / self.set.norm_bound**2
+        pull = np.zeros(self.set.dim)
+        for x, y in zip(self.set.features, self.set.rewards, strict=True):
+            precision += np.outer(x, x) / self.set.noise**2
+            pull += x * y / self.set.noise**2
+        return float(v @ np.linalg.solve(precision, pull)), float(
+            np.sqrt(v @ np.linalg.solve(precision, v))
+        )
+
     def _score(self, x: Array) -> float:
-        """The middle of the interval plus some half-widths."""
+        """What is believed plus two standard deviations, else the middle of the interval plus some
+        half-widths."""
+        mean, deviation = self._believed(x)
+        if mean < math.inf and not self._optimistic():
+            return mean + 2.0 * deviation
         low, high, bold = self.set.lower(x), self.set.upper(x), self._boldness()
         return high if bold == 1.0 else (high + low + bold * (high - low)) / 2.0
 

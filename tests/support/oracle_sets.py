@@ -94,7 +94,7 @@ class OracleSet:
 
     def __init__(self, dim: int, noise: float, norm_bound: float, ridge: float, delta: float,
                  confidence: str = "self-normalized", ridges: Sequence[float] = ()) -> None:  # fmt: skip
-        self.definition = DEFINITIONS[confidence]
+        self.definition, self.confidence = DEFINITIONS[confidence], confidence
         self.within_ball = self.definition.within_ball
         self.dim, self.noise, self.norm_bound = dim, noise, norm_bound
         self.ridge, self.delta = ridge, delta

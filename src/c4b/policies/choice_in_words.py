@@ -54,6 +54,8 @@ def rule_in_words(spec: PolicySpec, dim: int) -> str:
             "A candidate that promises no more than the baseline and leaves no more in the bank is "
             "passed over."
         )
+        if rule.believes:
+            sentences.append("It must promise more by its interval, and be believed to be better.")
     elif rule.competes:
         sentences.append(
             "A candidate that promises no more than the baseline and leaves no more in the bank is "
@@ -122,6 +124,11 @@ def rule_in_words(spec: PolicySpec, dim: int) -> str:
 def _score(rule: Rule) -> str:
     if rule.by_certificate:
         return "the certified lower bound of the contrast"
+    if rule.believes:
+        return (
+            "what the data and a Gaussian prior let expect of the candidate's reward plus "
+            f"{rule.believes:g} standard deviations"
+        )
     if rule.boldness == 1.0:
         return "the upper bound of the candidate's reward (UCB)"
     if rule.boldness == 0.0:

@@ -10,6 +10,7 @@ import numpy as np
 
 from c4b._jit import inlined
 from c4b._validate import Array
+from c4b.evidence.belief import Belief, believes, expected
 from c4b.evidence.bounds import interval
 from c4b.evidence.ellipsoids import Region
 from c4b.ledger.books import Account, Ledger, Tally
@@ -46,6 +47,7 @@ class Rule(NamedTuple):
     persists: bool = False  # what was cheap to learn stays so; only features that differ count
     ambition: float = 0.0  # share of the best-scored one's possible gain that spending needs
     endures: bool = False  # what learning may cost grows with t^(3/4) once there is leeway
+    believes: float = 0.0  # standard deviations in a score by what is believed of theta; 0: it is not
 
 
 def rule_numbers(rule: Rule) -> Array:
@@ -76,6 +78,7 @@ def opened_rule(numbers: Array) -> Rule:
         numbers[16] != 0.0,
         numbers[17],
         numbers[18] != 0.0,
+        numbers[19],
     )
 
 
@@ -107,7 +110,7 @@ def is_optimistic(ledger: Ledger, account: Account, rule: Rule) -> bool:
 
 @inlined
 def hopes(
-    region: Region, ledger: Ledger, account: Account, rule: Rule, mean: float
+    region: Region, belief: Belief, ledger: Ledger, account: Account, rule: Rule, mean: float
 ) -> tuple[bool, float]:
     """Whether the rounds so far seem to have lost, and to have gained, less than ``hope`` units of leeway
     in rewards of this baseline; and, as long as there is no leeway, what learning about one candidate may
@@ -116,15 +119,19 @@ def hopes(
     n^(3/4) times as much after n times as many rounds, still a vanishing share.
 
     ``mean`` is the estimate of the baseline's. Who has gained knows something better than to hope.
-    Estimates are the middles of intervals. That of the prefix Z is what alpha has left; had baselines
+    Estimates are the middles of intervals. That of the prefix Z, or what is believed of it, is what alpha
+    has left; had baselines
     like this one played all t rounds, it would be t times alpha x(b).
     """
     rounds = ledger.tally[Tally.ROUNDS]
     free = rule.hope * leeway(account, rule, rounds)
     if not (free > 0.0 or rule.saving > 0.0):
         return False, 0.0
-    low, high = interval(region, ledger.prefix)
-    left = 0.5 * (low + high)
+    if believes(belief):
+        left = expected(belief, ledger.prefix)
+    else:
+        low, high = interval(region, ledger.prefix)
+        left = 0.5 * (low + high)
     granted = mean * account.alpha * rounds
     change = abs(left - granted)
     hopeful, allowance = bool(change < mean * free), 0.0
@@ -139,18 +146,17 @@ def hopes(
 
 
 @inlined
-def cost_of_learning(rule: Rule, low: float, high: float, features: int) -> float:
+def cost_of_learning(rule: Rule, gain: float, middle: float, features: int) -> float:
     """Rewards that it may take to learn whether a candidate is better than the baseline, inf if it
-    cannot be; [low, high] is the interval of (x(a) - x(b)) @ theta.
+    cannot be; ``gain`` is what it could gain, ``middle`` what it seems to gain.
 
     As many plays for each of the features as make what it could gain STANDARD_ERRORS standard errors,
-    at least one, each at the loss that the middle of the interval says.
+    at least one, each at the loss that it seems to be.
     """
-    gain = 0.5 * ((1.0 + rule.hopes_trust) * high + (1.0 - rule.hopes_trust) * low)
     if not gain > 0.0:
         return np.inf
     plays = features * max((STANDARD_ERRORS * rule.noise / gain) ** 2, 1.0)
-    return plays * max(-0.5 * (low + high), 0.0)
+    return plays * max(-middle, 0.0)
 
 
 @inlined

@@ -11,6 +11,8 @@ from c4b._jit import inlined, pooled
 from c4b._parts import OTHER_CHOICES
 from c4b._validate import LARGEST, Array
 from c4b.certificates.contrast_kernels import structural, structural_above
+from c4b.evidence.belief import Belief, expected
+from c4b.evidence.belief import believes as has_belief
 from c4b.evidence.bounds import interval, upper
 from c4b.evidence.ellipsoids import Region
 from c4b.ledger.books import Account, Ledger, Tally
@@ -22,10 +24,18 @@ from c4b.policies.choice_rule import (
     COUNTERWEIGHTS,
     Rule,
     boldness_now,
-    cost_of_learning,
     fund,
     hopes,
     is_optimistic,
+)
+from c4b.policies.comparison import (
+    contrast_interval,
+    could_gain,
+    exceeds,
+    is_worth_trying,
+    possible_gain,
+    promises,
+    scored,
 )
 
 BASELINE = -1
@@ -106,6 +116,7 @@ class Contest(NamedTuple):
 @inlined
 def opened_contest(
     region: Region,
+    belief: Belief,
     ledger: Ledger,
     account: Account,
     rule: Rule,
@@ -129,7 +140,7 @@ def opened_contest(
     if hoping or saving:
         low, high = interval(region, baseline)
         if hoping:
-            hopeful, allowance = hopes(region, ledger, account, rule, 0.5 * (low + high))
+            hopeful, allowance = hopes(region, belief, ledger, account, rule, 0.5 * (low + high))
             kept = fund(ledger, account, rule, low, high)
         if saving:
             saved = structural_above(low, account.alpha, 0.0, account.tolerance)
@@ -145,6 +156,7 @@ def opened_contest(
 @inlined
 def chosen(
     region: Region,
+    belief: Belief,
     ledger: Ledger,
     account: Account,
     rule: Rule,
@@ -161,8 +173,8 @@ def chosen(
 ) -> tuple[int, Contest]:
     """The choice among assessed candidates (K, d): an index, BASELINE, or which margins it needs first.
 
-    details (ROWS, K); ``scratch`` (d,); ``rank`` (K,) is scratch, too; ``contrasts`` (2, K) are
-    bounds of (x(a) - x(b)) @ theta from a pool, or (2, 0).
+    details (ROWS, K); ``scratch`` (d,); ``rank`` (K,) is scratch, too; ``contrasts`` as in
+    ``comparison``.
     """
     (
         refuted, alarmed, competes, optimistic, least, rival, passed_over, hopeful, allowance, hope,
@@ -189,34 +201,48 @@ def chosen(
                 action = BASELINE  # it has the highest score of all
             break
         elif competes:
-            low, high = _contrast(region, candidates, action, baseline, scratch)
-            promises = _scored(rule.trust, low, high) > 0.0
-            if promises and _scored(SURE, low, high) > 0.0:
+            low, high = contrast_interval(region, candidates, action, baseline, scratch)
+            promising = scored(rule.trust, low, high) > 0.0
+            if promising and has_belief(belief):
+                promising = expected(belief, scratch) > 0.0
+            if promising and scored(SURE, low, high) > 0.0:
                 break
             if np.isnan(aim):
                 top = best_from(details, 0.0, True, rank, lazy)  # its margin is known: ``choose`` asked
-                if top != action or not (promises and details[MARGIN, action] >= kept):
+                if top != action or not (promising and details[MARGIN, action] >= kept):
                     aim = _aim(
-                        region, ledger, account, rule, hopeful, allowance, candidates, top, baseline,
-                        details, contrasts, scratch,
+                        region, belief, ledger, account, rule, hopeful, allowance, candidates, top,
+                        baseline, details, contrasts, scratch,
                     )  # fmt: skip
-            beyond = not _scored(rule.hopes_trust, low, high) <= aim
-            if promises and details[MARGIN, action] >= kept and beyond:
+            beyond = True  # also where there is no aim, or nobody has asked
+            if aim > -np.inf:
+                gain = possible_gain(region, belief, rule, candidates, action, baseline, scratch)
+                beyond = not gain <= aim
+            if promising and details[MARGIN, action] >= kept and beyond:
                 break
             if np.isnan(rival):
                 rival = baseline_margin(ledger, account, region, baseline, mean, earned, scratch)
             spare = ledger.bank[0] if rule.competes >= BANK_COMPETES else np.inf
             if details[MARGIN, action] > rival or (
-                details[MARGIN, action] > spare and _scored(1.0, low, high) > 0.0
+                details[MARGIN, action] > spare and scored(1.0, low, high) > 0.0
             ):
                 break
             if (
                 hoping
                 and hope == BASELINE
-                and not promises
+                and not promising
                 and beyond
-                and _is_worth_trying(
-                    region, rule, hopeful, allowance, candidates, action, baseline, contrasts, scratch
+                and is_worth_trying(
+                    region,
+                    belief,
+                    rule,
+                    hopeful,
+                    allowance,
+                    candidates,
+                    action,
+                    baseline,
+                    contrasts,
+                    scratch,
                 )
             ):
                 hope, value = action, details[SCORE, action]
@@ -228,12 +254,12 @@ def chosen(
             if passed_over == ASKED_ONE_BY_ONE:
                 if hoping and hope == BASELINE:
                     hope, value = _first_hope(
-                        region, rule, hopeful, allowance, candidates, baseline, rival, least, aim,
+                        region, belief, rule, hopeful, allowance, candidates, baseline, rival, least, aim,
                         details, contrasts, scratch,
                     )  # fmt: skip
                 _pass_over(
-                    region, rule, candidates, baseline, rival, spare, kept, aim, details, contrasts,
-                    scratch,
+                    region, belief, rule, candidates, baseline, rival, spare, kept, aim, details,
+                    contrasts, scratch,
                 )  # fmt: skip
         else:
             break
@@ -251,6 +277,7 @@ def chosen(
 @inlined
 def _aim(
     region: Region,
+    belief: Belief,
     ledger: Ledger,
     account: Account,
     rule: Rule,
@@ -271,11 +298,10 @@ def _aim(
     saved = structural(region, baseline, account.alpha, 0.0, account.tolerance)
     if not -details[MARGIN, top] <= saved * ledger.tally[Tally.ROUNDS]:
         return -np.inf
-    low, high = _contrast(region, candidates, top, baseline, scratch)
-    if _scored(rule.trust, low, high) > 0.0 or _is_worth_trying(
-        region, rule, hopeful, allowance, candidates, top, baseline, contrasts, scratch
+    if promises(region, belief, rule, candidates, top, baseline, contrasts, scratch) or is_worth_trying(
+        region, belief, rule, hopeful, allowance, candidates, top, baseline, contrasts, scratch
     ):
-        return rule.ambition * _scored(rule.hopes_trust, low, high)
+        return rule.ambition * possible_gain(region, belief, rule, candidates, top, baseline, scratch)
     return -np.inf
 
 
@@ -285,7 +311,7 @@ def _baselines_score(region: Region, baseline: Array, boldness: float) -> float:
     if boldness == 1.0:
         return upper(region, baseline)
     low, high = interval(region, baseline)
-    return _scored(boldness, low, high)
+    return scored(boldness, low, high)
 
 
 @inlined
@@ -327,7 +353,7 @@ def _counterweight(
     elif (
         top != BASELINE
         and not details[MARGIN, top] >= 0.0
-        and _promise(region, rule.trust, candidates, top, baseline, scratch) > 0.0
+        and scored(rule.trust, *contrast_interval(region, candidates, top, baseline, scratch)) > 0.0
     ):
         if lazy:
             action = ALL_MARGINS
@@ -343,89 +369,9 @@ def _counterweight(
 
 
 @inlined
-def _promise(
-    region: Region, trust: float, candidates: Array, k: int, baseline: Array, scratch: Array
-) -> float:
-    """What a candidate promises above the baseline, x(a) - x(b) scored like a candidate with ``trust``
-    half-widths; scratch (d,)."""
-    low, high = _contrast(region, candidates, k, baseline, scratch)
-    return _scored(trust, low, high)
-
-
-@inlined
-def _contrast(
-    region: Region, candidates: Array, k: int, baseline: Array, scratch: Array
-) -> tuple[float, float]:
-    """Bounds of (x(a) - x(b)) @ theta; scratch (d,)."""
-    for i in range(len(scratch)):
-        scratch[i] = candidates[k, i] - baseline[i]
-    return interval(region, scratch)
-
-
-@inlined
-def _scored(trust: float, low: float, high: float) -> float:
-    """The middle of an interval and ``trust`` half-widths."""
-    return 0.5 * ((1.0 + trust) * high + (1.0 - trust) * low)
-
-
-@inlined
-def _promises(
-    region: Region,
-    trust: float,
-    than: float,
-    candidates: Array,
-    k: int,
-    baseline: Array,
-    contrasts: Array,
-    scratch: Array,
-) -> bool:
-    """Whether ``_promise`` is more ``than`` that; ``contrasts`` say so already, unless rounding could
-    decide."""
-    if than == -np.inf:
-        return True
-    if contrasts.shape[1] > 0:
-        low, high = contrasts[0, k], contrasts[1, k]
-        known, scale = _scored(trust, low, high) - than, abs(low) + abs(high) + abs(than)
-        if 1e-9 * scale < abs(known) < np.inf:
-            more: bool = known > 0.0
-            return more
-    return _promise(region, trust, candidates, k, baseline, scratch) > than
-
-
-@inlined
-def _is_worth_trying(
-    region: Region,
-    rule: Rule,
-    hopeful: bool,
-    allowance: float,
-    candidates: Array,
-    k: int,
-    baseline: Array,
-    contrasts: Array,
-    scratch: Array,
-) -> bool:
-    """Whether a candidate could be better than the baseline and, unless ``hopeful``, learning about it
-    costs no more than ``allowance``. ``contrasts`` say so already, unless rounding could decide."""
-    dim = len(scratch)
-    features = dim
-    if rule.persists:
-        for i in range(dim):
-            features -= candidates[k, i] == baseline[i]
-    if contrasts.shape[1] > 0:
-        low, high = contrasts[0, k], contrasts[1, k]
-        gain = _scored(rule.hopes_trust, low, high)
-        cost = 0.0 if hopeful else cost_of_learning(rule, low, high, features)
-        clear = hopeful or not gain > 0.0 or abs(cost - allowance) > 1e-6 * (cost + abs(allowance))
-        if 1e-6 * (abs(low) + abs(high)) < abs(gain) < np.inf and clear:
-            return gain > 0.0 and (hopeful or cost <= allowance)
-    low, high = _contrast(region, candidates, k, baseline, scratch)
-    gain = _scored(rule.hopes_trust, low, high)
-    return gain > 0.0 and (hopeful or cost_of_learning(rule, low, high, features) <= allowance)
-
-
-@inlined
 def _pass_over(
     region: Region,
+    belief: Belief,
     rule: Rule,
     candidates: Array,
     baseline: Array,
@@ -447,14 +393,14 @@ def _pass_over(
         beaten = details[MARGIN, k] >= 0.0 and not details[MARGIN, k] > rival and usable(candidates, k)
         if not beaten:
             continue
-        if _promises(region, rule.trust, 0.0, candidates, k, baseline, contrasts, scratch):
-            spends = details[MARGIN, k] < kept or not _promises(
-                region, rule.hopes_trust, aim, candidates, k, baseline, contrasts, scratch
+        if promises(region, belief, rule, candidates, k, baseline, contrasts, scratch):
+            spends = details[MARGIN, k] < kept or not could_gain(
+                region, belief, rule, aim, candidates, k, baseline, contrasts, scratch
             )
-            if spends and not _promises(region, SURE, 0.0, candidates, k, baseline, contrasts, scratch):
+            if spends and not exceeds(region, SURE, 0.0, candidates, k, baseline, contrasts, scratch):
                 details[SCORE, k] = -np.inf
             continue
-        if not details[MARGIN, k] > spare or not _promises(
+        if not details[MARGIN, k] > spare or not exceeds(
             region, 1.0, 0.0, candidates, k, baseline, contrasts, scratch
         ):
             details[SCORE, k] = -np.inf
@@ -463,6 +409,7 @@ def _pass_over(
 @inlined
 def _first_hope(
     region: Region,
+    belief: Belief,
     rule: Rule,
     hopeful: bool,
     allowance: float,
@@ -486,10 +433,10 @@ def _first_hope(
             continue
         if (
             not margin > rival
-            and not _promises(region, rule.trust, 0.0, candidates, k, baseline, contrasts, scratch)
-            and _promises(region, rule.hopes_trust, aim, candidates, k, baseline, contrasts, scratch)
-            and _is_worth_trying(
-                region, rule, hopeful, allowance, candidates, k, baseline, contrasts, scratch
+            and not promises(region, belief, rule, candidates, k, baseline, contrasts, scratch)
+            and could_gain(region, belief, rule, aim, candidates, k, baseline, contrasts, scratch)
+            and is_worth_trying(
+                region, belief, rule, hopeful, allowance, candidates, k, baseline, contrasts, scratch
             )
         ):
             first, top, thrifty = k, score, saves

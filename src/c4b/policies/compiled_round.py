@@ -11,11 +11,13 @@ from c4b.certificates.contrast_kernels import (
     pool_joint,
     pool_separate,
 )
+from c4b.evidence.belief import Belief, belief_size, believed, believes, pool_belief
 from c4b.evidence.bounds import lower, upper
 from c4b.evidence.contained_ellipsoids import innermost, innermost_size, room_for_innermost
 from c4b.evidence.ellipsoids import ALARM, HEADING, Region
 from c4b.evidence.ellipsoids import opened as opened_evidence
 from c4b.evidence.pool_bounds import (
+    CROSS,
     SQUARES,
     form_rows,
     forms_size,
@@ -35,7 +37,8 @@ from c4b.ledger.ledger_kernels import (
     pool_margins,
 )
 from c4b.policies.candidate_fields import CandidateField
-from c4b.policies.choice_rule import Rule, boldness_now, opened_rule
+from c4b.policies.choice_rule import Rule, boldness_now, is_optimistic, opened_rule
+from c4b.policies.comparison import CONTRASTS, DEVIATION, EXPECTED, HIGH, LOW
 from c4b.policies.compiled_choice import (
     ALL_MARGINS,
     BASELINE,
@@ -67,15 +70,21 @@ cache."""
 
 
 @inlined
-def score(region: Region, assessed: Assessment, boldness: float) -> None:
+def score(region: Region, belief: Belief, assessed: Assessment, boldness: float) -> None:
     """UCB and score of every candidate, and the forms of the pool.
 
-    The score is the middle of the reward's interval [L(x), U(x)] plus ``boldness`` half-widths; 1 is
-    the UCB itself. Scores only order admissible candidates, so any score is sound.
+    The score is what is believed of the reward plus ``boldness`` standard deviations; where nothing is
+    believed, the middle of the reward's interval [L(x), U(x)] plus ``boldness`` half-widths; 1 is the UCB
+    itself. Scores only order admissible candidates, so any score is sound.
     """
     forms, details = assessed.forms, assessed.details
     pool_forms(region, assessed.pool, forms)
-    if boldness == 1.0:
+    if believes(belief):
+        pool_upper(region, forms, assessed.pool, UCB, details)
+        pool_belief(belief, len(region.radius), forms, SCORE, details)
+        for k in range(details.shape[1]):
+            details[SCORE, k] += boldness * forms[CROSS, k]
+    elif boldness == 1.0:
         pool_upper(region, forms, assessed.pool, UCB, details)
         _copy(details, UCB, SCORE)
     else:
@@ -158,6 +167,7 @@ def execute(
 @inlined
 def settle(
     region: Region,
+    belief: Belief,
     ledger: Ledger,
     account: Account,
     rule: Rule,
@@ -171,10 +181,12 @@ def settle(
     rank: Array,
 ) -> tuple[int, float]:
     """Choose among candidates whose margins are all known, and execute; see the three steps above."""
-    contest = opened_contest(region, ledger, account, rule, alarmed, baseline, mean, earned, executed)
+    contest = opened_contest(
+        region, belief, ledger, account, rule, alarmed, baseline, mean, earned, executed
+    )
     action, contest = chosen(
-        region, ledger, account, rule, contest, candidates, baseline, mean, earned, details, executed,
-        rank, shaped_view(rank, 0, (2, 0)), False,
+        region, belief, ledger, account, rule, contest, candidates, baseline, mean, earned, details,
+        executed, rank, shaped_view(rank, 0, (CONTRASTS, 0)), False,
     )  # fmt: skip
     return execute(
         region, ledger, account, contest, action, candidates, baseline, mean, earned, details, executed
@@ -232,7 +244,13 @@ def space_size(evidence_flat: Array, ledger_flat: Array, size: int) -> int:
     stack, dim, room = int(evidence_flat[0]), int(evidence_flat[1]), int(ledger_flat[0])
     block = min(size, BLOCK)
     assessing = 2 * LINE + (1 + block) * dim + ROWS * block + forms_size(stack, dim, block)
-    kept = len(ledger_flat) + dim + (1 + 2 + ROWS) * size + innermost_size(stack, dim)
+    kept = (
+        len(ledger_flat)
+        + dim
+        + (1 + CONTRASTS + ROWS) * size
+        + innermost_size(stack, dim)
+        + belief_size(dim)
+    )
     return kept + assessing + claims_size(stack, dim, room)
 
 
@@ -266,7 +284,7 @@ def decide(
     NOT_FINITE the offending candidate, or BASELINE); the margin; certificate and UCB of what is executed;
     the first radius; the bank before; whether nothing is left out; whether there may be an alarm.
     """
-    whole_region, data, _ = opened_evidence(evidence_flat)
+    whole_region, data, terms = opened_evidence(evidence_flat)
     rule = opened_rule(rule_numbers)
     alarm = data.tally[ALARM] != 0.0 or np.isnan(evidence_flat[HEADING])
     alarmed = rule.latches and data.tally[ALARM] != 0.0
@@ -278,12 +296,16 @@ def decide(
         space[i] = ledger_flat[i]
     executed, rank = shaped_view(space, start, (dim,)), shaped_view(space, start + dim, (size,))
     start += dim + size
-    all_contrasts, start = shaped_view(space, start, (2, size)), start + 2 * size
+    all_contrasts = shaped_view(space, start, (CONTRASTS, size))
+    start += CONTRASTS * size
     full, start = shaped_view(space, start, (ROWS, size)), start + ROWS * size
     room = room_for_innermost(stack, dim)
     of_region, start = shaped_view(space, start, (room,)), start + room
+    of_belief, start = shaped_view(space, start, (3 * dim,)), start + 3 * dim
     region = innermost(whole_region, size >= SPECTRAL_BLOCK, of_region)
-    contrasts, lazy = shaped_view(space, 0, (2, 0)), lazy and may_be_lazy(region, account, rule)
+    contrasts, lazy = shaped_view(space, 0, (CONTRASTS, 0)), lazy and may_be_lazy(region, account, rule)
+    believing = rule.believes > 0.0 and not is_optimistic(ledger, account, rule)
+    belief = believed(region, data, terms, believing, of_belief)
     if not usable(shaped_view(baseline, 0, (1, dim)), 0):
         return NOT_FINITE, BASELINE, np.nan, np.nan, np.nan, radius, before, True, alarm
     wanted = region.spectral and has_bank(account)
@@ -298,19 +320,21 @@ def decide(
         write_rows(claims, len(region.radius))
     if first < last and (lazy or not divided):
         bad = _assess(
-            region, ledger, account, rule, rows, candidates, first, last, baseline, mean, earned, details,
-            lazy, rest,
+            region, belief, ledger, account, rule, rows, candidates, first, last, baseline, mean, earned,
+            details, lazy, rest,
         )  # fmt: skip
     if bad >= 0:
         return NOT_FINITE, bad, np.nan, np.nan, np.nan, radius, before, True, alarm
     if divided:
         return BASELINE, BASELINE, np.nan, np.nan, np.nan, radius, before, False, alarm
-    contest = opened_contest(region, ledger, account, rule, alarmed, baseline, mean, earned, executed)
+    contest = opened_contest(
+        region, belief, ledger, account, rule, alarmed, baseline, mean, earned, executed
+    )
     asked = 0
     while True:
         action, contest = chosen(
-            region, ledger, account, rule, contest, candidates, baseline, mean, earned, details, executed,
-            rank, contrasts, lazy,
+            region, belief, ledger, account, rule, contest, candidates, baseline, mean, earned, details,
+            executed, rank, contrasts, lazy,
         )  # fmt: skip
         if action > ALL_MARGINS:
             break
@@ -318,8 +342,8 @@ def decide(
             lazy = False
             write_rows(claims, len(region.radius))
             _assess(
-                region, ledger, account, rule, rows, candidates, 0, size, baseline, mean, earned, full,
-                False, rest,
+                region, belief, ledger, account, rule, rows, candidates, 0, size, baseline, mean, earned,
+                full, False, rest,
             )  # fmt: skip
             for k in range(size):
                 details[JOINT, k], details[SEPARATE, k] = full[JOINT, k], full[SEPARATE, k]
@@ -327,7 +351,7 @@ def decide(
                     details[MARGIN, k] = full[MARGIN, k]
             if contest.passed_over > 0:  # many more will be compared with the baseline
                 contrasts = all_contrasts
-                _write_contrasts(region, candidates, baseline, contrasts, rest)
+                _write_contrasts(region, belief, candidates, baseline, contrasts, rest)
         else:
             k, asked = ONE_MARGIN - action, asked + 1
             for i in range(dim):
@@ -352,6 +376,7 @@ def decide(
 @called
 def _assess(
     region: Region,
+    belief: Belief,
     ledger: Ledger,
     account: Account,
     rule: Rule,
@@ -370,6 +395,8 @@ def _assess(
     returns the first row that is not finite, or -1."""
     (size, dim), stack = candidates.shape, len(region.radius)
     boldness, block = boldness_now(ledger, account, rule), _block(region, size, dim, not lazy)
+    if believes(belief):
+        boldness = rule.believes
     scratch, at_pool = shaped_view(space, 0, (dim,)), _whole_lines(dim)
     after = at_pool + block * dim
     for start in range(first, last, block):
@@ -383,7 +410,7 @@ def _assess(
         else:
             whole = shaped_view(space, after, (ROWS, count))
         assessed = Assessment(pool, forms, baseline, whole, scratch, mean, earned, claims)
-        score(region, assessed, boldness)
+        score(region, belief, assessed, boldness)
         if lazy:
             for k in range(count):
                 whole[MARGIN, k], whole[JOINT, k], whole[SEPARATE, k] = np.nan, np.nan, np.nan
@@ -402,15 +429,15 @@ def _assess(
 
 @called
 def _write_contrasts(
-    region: Region, candidates: Array, baseline: Array, bounds: Array, space: Array
+    region: Region, belief: Belief, candidates: Array, baseline: Array, contrasts: Array, space: Array
 ) -> None:
-    """bounds (2, K) of (x(a) - x(b)) @ theta for candidates (K, d)."""
+    """``contrasts`` of ``comparison`` for candidates (K, d)."""
     (size, dim), stack = candidates.shape, len(region.radius)
     block = _block(region, size, dim, False)
     after = block * dim
     for start in range(0, size, block):
         count = min(block, size - start)
-        pool, part = shaped_view(space, 0, (dim, count)), shaped_view(space, after, (2, count))
+        pool, part = shaped_view(space, 0, (dim, count)), shaped_view(space, after, (CONTRASTS, count))
         _transpose(candidates, start, pool)
         for i in range(dim):
             for k in range(count):
@@ -418,9 +445,14 @@ def _write_contrasts(
         rows = form_rows(stack, dim, region.spectral, count)
         forms = shaped_view(space, after + ROWS * block, (rows, count))
         pool_forms(region, pool, forms)
-        pool_interval(region, forms, pool, 0, 1, part)
-        for k in range(count):
-            bounds[0, start + k], bounds[1, start + k] = part[0, k], part[1, k]
+        pool_interval(region, forms, pool, LOW, HIGH, part)
+        if believes(belief):
+            pool_belief(belief, len(region.radius), forms, EXPECTED, part)
+            for k in range(count):
+                part[DEVIATION, k] = forms[CROSS, k]
+        for row in range(CONTRASTS if believes(belief) else EXPECTED):
+            for k in range(count):
+                contrasts[row, start + k] = part[row, k]
 
 
 @inlined

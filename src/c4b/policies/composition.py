@@ -91,11 +91,16 @@ SCORES = {
     "keen": 0.2,
     "measured": 0.4,
     "measured-2": 0.4,
+    "believed": 0.4,
 }
 """Score name -> boldness b: the score is the middle of the reward's interval plus b half-widths. That of
 ``patient``, ``keen`` and both ``measured`` is for 5 features; for d it is b sqrt(5/d), at most 1: a
 half-width has about sqrt(d) standard errors. The score ``certificate`` is the contrast's lower bound
-instead."""
+instead. ``believed`` is ``measured-2`` in optimistic rounds; in others see ``BELIEF``."""
+BELIEF = {"believed": 2.0}
+"""Score name -> standard deviations that are added to what ``c4b.evidence.belief`` expects of one.
+And where the baseline competes, a candidate of which no more is expected than of the baseline promises no
+more, whatever the set says. With a set that keeps no eigenbasis of A, nothing is believed."""
 COMPETES = {
     "competitive": BASELINE_COMPETES,
     "curious": BANK_COMPETES,
@@ -136,13 +141,15 @@ OPTIMISTIC_PERIOD = {
     "keen": 32,
     "measured": 1024,
     "measured-2": 1024,
+    "believed": 1024,
 }
 """Score name -> m: one round of m takes b = 1 and keeps no cushion, so that no candidate is ignored for
 ever; 0: no round does."""
-OPTIMISM = {"measured": 8.0, "measured-2": 8.0}
+OPTIMISM = {"measured": 8.0, "measured-2": 8.0, "believed": 8.0}
 """Score name -> a: so do a more of the first rounds for each unit of their leeway: who may lose more
 tries more, and most of it early."""
-RESTRAINT, BOLDEST = {"measured-2": 0.5}, {"measured-2": 2}
+RESTRAINT = {"measured-2": 0.5, "believed": 0.5}
+BOLDEST = {"measured-2": 2, "believed": 2}
 """Score name -> r and n: of n such rounds the first takes b = 1, the others b = 1 - r. A half-width is
 several standard errors: it takes a whole one to try what is unknown, too much for what was tried."""
 
@@ -327,6 +334,7 @@ latches=False, learns='all', earned='none', phase=1)
             self.selection in AMBITION,
             AMBITION.get(self.selection, 0.0),
             endures,
+            BELIEF.get(self.score, 0.0),
         )
 
     def account(
@@ -372,7 +380,7 @@ BUILT_IN = (
         "checkpoints",
         "hopeful-4",
         "recommended: several ridges, checkpoints, hopeful choice",
-        score="measured-2",
+        score="believed",
         confidence="several-ridges",
         latches=True,
     ),

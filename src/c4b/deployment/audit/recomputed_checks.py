@@ -18,6 +18,7 @@ from c4b._validate import Array
 from c4b.deployment.audit.audit_report import Finding, Report
 from c4b.deployment.audit.decision_checks import EVERYTHING, RecordedDecision, Share, described, same
 from c4b.deployment.audit.recompute import RecomputedSet
+from c4b.deployment.audit.recomputed_belief import Belief, belief_of
 from c4b.deployment.audit.recomputed_books import JOINT, MARGIN, SCORE, SEPARATE, UCB, Books
 from c4b.deployment.audit.recomputed_counterweight import (
     COUNTERWEIGHTS,
@@ -74,6 +75,7 @@ class RecordedRule(NamedTuple):
     persists: float = 0.0
     ambition: float = 0.0
     endures: float = 0.0
+    believes: float = 0.0
 
 
 class RecomputedChecks:
@@ -109,6 +111,8 @@ class RecomputedChecks:
         self.region: Any = self.set
         """What judges: the set in float64, or in 50 digits."""
         self.compares_numbers = True
+        self.belief: Belief | None = None
+        """What the choice of the decision at hand believes."""
         if every:
             from c4b.deployment.audit.exact import Sums  # noqa: PLC0415 (mpmath is needed here only)
 
@@ -204,14 +208,18 @@ class RecomputedChecks:
             restrained = books.restrained(*schedule, int(self.rule.boldest))
             self.boldness = max(1.0 - self.rule.restraint, self.boldness) if restrained else 1.0
         recomputed = books.details(candidates, baseline, self.boldness, bool(self.rule.by_certificate))
+        self.belief = belief_of(self.set) if self.rule.believes and not self.optimistic else None
+        if self.belief is not None:
+            recomputed[SCORE] = sum(self.belief.view(candidates, self.rule.believes))
         lows = self.region.bounds(candidates)[0]
+        scales = scale + self._blur(candidates)
         if (some := decision.evaluated) is None:
             self._bounds(details, recomputed, scale, (MARGIN, JOINT, SEPARATE))
-            self._scores(details, recomputed, scale, lows)
+            self._scores(details, recomputed, scales, lows)
         else:
             self._bounds(details[:, some], recomputed[:, some], scale, (MARGIN, JOINT))
-            self._scores(details[:, some], recomputed[:, some], scale, lows[some])
-            details = self._with_others(details, recomputed, scale, some)
+            self._scores(details[:, some], recomputed[:, some], scales[some], lows[some])
+            details = self._with_others(details, recomputed, scales, some)
             decision = decision._replace(arrays={**decision.arrays, "details": details})
         self._near("radius", numbers.radius, self.region.radius, 1.0, larger_is_safe=True)
         if "estimate" in decision.arrays and self.region is self.set:
@@ -255,7 +263,30 @@ class RecomputedChecks:
         for row in rows:
             self._near(f"{row.name.lower()} of candidates", details[row], recomputed[row], scale)
 
-    def _with_others(self, details: Array, recomputed: Array, scale: float, some: list[int]) -> Array:
+    def _blur(self, candidates: Array) -> Array:
+        """What two arithmetics may differ in what is believed of each candidate (K,), over the
+        tolerance."""
+        if self.belief is None:
+            return np.zeros(len(candidates))
+        return np.asarray(self.belief.blur / self._tolerance * np.linalg.norm(candidates, axis=1))
+
+    def _believed(self, contrasts: Array) -> Array:
+        """What is believed of contrasts with the baseline (K,); inf where nothing is."""
+        if self.belief is None:
+            return np.full(len(contrasts), np.inf)
+        return np.asarray(contrasts @ self.belief.mean)
+
+    def _promises(self, candidates: Array, baseline: Array) -> Array:
+        """What each candidate promises above the baseline (K,), by the set and by what is believed."""
+        promises = self.books.promises(candidates, baseline, self.rule.trust)
+        return np.asarray(np.minimum(promises, self._believed(candidates - baseline)))
+
+    def _sizes(self, candidates: Array, baseline: Array) -> Array:
+        """Sizes (K,) to which the tolerance of comparisons with the baseline is relative."""
+        sizes = 1.0 + np.abs(candidates).max(axis=1, initial=0.0)
+        return np.asarray(sizes + self._blur(candidates - baseline))
+
+    def _with_others(self, details: Array, recomputed: Array, scale: Array, some: list[int]) -> Array:
         """Details with recomputed numbers of all candidates but ``some``, whose own are recorded. Scores
         and margins are lowered by what two arithmetics may differ: where the rule chooses one of these
         candidates nevertheless, its margin should have been evaluated."""
@@ -300,7 +331,7 @@ class RecomputedChecks:
             self._tolerance * (1.0 + abs(books.bank) + float(np.abs(baseline).max(initial=0.0))),
         )
 
-    def _scores(self, details: Array, recomputed: Array, scale: float, low: Array) -> None:
+    def _scores(self, details: Array, recomputed: Array, scale: Array, low: Array) -> None:
         """A score of -inf leaves a candidate out, which only the baseline's competition may do; it is
         checked there. A score is no bound: where rounding is visible it has no safe direction, but it is
         not above the UCB, unless the set is nearly empty and lower bounds are above upper ones."""
@@ -312,7 +343,7 @@ class RecomputedChecks:
             raise Finding(f"gives candidate {left_out} the score {scores[left_out]!r}")
         scored = np.isfinite(scores)
         if not self.set.is_rough:
-            self._near("score of candidates", scores[scored], recomputed[SCORE][scored], scale)
+            self._near("score of candidates", scores[scored], recomputed[SCORE][scored], scale[scored])
             return
         if self.set.has_sharp_scores:
             size = 1.0 + np.abs(low) + np.abs(recomputed[UCB])
@@ -411,9 +442,9 @@ class RecomputedChecks:
         candidate played promises or leaves more, or gives hope. ``recomputed``: scores (K,) before any
         candidate was left out."""
         scores, margins = details[SCORE], details[MARGIN]
-        promises = self.books.promises(candidates, baseline, self.rule.trust)
+        promises = self._promises(candidates, baseline)
         rival = self.books.baseline_margin(baseline)
-        scale = 1.0 + np.abs(candidates).max(axis=1, initial=0.0)
+        scale = self._sizes(candidates, baseline)
         near = self._tolerance * (1.0 + abs(self.books.bank))
         sure = self.books.promises(candidates, baseline, -1.0)
         hope = self._hopes(candidates, baseline, recomputed)
@@ -456,7 +487,7 @@ class RecomputedChecks:
             )
         if not unplayable and not leaves_more and not promises[chosen] > -self._tolerance * scale[chosen]:
             tried = np.flatnonzero((margins >= 0.0) & ~np.isneginf(scores)).tolist() == [chosen]
-            if not (self.rule.hope and tried and gains[chosen] > -self._tolerance * scale[chosen]):
+            if not (self.rule.hope and tried and hope.better[chosen] > -self._tolerance * scale[chosen]):
                 raise Finding(f"executes candidate {chosen}, which promises less than the baseline")
             if low:
                 raise Finding(f"tries candidate {chosen}, which takes what is saved for a better one")
@@ -478,8 +509,10 @@ class RecomputedChecks:
         books = self.books
         low, high = self.region.bounds(np.array([books.prefix, baseline]))
         middles = 0.5 * (low + high)
+        if self.belief is not None:
+            middles[0] = books.prefix @ self.belief.mean
         left, size = leeway_left(middles, books.alpha, books.rounds, self.rule.hope, self.rule.reluctance)
-        scale = 1.0 + np.abs(candidates).max(axis=1, initial=0.0)
+        scale = self._sizes(candidates, baseline)
         features = np.full(len(candidates), len(baseline))
         saving, granting = self.rule.saving, float(books.rounds)
         if self.rule.persists:
@@ -489,16 +522,27 @@ class RecomputedChecks:
             granting = begun * (granting / begun) ** 0.75 if grows else min(granting, begun)
         elif self._leeway > 0.0:
             saving = 0.0
-        cheap, dear = what_is_cheap(
-            middles,
-            (books.alpha * books.rounds, saving * books.alpha * granting),
-            self.region.bounds(candidates - baseline),
-            (features, float(self.model["noise"]), self.rule.hopes_trust),
-            (self._tolerance * max(size, 1.0), self._tolerance * scale),
-        )
-        gains = books.promises(candidates, baseline, self.rule.hopes_trust)
+        contrasts = candidates - baseline
+        low, high = self.region.bounds(contrasts)
+        views = [(0.5 * (low + high), 0.5 * self.rule.hopes_trust * (high - low))]
+        better = gains = sum(views[0])
+        if self.belief is not None:
+            views.append(self.belief.view(contrasts, self.rule.believes))
+            gains = sum(views[1])
+            better = np.minimum(better, gains)
+        size += float(self._blur(books.prefix[None, :])[0])
+        cheap, dear = np.ones(len(candidates), bool), np.zeros(len(candidates), bool)
+        for view in views:
+            cheaper, dearer = what_is_cheap(
+                middles,
+                (books.alpha * books.rounds, saving * books.alpha * granting),
+                view,
+                (features, float(self.model["noise"])),
+                (self._tolerance * max(size, 1.0), self._tolerance * scale),
+            )
+            cheap, dear = cheap & cheaper, dear | dearer
         least = books.least(self.rule.thrift, baseline)
-        return Hope(left, self._tolerance * size, gains, cheap, dear, scores, least)
+        return Hope(left, self._tolerance * size, gains, better, cheap, dear, scores, least)
 
     def _aims(
         self, hope: Hope, margins: Array, candidates: Array, baseline: Array
@@ -510,8 +554,8 @@ class RecomputedChecks:
         books = self.books
         saved = books.credit(baseline, books.tolerance, 0.0) * books.rounds
         near = self._tolerance * (2.0 + abs(books.bank) + saved)
-        near += self._tolerance * float(np.abs(candidates).max(initial=0.0))
-        promises = books.promises(candidates, baseline, self.rule.trust)
+        near += self._tolerance * float(self._sizes(candidates, baseline).max())
+        promises = self._promises(candidates, baseline)
         return possible_aims(hope, margins + saved, promises, self.rule.ambition, near)
 
     def _hope(
@@ -526,14 +570,14 @@ class RecomputedChecks:
         """Which candidate is tried where none promises more than the baseline, if any is."""
         if not self.rule.hope or self._baseline_is_unplayable(baseline):
             return
-        scale = 1.0 + np.abs(candidates).max(axis=1, initial=0.0)
-        promises = self.books.promises(candidates, baseline, self.rule.trust)
-        gains = hope.could - self._tolerance * scale
-        no = (promises > -self._tolerance * scale) | (gains <= aims[1])
-        could = np.where(no, -np.inf, gains)
-        near = self._tolerance * (1.0 + abs(self.books.bank))
+        scale = self._sizes(candidates, baseline)
+        promises = self._promises(candidates, baseline)
+        near = self._tolerance * scale
+        no = (promises > -near) | (hope.could - near <= aims[1])
+        better = np.where(no, -np.inf, hope.better - near)
+        bank = self._tolerance * (1.0 + abs(self.books.bank))
         passed_over = np.isneginf(details[SCORE])
-        check_hope(hope._replace(could=could), details[MARGIN], passed_over, tried, near)
+        check_hope(hope._replace(better=better), details[MARGIN], passed_over, tried, bank)
 
     def _is_baseline(self, action: int | None, candidates: Array, baseline: Array) -> bool:
         """Whether a candidate is the incumbent offered again: equal features have one linear mean."""
@@ -575,7 +619,7 @@ class RecomputedChecks:
         self._in_either_arithmetic(check)
 
     def _near(
-        self, what: str, recorded: Any, recomputed: Any, scale: float, larger_is_safe: bool = False
+        self, what: str, recorded: Any, recomputed: Any, scale: Any, larger_is_safe: bool = False
     ) -> None:
         """Recorded numbers agree with recomputed ones. A recorded -inf is always safe; +inf or NaN never
         is, unless recomputed. Where rounding may be visible, what is recorded has an allowance for it: a

@@ -19,7 +19,8 @@ class Hope(NamedTuple):
 
     left: float  # by how much less seems lost, or gained, than may be
     near: float  # difference that rounding can make in it
-    could: Array  # how much better each candidate could be
+    could: Array  # how much each candidate could gain
+    better: Array  # the same in the less hopeful of two views, by the set and by what is believed
     cheap: NDArray[np.bool_]  # whether learning about it surely costs no more than it may
     dear: NDArray[np.bool_]  # whether it surely costs more
     scores: Array  # before any candidate was passed over
@@ -37,7 +38,7 @@ def check_hope(
     """
     if abs(hope.left) <= hope.near:
         return
-    better = passed_over & (margins >= 0.0) & (hope.could > 0.0)
+    better = passed_over & (margins >= 0.0) & (hope.better > 0.0)
     if not hope.left > 0.0:
         if tried is not None and hope.dear[tried]:
             raise Finding(
@@ -75,10 +76,10 @@ def possible_aims(
     found = []
     scores = np.where(np.isfinite(hope.scores), hope.scores, -np.inf)
     for k in np.flatnonzero(scores >= scores.max() - near):
-        gain, hopeful = hope.could[k], hope.left > hope.near
-        played = promises[k] > near or (gain > near and (hopeful or bool(hope.cheap[k])))
+        gain, better, hopeful = hope.could[k], hope.better[k], hope.left > hope.near
+        played = promises[k] > near or (better > near and (hopeful or bool(hope.cheap[k])))
         hopeless = hope.left < -hope.near and bool(hope.dear[k])
-        left_out = promises[k] < -near and (gain < -near or hopeless)
+        left_out = promises[k] < -near and (better < -near or hopeless)
         if not (within[k] < -near or left_out):
             found.append(ambition * float(gain))
         if not (within[k] > near and played):
@@ -101,34 +102,34 @@ def leeway_left(
 def what_is_cheap(
     middles: Array,
     granted: tuple[float, float],
-    bounds: tuple[Array, Array],
-    rule: tuple[NDArray[np.int_], float, float],
+    view: tuple[Array, Array],
+    rule: tuple[NDArray[np.int_], float],
     rounding: tuple[float, Array],
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which candidates (K,) may surely be learned about at the price that is granted, and which surely
     not.
 
     middles (2,) of prefix and baseline; granted: rewards of the baseline, alpha t and the part that
-    learning may cost; bounds: intervals (K,) of x(a) - x(b). rule: features (K,) to be learned, sigma,
-    and half-widths that count in what could be better. rounding: the differences that it can make in
-    sums of rewards and in bounds (K,).
+    learning may cost; view: what each candidate (K,) seems to gain, and how much more it could. rule:
+    features (K,) to be learned, and sigma. rounding: the differences that it can make in sums of rewards
+    and in bounds (K,).
     """
     spent = abs(float(middles[0]) - granted[0] * float(middles[1]))
     budget = granted[1] * float(middles[1]) - spent
-    least, most = (_cost_of_learning(bounds, rule, sign * rounding[1]) for sign in (-1.0, 1.0))
+    least, most = (_cost_of_learning(view, rule, sign * rounding[1]) for sign in (-1.0, 1.0))
     if budget < -rounding[0] or not granted[1]:
         return np.zeros(len(least), bool), np.ones(len(least), bool)
     return most < budget - rounding[0], least > budget + rounding[0]
 
 
 def _cost_of_learning(
-    bounds: tuple[Array, Array], rule: tuple[NDArray[np.int_], float, float], worse: Array
+    view: tuple[Array, Array], rule: tuple[NDArray[np.int_], float], worse: Array
 ) -> Array:
     """Rewards (K,) lost in one play for each feature, or as many as make the possible gain three standard
     errors; with estimates that are ``worse`` by so much."""
-    (low, high), (features, noise, trust) = bounds, rule
-    middle = 0.5 * (low + high) - worse
-    gain = middle + 0.5 * trust * (high - low)
+    features, noise = rule
+    middle = view[0] - worse
+    gain = middle + view[1]
     with np.errstate(divide="ignore", over="ignore"):
         plays = features * np.maximum(9.0 * noise**2 / gain**2, 1.0)
         return np.where(gain > 0.0, plays * np.maximum(-middle, 0.0), np.inf)

@@ -15,6 +15,7 @@ from c4b._specialised import specialised
 from c4b._validate import Array, Counts
 from c4b.certificates.contrast_kernels import Assessment
 from c4b.evidence.absorption import add, recentre
+from c4b.evidence.belief import belief_size, believed, believes
 from c4b.evidence.bounds import contains
 from c4b.evidence.earned import earn, earned_holds
 from c4b.evidence.ellipsoids import ALARM, LOG_DET, MIXTURE, is_spectral
@@ -24,7 +25,7 @@ from c4b.evidence.regret import ABSORBED
 from c4b.evidence.regret import LOG_DET as LOG_DET_AT_START
 from c4b.ledger.books import LedgerKind
 from c4b.ledger.books import opened_as as opened_ledger
-from c4b.policies.choice_rule import COUNTERWEIGHTS, Rule, boldness_now, opened_rule
+from c4b.policies.choice_rule import COUNTERWEIGHTS, Rule, boldness_now, is_optimistic, opened_rule
 from c4b.policies.compiled_choice import BASELINE, MARGIN
 from c4b.policies.compiled_round import ROWS, certify, executed_bounds, score, settle
 from c4b.study.engine.episode_metrics import Metric
@@ -79,6 +80,7 @@ class Workspace(NamedTuple):
     executed: Array  # (d,)
     scratch: Array  # (d,)
     earned: Array  # see ``RuleColumn.EARNED_SIZE``
+    belief: Array  # ``belief_size`` numbers
 
 
 def workspace(lineup: Lineup, stack: int, dim: int, size: int) -> Workspace:
@@ -92,6 +94,7 @@ def workspace(lineup: Lineup, stack: int, dim: int, size: int) -> Workspace:
         np.empty(dim),
         np.empty(dim),
         np.empty(max(longest[RuleColumn.EARNED_SIZE], 1)),
+        np.empty(belief_size(dim)),
     )
 
 
@@ -167,13 +170,17 @@ def _play(
         told_mean = scene.told_means[t]
         alarmed = rule.latches and data.tally[ALARM] != 0.0
         assessed = Assessment(pool, forms, baseline, details, scratch, told_mean, earned, no_claims)
-        score(region, assessed, boldness_now(ledger, account, rule))
+        believing = rule.believes > 0.0 and not is_optimistic(ledger, account, rule)
+        belief = believed(region, data, terms, believing, work.belief)
+        boldness = boldness_now(ledger, account, rule)
+        score(region, belief, assessed, rule.believes if believes(belief) else boldness)
         certify(region, ledger, account, rule, assessed, False)
         if t < forced_rounds:
             for k in range(size):
                 details[MARGIN, k] = -np.inf
         action, margin = settle(
             region,
+            belief,
             ledger,
             account,
             rule,
