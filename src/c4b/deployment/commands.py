@@ -131,8 +131,9 @@ class Commands:
         if configuration.compress:
             payload = envelope.compressed(pack(fields, arrays), configuration.key is not None)
         if payload is None:
-            sealed = {} if configuration.key is None else {seal.SEAL: seal.BLANK}
-            payload = pack(fields, {**arrays, **sealed})
+            if configuration.key is not None:
+                arrays = {**arrays, seal.SEAL: seal.BLANK}
+            payload = pack(fields, arrays)
         return envelope.enclosed(payload) + beside if beside else payload
 
     def _knowledge(self) -> dict[str, Any]:
@@ -278,7 +279,8 @@ class Commands:
         self.changed = True
         self.state.absorb(seq, reward)
         fields = {"by": by, **self._knowledge()}
-        self._append(kinds.OBSERVED, fields, {"numbers": np.atleast_1d(np.array(reward))}, seq)
+        numbers = {"numbers": np.array(reward if isinstance(reward, tuple) else [reward])}
+        self._append(kinds.OBSERVED, fields, numbers, seq)
         self._record_model_alarm()
 
     def _is_news(self, seq: int, argument: str, id_: str, reward: Outcome) -> bool:

@@ -196,7 +196,8 @@ class State:
             self.summary.decided(seq, at, self._bank_of_all_rounds(numbers.bank), fallback, made)
         if self.series is not None:
             alpha = self.configuration.alpha
-            centre = None if self.estimate() is None or self._centre is None else self._centre[1]
+            self.estimate()
+            centre = None if self._centre is None else self._centre[1]
             estimate = contrast_intervals.estimate(centre, made.executed, made.baseline, alpha)
             self.series.add(
                 Row(
@@ -218,8 +219,10 @@ class State:
         The ledger does not know rounds in shadow. Where the incumbent was executed in them and has no
         negative mean, they owe nothing.
         """
+        if not self.run.uncharged:
+            return bank
         owes = self.rollout.strayed or self.run.gate.terms.floor < 0.0
-        return math.nan if self.run.uncharged and owes else bank
+        return math.nan if owes else bank
 
     def offer(self, fields: Fields, arrays: dict[str, Array]) -> None:
         """The candidates among which the last decision was made, as its entry holds them."""
@@ -235,7 +238,8 @@ class State:
         first = outcomes.next if outcomes.in_order else number
         if self.summary is not None:
             self.summary.outcome(number, reward, outcomes.open[number].items)
-        self.run.report(number, reward)
+        if type(reward) is not float or not self.run.report_next(number, reward):
+            self.run.report(number, reward)
         for closed in range(first, outcomes.next if outcomes.in_order else number + 1):
             del self.open[self.seq_of.pop(closed)]
         self._fingerprint = self._centre = None
