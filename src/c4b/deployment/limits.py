@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import cast
+from typing import Any
 
 from c4b import _validate
 from c4b.errors import InvalidInput, PayloadTooLarge
@@ -133,19 +133,18 @@ def _left_of(size: int, value: object, depth: int) -> int:
     Raises ``TypeError`` unless JSON gives exactly this back.
     """
     kind = type(value)
-    if kind is str:
-        return size - len(cast(str, value)) - 2
+    if isinstance(value, str) and kind is str:
+        return size - len(value) - 2
     if kind in _LEAVES:
         return size - 1
     if depth >= _DEPTH or kind not in (dict, list):
         raise TypeError(kind)
-    parts = cast(list[object], value)
+    parts: Any = value
     if kind is dict:
-        items = cast(dict[object, object], value)
-        if not _TEXTS.issuperset(map(type, items)):
+        if not _TEXTS.issuperset(map(type, parts)):
             raise TypeError(dict)
-        size -= sum(map(len, cast(dict[str, object], items)))
-        parts = cast(list[object], items.values())
+        size -= sum(map(len, parts))
+        parts = parts.values()
     for part in parts:
         if size < 0:
             break

@@ -152,14 +152,15 @@ class State:
 
     def advance(self, entry: Entry) -> None:
         """The entry is part of this state now."""
-        self.seq, self.hash, self.at = entry.seq, entry.hash(), entry.at
-        if entry.kind == kinds.DECIDED and self.configuration.ids_hold_hashes:
-            tag, opened = id_tag(self.hash), self.open[entry.seq]
-            self.open[entry.seq] = OpenDecision(opened.round, opened.at, tag)
+        seq, kind, _, request_id, at, _, _ = entry
+        self.seq, self.hash, self.at = seq, entry.hash(), at
+        if kind == kinds.DECIDED and self.configuration.ids_hold_hashes:
+            tag, (round_, since, _) = id_tag(self.hash), self.open[seq]
+            self.open[seq] = OpenDecision(round_, since, tag)
             if self.summary is not None:
                 self.summary.last_tag = tag
-        if entry.request_id is not None:
-            self.recent.add(entry.request_id, entry.seq)
+        if request_id is not None:
+            self.recent.add(request_id, seq)
 
     def apply(self, entry: Entry) -> None:
         """Take one recorded entry, the next."""
@@ -186,12 +187,13 @@ class State:
     ) -> None:
         """A decision was made: the last round of ``run`` is the journal's entry ``seq``."""
         self.rollout = self.rollout.decided(not fallback, overruled)
-        round_ = self.run.rounds - 1
+        run, counts = self.run, self.counts
+        round_ = run.rounds - 1
         self.open[seq] = OpenDecision(round_, at)
         self.seq_of[round_] = seq
-        self.counts["decided"] += 1
-        self.counts["fallback"] += fallback
-        made = self.run.outcomes.open[round_]
+        counts["decided"] += 1
+        counts["fallback"] += fallback
+        made = run.outcomes.open[round_]
         if self.summary is not None:
             self.summary.decided(seq, at, self._bank_of_all_rounds(numbers.bank), fallback, made)
         if self.series is not None:
@@ -204,8 +206,8 @@ class State:
                     round_ + 1,
                     at,
                     numbers.bank,
-                    self.counts["fallback"],
-                    self.unknown,
+                    counts["fallback"],
+                    counts["decided"] - counts["observed"] - counts["forgotten"],
                     numbers.certificate,
                     estimate,
                     numbers.radius,

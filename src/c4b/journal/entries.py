@@ -136,13 +136,14 @@ _NAMES = {kind: _named(kind) for kind in KINDS}
 
 def pack(fields: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
     """Canonical bytes: equal content gives equal bytes."""
-    shapes = tuple([(name, a.shape) for name, a in arrays.items()])
-    header = f'{{"arrays":{_listed(shapes)},"fields":{canonical(fields)}}}'.encode()
-    native = [
-        a if a.dtype is _FLOATS or a.dtype == _FLOATS else a.astype(_FLOATS)  # the latter takes longer
-        for a in arrays.values()
-    ]
-    return b"".join([_LENGTH.pack(len(header)), header, *[a.tobytes() for a in native]])
+    shapes, parts = [], [b"", b""]
+    for name, a in arrays.items():
+        shapes.append((name, a.shape))
+        native = a.dtype is _FLOATS or a.dtype == _FLOATS  # the latter takes much longer
+        parts.append((a if native else a.astype(_FLOATS)).tobytes())
+    header = f'{{"arrays":{_listed(tuple(shapes))},"fields":{canonical(fields)}}}'.encode()
+    parts[0], parts[1] = _LENGTH.pack(len(header)), header
+    return b"".join(parts)
 
 
 @lru_cache(256)

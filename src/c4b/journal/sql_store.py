@@ -228,7 +228,9 @@ class Store:
                 if written:
                     transaction.run(then, values)
                     sent = True
-                transaction.control("COMMIT" if written else "ROLLBACK")
+                    transaction.control("COMMIT")
+                else:
+                    transaction.control("ROLLBACK")
         except self._errors as error:
             raise self._failed(writer, error, committing=sent) from error
         except BaseException:
