@@ -44,7 +44,7 @@ _MOVE_FROM = _MOVE.where(
     deployments.c.head_hash == bindparam("base_hash"),
     select(func.max(schema.version.c.version)).scalar_subquery() == literal_column(str(schema.VERSION)),
 )
-"""Only if the journal ends where the writer believes."""
+"""Only if the journal ends where the writer believes. In order: last, last_hash, row, base, base_hash."""
 _moved = _MOVE_FROM.returning(deployments.c.id).cte("moved")
 _WRITTEN = ("place", *Entry._fields)
 _APPEND_FROM = journal.insert().from_select(
@@ -134,7 +134,7 @@ class SqlJournal:
             size = min(1 << ((count - written).bit_length() - 1), AT_ONCE)
             some = entries[written : written + size]
             values = [value for entry in some for value in _values(row, entry)]
-            self._transaction.run_in_order(_inserts(size), values)
+            self._transaction.run_ready(_inserts(size), values)
             written += size
 
     def range(self, first: int, last: int, count: int, backwards: bool = False) -> list[Entry]:
@@ -233,12 +233,14 @@ class SqlBackend:
 
         The condition is checked under the lock that ``writing`` takes.
         """
+        seq, previous = entry.seq, entry.previous
+        if not self.store.one_statement:
+            move = (seq, hash_, journal, seq - 1, previous)
+            return self.store.at_once(_MOVE_FROM, move, then=(_INSERT, _values(journal, entry)))
         values = _columns(journal, entry)
-        values["row"], values["last"], values["last_hash"] = journal, entry.seq, hash_
-        values["base"], values["base_hash"] = entry.seq - 1, entry.previous
-        if self.store.one_statement:
-            return self.store.at_once(_APPEND_FROM, values)
-        return self.store.at_once(_MOVE_FROM, values, then=_INSERT)
+        values["row"], values["last"], values["last_hash"] = journal, seq, hash_
+        values["base"], values["base_hash"] = seq - 1, previous
+        return self.store.at_once(_APPEND_FROM, values)
 
     def rewrite(self, name: str, payloads: Mapping[int, bytes]) -> None:
         """SQLite overwrites what was there. PostgreSQL keeps old rows until they are vacuumed."""

@@ -85,13 +85,10 @@ class Transaction:
             values = {**constants, **values}
         self._cursor.execute(text, values if in_order is None else in_order(values))
 
-    def run_in_order(self, statement: Any, values: Sequence[Any]) -> None:
-        """The same with values in the order in which the statement's text has them."""
+    def run_ready(self, statement: Any, values: Any) -> int:
+        """The same with values as the driver takes them, by name or in the order in which the statement's
+        text has them; returns how many rows it wrote."""
         self._cursor.execute((self._compiled.get(statement) or self._compile(statement))[0], values)
-
-    def count(self, statement: Any, values: dict[str, Any]) -> int:
-        """How many rows the statement wrote."""
-        self.run(statement, values)
         written: int = self._cursor.rowcount
         return written
 
@@ -209,11 +206,11 @@ class Store:
             raise
         self._keep(writer)
 
-    def at_once(self, statement: Any, values: dict[str, Any], then: Any = None) -> bool:
+    def at_once(self, statement: Any, values: Any, then: tuple[Any, Any] | None = None) -> bool:
         """A transaction that is known beforehand, durable on return; False if nothing was written.
 
-        ``then`` is executed only after ``statement`` wrote something. Without it the statement is a
-        transaction by itself.
+        ``then``, a second statement and its values, is executed only after ``statement`` wrote something.
+        Without it the statement is a transaction by itself. Values are as for ``Transaction.run_ready``.
         """
         sent, writer = False, None
         try:
@@ -221,12 +218,12 @@ class Store:
             transaction = writer.transaction
             if then is None:
                 sent = True
-                written = transaction.count(statement, values) > 0
+                written = transaction.run_ready(statement, values) > 0
             else:
                 self._begin(transaction)
-                written = transaction.count(statement, values) > 0
+                written = transaction.run_ready(statement, values) > 0
                 if written:
-                    transaction.run(then, values)
+                    transaction.run_ready(*then)
                     sent = True
                     transaction.control("COMMIT")
                 else:
