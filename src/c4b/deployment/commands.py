@@ -134,7 +134,7 @@ class Commands:
             if configuration.key is not None:
                 arrays = {**arrays, seal.SEAL: seal.BLANK}
             payload = pack(fields, arrays)
-        return envelope.enclosed(payload) + beside if beside else payload
+        return envelope.enclosed(payload, beside) if beside else payload
 
     def _knowledge(self) -> dict[str, Any]:
         return {"set": self.state.fingerprint(), "observations": self.state.observations}

@@ -71,19 +71,6 @@ def blocks(row: Array) -> Array:
     return row[HEADING:].reshape(3, -1)
 
 
-class Executed(NamedTuple):
-    """What a round adds to the sums."""
-
-    features: Array
-    baseline: Array
-    is_baseline: bool
-    baseline_mean: float | None
-
-    @classmethod
-    def of(cls, made: PendingOutcome) -> Executed:
-        return cls(made.executed, made.baseline, made.is_baseline, made.baseline_mean)
-
-
 class _Decided(NamedTuple):
     """A decision that is to be added."""
 
@@ -91,7 +78,10 @@ class _Decided(NamedTuple):
     at: int
     bank: float
     fallback: bool
-    made: Executed
+    executed: Array
+    baseline: Array
+    is_baseline: bool
+    mean: float | None
 
 
 class _Reported(NamedTuple):
@@ -141,7 +131,8 @@ class RunningTotals:
 
     def add(self, seq: int, at: int, bank: float, fallback: bool, made: PendingOutcome) -> None:
         """The next decision."""
-        self._notes.append(_Decided(seq, at, bank, fallback, Executed.of(made)))
+        what = made.executed, made.baseline, made.is_baseline, made.baseline_mean
+        self._notes.append(_Decided(seq, at, bank, fallback, *what))
 
     def outcome(self, round_: int, reward: float | None) -> None:
         """The reward of round ``round_`` (0 is the first); None: it is lost."""
@@ -157,21 +148,24 @@ class RunningTotals:
                 self._reported(*note)
         self._notes.clear()
 
-    def _decided(self, seq: int, at: int, bank: float, fallback: bool, made: Executed) -> None:
+    def _decided(self, seq: int, at: int, bank: float, fallback: bool, *executed: Any) -> None:
+        """``executed``: as ``_execute`` takes it."""
         now, kept = self._now, self._kept
         number = int(now.item(_DECISIONS)) + 1
         now[_DECISIONS], now[_SEQ], now[_AT], now[_BANK] = number, seq, at, bank
         if fallback:
             now[_FALLBACKS] += 1.0
-        self._execute(made, 1.0)
+        self._execute(1.0, *executed)
         kept[number] = now.copy()
         old = number - KEPT * (number & -number)
         if old > 0:
             del kept[old]
 
-    def _execute(self, made: Executed, sign: float) -> None:
+    def _execute(
+        self, sign: float, executed: Array, baseline: Array, is_baseline: bool, mean: float | None
+    ) -> None:
         """Add what was executed in a round to the sums of now, or with ``sign`` -1 take it back."""
-        now, (executed, baseline, is_baseline, mean) = self._now, made
+        now = self._now
         size = now.item(_SIZE)
         if mean is None:
             now[_TOLD] = math.nan
@@ -196,8 +190,8 @@ class RunningTotals:
     def amend(self, round_: int, before: PendingOutcome, after: PendingOutcome, bank: float) -> None:
         """Something else was executed in round ``round_``."""
         now = self.now
-        self._execute(Executed.of(before), -1.0)
-        self._execute(Executed.of(after), 1.0)
+        for sign, made in ((-1.0, before), (1.0, after)):
+            self._execute(sign, made.executed, made.baseline, made.is_baseline, made.baseline_mean)
         now[Sum.BANK] = bank
         now[Sum.AMENDED] += 1.0
         change = _parts(after) - _parts(before)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -200,7 +201,8 @@ class State:
             alpha = self.configuration.alpha
             self.estimate()
             centre = None if self._centre is None else self._centre[1]
-            estimate = contrast_intervals.estimate(centre, made.executed, made.baseline, alpha)
+            compute = contrast_intervals.estimate
+            estimate = partial(compute, centre, made.executed, made.baseline, alpha)
             self.series.add(
                 Row(
                     round_ + 1,
@@ -209,10 +211,11 @@ class State:
                     counts["fallback"],
                     counts["decided"] - counts["observed"] - counts["forgotten"],
                     numbers.certificate,
-                    estimate,
+                    math.nan,
                     numbers.radius,
                     seq,
-                )
+                ),
+                estimate,
             )
 
     def _bank_of_all_rounds(self, bank: float) -> float:

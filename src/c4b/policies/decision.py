@@ -124,8 +124,7 @@ class Decision(DecisionFields):
     @property
     def numbers(self) -> DecisionNumbers:
         """Banks, bounds and radius by themselves."""
-        _, _, bank, certificate, ucb, radius, before, *_ = self
-        return DecisionNumbers(before, bank, certificate, ucb, radius)
+        return DecisionNumbers(self.bank_before, self.bank, self.certificate, self.ucb, self.radius)
 
     @property
     def is_baseline(self) -> bool:
