@@ -199,9 +199,10 @@ class Commands:
         The last ids are recognised without the store's index, which may be damaged.
         """
         recent = self.state.recent
-        numbers = sorted({seq for id_ in request_ids if (seq := recent.find(id_)) is not None})
-        entries = self.journal.among(numbers) if numbers else []
-        known = {str(entry.request_id): entry for entry in entries}
+        numbers = {seq for id_ in request_ids if (seq := recent.find(id_)) is not None}
+        known: dict[str, Entry] = {}
+        if numbers:
+            known = {str(entry.request_id): entry for entry in self.journal.among(sorted(numbers))}
         if look_up and (others := [id_ for id_ in request_ids if id_ not in known]):
             known.update(self.journal.requested(others))
         return known

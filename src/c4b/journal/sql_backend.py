@@ -330,7 +330,7 @@ def _key(row: Any, seq: int) -> int:
 
 def _values(row: Any, entry: Entry) -> tuple[Any, ...]:
     """What is written of an entry, in the order of the table's columns."""
-    return (_key(row, entry.seq), row, *entry)
+    return (row * schema.DEPLOYMENT + entry.seq, row, *entry)
 
 
 def _columns(row: Any, entry: Entry) -> dict[str, Any]:
