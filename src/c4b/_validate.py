@@ -13,6 +13,7 @@ from c4b.errors import InvalidInput, UnknownName
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
+_FLOAT64 = np.dtype(np.float64)
 LARGEST = 1e100
 """Largest magnitude of a feature or reward: squares and sums of squares stay far from overflow."""
 
@@ -88,6 +89,20 @@ def _converted(argument: str, value: object, remedy: str) -> Array:
     if array is None:
         raise InvalidInput(argument, value, remedy)
     return array
+
+
+def is_ready(candidates: Any, baseline: Any, dim: int) -> bool:
+    """Whether both are arrays as ``pool`` and ``point`` return them, so that nothing is to be done."""
+    return (
+        type(candidates) is np.ndarray
+        and type(baseline) is np.ndarray
+        and candidates.dtype is baseline.dtype is _FLOAT64
+        and baseline.shape == (dim,)
+        and candidates.ndim == 2
+        and candidates.shape[1] == dim
+        and candidates.flags.carray
+        and baseline.flags.carray
+    )
 
 
 def _floats(argument: str, value: object, remedy: str) -> Array:

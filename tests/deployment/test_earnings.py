@@ -229,6 +229,44 @@ def test_sums_belong_to_decisions_and_are_few() -> None:
     assert all(gap <= max(1, (3000 - n) / KEPT * 2) for n, gap in zip(totals.kept, gaps, strict=False))
 
 
+def test_when_sums_are_added_up_changes_no_bit() -> None:
+    """Asked after every step, or once at the end; with decisions that are taken back in between."""
+    random, asked, unasked = np.random.default_rng(2), RunningTotals(2), RunningTotals(2)
+    for n in range(400):
+        told = None if n % 7 else float(random.random())
+        made = PendingOutcome(random.random(2), random.random(2), bool(n % 3 == 0), told)
+        marks = [totals.mark() for totals in (asked, unasked)]
+        for totals, mark in zip((asked, unasked), marks, strict=True):
+            for _ in range(n % 4):
+                totals.add(n, n, 1.0, False, made)
+            totals.undo(mark)
+            totals.add(n, n, 0.1 * n, made.is_baseline, made)
+            totals.outcome(max(n - n % 5, 0), 0.1)
+        assert asked.now[Sum.DECISIONS] == n + 1
+        assert (unasked.decisions, unasked.last_seq) == (n + 1, n)
+    for name, array in asked.arrays().items():
+        assert array.tobytes() == unasked.arrays()[name].tobytes()
+
+
+def test_an_interrupted_answer_adds_nothing_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = LinearModel(2, noise=0.1, norm_bound=1.0)
+    with Deployment.create(store(), "shop", model, "refresh", reserve=1.0) as dep:
+        for _ in range(20):
+            dep.observe(dep.decide([[1.0, 0.1]], [1.0, 0.0]), 0.5)
+        calls, reported = itertools.count(), RunningTotals._reported
+
+        def interrupted(totals: RunningTotals, round_: int, reward: float) -> None:
+            if next(calls) == 5:
+                raise KeyboardInterrupt
+            reported(totals, round_, reward)
+
+        monkeypatch.setattr(RunningTotals, "_reported", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            dep.earnings()
+        found = dep.earnings()
+        assert (found.decisions, found.outcomes, found.earned) == (20, 20, 10.0)
+
+
 def test_taken_back_decisions_leave_no_trace() -> None:
     model = LinearModel(2, noise=0.1, norm_bound=1.0)
     with Deployment.create(store(), "shop", model, "refresh", baseline_nonnegative=False) as dep:

@@ -131,9 +131,10 @@ class Commands:
         if configuration.compress:
             payload = envelope.compressed(pack(fields, arrays), configuration.key is not None)
         if payload is None:
-            sealed = {} if configuration.key is None else {seal.SEAL: seal.BLANK}
-            payload = pack(fields, {**arrays, **sealed})
-        return envelope.enclosed(payload) + beside if beside else payload
+            if configuration.key is not None:
+                arrays = {**arrays, seal.SEAL: seal.BLANK}
+            payload = pack(fields, arrays)
+        return envelope.enclosed(payload, beside) if beside else payload
 
     def _knowledge(self) -> dict[str, Any]:
         return {"set": self.state.fingerprint(), "observations": self.state.observations}
@@ -198,9 +199,10 @@ class Commands:
         The last ids are recognised without the store's index, which may be damaged.
         """
         recent = self.state.recent
-        numbers = sorted({seq for id_ in request_ids if (seq := recent.find(id_)) is not None})
-        entries = self.journal.among(numbers) if numbers else []
-        known = {str(entry.request_id): entry for entry in entries}
+        numbers = {seq for id_ in request_ids if (seq := recent.find(id_)) is not None}
+        known: dict[str, Entry] = {}
+        if numbers:
+            known = {str(entry.request_id): entry for entry in self.journal.among(sorted(numbers))}
         if look_up and (others := [id_ for id_ in request_ids if id_ not in known]):
             known.update(self.journal.requested(others))
         return known
@@ -278,7 +280,8 @@ class Commands:
         self.changed = True
         self.state.absorb(seq, reward)
         fields = {"by": by, **self._knowledge()}
-        self._append(kinds.OBSERVED, fields, {"numbers": np.atleast_1d(np.array(reward))}, seq)
+        numbers = {"numbers": np.array(reward if isinstance(reward, tuple) else [reward])}
+        self._append(kinds.OBSERVED, fields, numbers, seq)
         self._record_model_alarm()
 
     def _is_news(self, seq: int, argument: str, id_: str, reward: Outcome) -> bool:

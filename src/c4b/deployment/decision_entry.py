@@ -64,8 +64,8 @@ def id_parts(given: object, configuration: Configuration) -> IdParts | None:
         plain, _, tag = given.rpartition("-")
     prefix, _, digits = plain.rpartition("-")
     if prefix == configuration.name and digits.isdecimal() and len(digits) < 19:
-        parts = IdParts(int(digits), tag)
-        return parts if decision_id(configuration, *parts) == given else None
+        seq = int(digits)
+        return IdParts(seq, tag) if str(seq) == digits else None
     return None
 
 
@@ -94,7 +94,7 @@ def contents(
     }
     if round_.items is not None:
         arrays["items"], arrays["baseline_items"] = round_.items
-    if not {*arrays, SEAL}.isdisjoint(explanation):
+    if not (arrays.keys().isdisjoint(explanation) and SEAL not in explanation):
         remedy = f"must not hold arrays named {', '.join([*arrays, SEAL])}: the decision's own are"
         raise InvalidInput("explanation", sorted(explanation), remedy)
     arrays.update(explanation)

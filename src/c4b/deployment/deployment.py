@@ -306,17 +306,16 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
 
     def _measured(self, given: Round, request_id: object, context: object) -> tuple[Round, int]:
         """A round that was checked, and the most bytes that its entry can have."""
-        round_ = checked_round(given, self._dim, self._needs)
-        argument, items, dim = round_.argument, round_.items, self._dim
-        checks.labels(f"{argument}labels", round_.labels)
+        dim = self._dim
+        candidates, baseline, mean, labels, _, _, argument, items = checked_round(given, dim, self._needs)
+        if labels is not None:
+            checks.labels(f"{argument}labels", labels)
         text = self._limits.context(f"{argument}context", context)
         if items is not None:  # an entry holds their features beside the sums
             dim *= 1 + max(items.candidates.shape[1], len(items.baseline))
-        size = self._limits.pool(
-            f"{argument}candidates", len(round_.candidates), dim, text, round_.labels
-        )
+        size = self._limits.pool(f"{argument}candidates", len(candidates), dim, text, labels)
         id_ = checks.request_id(f"{argument}request_id", request_id)
-        return Round(*round_[:4], id_, text, argument, items), size
+        return Round(candidates, baseline, mean, labels, id_, text, argument, items), size
 
     def decide_each(self, rounds: Sequence[Round]) -> list[Decision | C4BError]:
         """Rounds of several callers, each from ``request``, in one commit; one that cannot be decided

@@ -6,6 +6,7 @@ doubles. So what is kept depends on the journal alone, and snapshots hold it wit
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -39,6 +40,7 @@ class Mark(NamedTuple):
     size: int
     stride: int
     last: Row | None
+    estimate: Callable[[], float] | None
 
 
 class DownsampledSeries:
@@ -47,17 +49,25 @@ class DownsampledSeries:
     def __init__(self) -> None:
         self.kept: list[Row] = []
         self.stride = 1
-        self.last: Row | None = None
+        self._last: Row | None = None
+        self._estimate: Callable[[], float] | None = None  # what the last one still lacks
 
-    def add(self, row: Row) -> None:
-        """The next decision."""
-        self.last = row
+    @property
+    def last(self) -> Row | None:
+        """The last decision."""
+        if self._last is not None and self._estimate is not None:
+            self._last, self._estimate = self._last._replace(estimate=self._estimate()), None
+        return self._last
+
+    def add(self, row: Row, estimate: Callable[[], float]) -> None:
+        """The next decision; its ``estimate`` is computed only if the row is kept, or asked for."""
+        self._last, self._estimate = row, estimate
         if (row.round - 1) % self.stride == 0:
             if len(self.kept) == KEPT:
                 self.kept = self.kept[::2]  # a new list: marks keep the old one
                 self.stride *= 2
-            if (row.round - 1) % self.stride == 0:
-                self.kept.append(row)
+            if (row.round - 1) % self.stride == 0 and (last := self.last) is not None:
+                self.kept.append(last)
 
     def rows(self, points: int) -> list[Row]:
         """About ``points`` >= 2 of them, evenly spaced, always with the first and the last."""
@@ -68,16 +78,17 @@ class DownsampledSeries:
         return [rows[round(n * step)] for n in range(points)]
 
     def _all(self) -> list[Row]:
-        if self.last is None or self.last is self.kept[-1]:
+        last = self.last
+        if last is None or last is self.kept[-1]:
             return list(self.kept)
-        return [*self.kept, self.last]
+        return [*self.kept, last]
 
     def mark(self) -> Mark:
-        return Mark(self.kept, len(self.kept), self.stride, self.last)
+        return Mark(self.kept, len(self.kept), self.stride, self._last, self._estimate)
 
     def undo(self, mark: Mark) -> None:
         """Drop what was added since ``mark``."""
-        self.kept, size, self.stride, self.last = mark
+        self.kept, size, self.stride, self._last, self._estimate = mark
         del self.kept[size:]
 
     def array(self) -> Array:
@@ -90,6 +101,6 @@ class DownsampledSeries:
         series = cls()
         rows = [Row(*values) for values in array.tolist()]
         series.stride = stride
-        series.last = rows[-1] if rows else None
+        series._last = rows[-1] if rows else None
         series.kept = [row for row in rows if (row.round - 1) % stride == 0]
         return series

@@ -12,7 +12,7 @@ import numpy as np
 
 from c4b._validate import Array
 from c4b.deployment.item_counts import ItemCounts
-from c4b.deployment.running_totals import RunningTotals, Sum
+from c4b.deployment.running_totals import RunningTotals
 from c4b.policies.candidate_fields import CandidateField
 from c4b.policies.pending import PendingOutcome
 from c4b.policies.slates import Outcome, total
@@ -42,7 +42,7 @@ class AlarmMark(NamedTuple):
 class Mark(NamedTuple):
     """What ``undo`` goes back to."""
 
-    totals: tuple[Array, Array]
+    totals: int
     alarms: int
     first_play: int | None
     last_tag: str
@@ -89,9 +89,7 @@ class JournalSummary:
 
     def alarm(self, seq: int, at: int, reason: str, source: str) -> None:
         if len(self.alarms) < ALARMS:
-            now = self.totals.now
-            decisions = int(now[Sum.DECISIONS])
-            last = int(now[Sum.SEQ]) if decisions else -1
+            last, decisions = self.totals.last_seq, self.totals.decisions
             self.alarms.append(AlarmMark(seq, at, decisions, last, self.last_tag, reason, source))
 
     def mark(self) -> Mark:

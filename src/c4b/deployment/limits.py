@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import cast
+from typing import Any
 
 from c4b import _validate
 from c4b.errors import InvalidInput, PayloadTooLarge
@@ -17,7 +17,8 @@ from c4b.policies.decision import DecisionNumbers
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _DEPTH = 100
 """Deepest nesting of a context: it has to be read back, from anywhere in a stack."""
-_LEAVES = (int, float, bool, type(None))
+_LEAVES = frozenset((int, float, bool, type(None)))
+_TEXTS = frozenset((str,))
 _dump = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 LABEL = 200
 """Longest label of a candidate, in characters."""
@@ -79,7 +80,8 @@ class Limits:
         An entry holds the candidates' numbers, the baseline, the estimate, the decision's numbers and
         some text.
         """
-        self._at_most(argument, size, self.candidates, "candidates")
+        if size > self.candidates:
+            self._at_most(argument, size, self.candidates, "candidates")
         numbers = size * (dim + NUMBERS_OF_CANDIDATE) + 2 * dim + NUMBERS_OF_DECISION
         text = DECISION_HEADER
         if context is not None:
@@ -87,7 +89,8 @@ class Limits:
         if labels is not None:
             text += len(_dump(labels))
         entry = 8 * numbers + text
-        self._at_most(argument, entry, self.payload_bytes, "bytes in one entry")
+        if entry > self.payload_bytes:
+            self._at_most(argument, entry, self.payload_bytes, "bytes in one entry")
         return entry
 
     def several(self, argument: str, size: int) -> None:
@@ -115,7 +118,8 @@ class Limits:
             text = canonical(value, ours=False) if type(value) is dict else _dump(value)
         except ValueError as error:  # NaN, infinite
             raise InvalidInput(argument, value, remedy) from error
-        self._at_most(argument, len(text), self.context_bytes, "bytes of JSON")
+        if len(text) > self.context_bytes:
+            self._at_most(argument, len(text), self.context_bytes, "bytes of JSON")
         return text
 
     def _at_most(self, argument: str, size: int, limit: int, what: str) -> None:
@@ -129,23 +133,22 @@ def _left_of(size: int, value: object, depth: int) -> int:
     Raises ``TypeError`` unless JSON gives exactly this back.
     """
     kind = type(value)
-    if kind is str:
-        return size - len(cast(str, value)) - 2
+    if isinstance(value, str) and kind is str:
+        return size - len(value) - 2
     if kind in _LEAVES:
         return size - 1
     if depth >= _DEPTH or kind not in (dict, list):
         raise TypeError(kind)
-    parts = cast(list[object], value)
+    parts: Any = value
     if kind is dict:
-        items = cast(dict[object, object], value)
-        if not all(type(key) is str for key in items):
+        if not _TEXTS.issuperset(map(type, parts)):
             raise TypeError(dict)
-        size -= sum(map(len, cast(dict[str, object], items)))
-        parts = cast(list[object], items.values())
+        size -= sum(map(len, parts))
+        parts = parts.values()
     for part in parts:
         if size < 0:
             break
-        size = _left_of(size - 1, part, depth + 1)
+        size = size - 2 if type(part) in _LEAVES else _left_of(size - 1, part, depth + 1)
     return size
 
 
@@ -177,10 +180,10 @@ def text(argument: str, value: object) -> str:
     return value
 
 
-def labels(argument: str, values: Sequence[str] | None) -> None:
+def labels(argument: str, values: Sequence[str]) -> None:
     """Refuse labels that nobody could read, or that are too long. Their number is a round's to check."""
     remedy = f"must be a text of 1 to {LABEL} printable characters"
-    for n, label in enumerate(values or ()):
+    for n, label in enumerate(values):
         if not label.isprintable() or not label.strip():
             raise InvalidInput(f"{argument}[{n}]", label, remedy)
         if len(label) > LABEL:

@@ -8,6 +8,7 @@ a state they follow from the entries, whose hashes are checked.
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 from itertools import islice
 
 import numpy as np
@@ -61,6 +62,7 @@ class RecentRequests:
         return recent
 
 
+@lru_cache(1024)
 def _fingerprint(request_id: str) -> int:
     digest = hashlib.blake2b(request_id.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little", signed=True)

@@ -60,8 +60,10 @@ def leave_out_details(fields: Fields, arrays: Arrays) -> None:
     details = arrays["details"]
     margins = details[_MARGIN]
     known = (margins == margins).nonzero()[0]  # noqa: PLR0124 (NaN)
-    fields[EVALUATED] = known.tolist()
-    if len(known) < len(margins):
+    fields[EVALUATED] = numbers = known.tolist()
+    if len(numbers) == 1:  # in most rounds: a view is enough
+        arrays["details"] = details[:, numbers[0] : numbers[0] + 1]
+    elif len(numbers) < len(margins):
         arrays["details"] = details.take(known, axis=1)
 
 

@@ -8,19 +8,24 @@ its length, and the number of kept sums grows with the logarithm of the number o
 
 Sums belong to decisions, not to the time of a report: a reward that comes late, or another execution
 that is reported late, is added to every kept sum that its decision is part of.
+
+What comes in is noted and added up later, many at a time and in the same order: when somebody asks, or
+when enough has come together. So a decision that is taken back is only a note that is dropped.
 """
 
 from __future__ import annotations
 
 import math
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from c4b._validate import Array
 from c4b.policies.pending import PendingOutcome
 
+NOTES = 64
+"""Notes that are added up as soon as none of them can be taken back."""
 KEPT = 32
 """Sums after a multiple of 2^v decisions, and no higher power, are dropped 2^v KEPT decisions later."""
 
@@ -66,67 +71,133 @@ def blocks(row: Array) -> Array:
     return row[HEADING:].reshape(3, -1)
 
 
+class _Decided(NamedTuple):
+    """A decision that is to be added."""
+
+    seq: int
+    at: int
+    bank: float
+    fallback: bool
+    executed: Array
+    baseline: Array
+    is_baseline: bool
+    mean: float | None
+
+
+class _Reported(NamedTuple):
+    """A reward that is to be added."""
+
+    round: int
+    reward: float
+
+
 class RunningTotals:
     """The sums now, and after some earlier decisions. Belongs to one state."""
 
     def __init__(self, dim: int) -> None:
-        self.now = np.zeros(HEADING + 3 * dim)
+        self._now = np.zeros(HEADING + 3 * dim)
         self._error = np.zeros((3, dim))  # what rounding has taken from the sums of features
-        features = blocks(self.now)
+        features = blocks(self._now)
         self._plays = features[_PLAYS], self._error[_PLAYS]
         self._others = features[_OTHERS], self._error[_OTHERS]
-        self.kept: dict[int, Array] = {}  # by number of decisions, in order
-        self._dropped: list[Array] | None = None
+        self._kept: dict[int, Array] = {}
+        self._notes: list[_Decided | _Reported] = []
+
+    @property
+    def now(self) -> Array:
+        """The sums over all decisions."""
+        self._add_up()
+        return self._now
+
+    @property
+    def kept(self) -> dict[int, Array]:
+        """Earlier sums by number of decisions, in order."""
+        self._add_up()
+        return self._kept
+
+    @property
+    def decisions(self) -> int:
+        """How many there were."""
+        noted = sum(isinstance(note, _Decided) for note in self._notes)
+        return int(self._now.item(_DECISIONS)) + noted
+
+    @property
+    def last_seq(self) -> int:
+        """Number of the last decision's entry; -1: there was none."""
+        for note in reversed(self._notes):
+            if isinstance(note, _Decided):
+                return note.seq
+        return int(self._now.item(_SEQ)) if self._now.item(_DECISIONS) else -1
 
     def add(self, seq: int, at: int, bank: float, fallback: bool, made: PendingOutcome) -> None:
         """The next decision."""
-        now = self.now
-        number = int(now.item(_DECISIONS)) + 1
-        now[_DECISIONS], now[_SEQ], now[_AT], now[_BANK] = number, seq, at, bank
-        if fallback:
-            now[_FALLBACKS] += 1.0
-        self._execute(made, 1.0)
-        self.kept[number] = now.copy()
-        old = number - KEPT * (number & -number)
-        if old > 0:
-            row = self.kept.pop(old)
-            if self._dropped is not None:
-                self._dropped.append(row)
-
-    def _execute(self, made: PendingOutcome, sign: float) -> None:
-        """Add what was executed in a round to the sums of now, or with ``sign`` -1 take it back."""
-        now, mean = self.now, made.baseline_mean
-        size = now.item(_SIZE)
-        now[_TOLD] = math.nan if mean is None else now.item(_TOLD) + sign * mean
-        if mean is not None:
-            size += abs(mean)
-        if made.is_baseline:
-            _add(*self._others, made.baseline, sign)
-            now[_SIZE] = size + _norm(made.baseline)
-            return
-        now[_PLAYED] += sign
-        if mean is not None:
-            now[_TOLD_PLAYED] += sign * mean
-        _add(*self._plays, np.array((made.executed, made.baseline)), sign)
-        now[_SIZE] = size + _norm(made.executed) + _norm(made.baseline)
+        what = made.executed, made.baseline, made.is_baseline, made.baseline_mean
+        self._notes.append(_Decided(seq, at, bank, fallback, *what))
 
     def outcome(self, round_: int, reward: float | None) -> None:
         """The reward of round ``round_`` (0 is the first); None: it is lost."""
         if reward is not None:
-            for row in self._including(round_):
-                row[_OUTCOMES] += 1.0
-                row[_REWARD] += reward
+            self.settle()
+            self._notes.append(_Reported(round_, reward))
+
+    def _add_up(self) -> None:
+        for note in self._notes:
+            if isinstance(note, _Decided):
+                self._decided(*note)
+            else:
+                self._reported(*note)
+        self._notes.clear()
+
+    def _decided(self, seq: int, at: int, bank: float, fallback: bool, *executed: Any) -> None:
+        """``executed``: as ``_execute`` takes it."""
+        now, kept = self._now, self._kept
+        number = int(now.item(_DECISIONS)) + 1
+        now[_DECISIONS], now[_SEQ], now[_AT], now[_BANK] = number, seq, at, bank
+        if fallback:
+            now[_FALLBACKS] += 1.0
+        self._execute(1.0, *executed)
+        kept[number] = now.copy()
+        old = number - KEPT * (number & -number)
+        if old > 0:
+            del kept[old]
+
+    def _execute(
+        self, sign: float, executed: Array, baseline: Array, is_baseline: bool, mean: float | None
+    ) -> None:
+        """Add what was executed in a round to the sums of now, or with ``sign`` -1 take it back."""
+        now = self._now
+        size = now.item(_SIZE)
+        if mean is None:
+            now[_TOLD] = math.nan
+        else:
+            now[_TOLD] += sign * mean
+            size += abs(mean)
+        if is_baseline:
+            _add(*self._others, baseline, sign)
+            now[_SIZE] = size + math.sqrt(baseline.dot(baseline))
+            return
+        now[_PLAYED] += sign
+        if mean is not None:
+            now[_TOLD_PLAYED] += sign * mean
+        _add(*self._plays, np.array((executed, baseline)), sign)
+        now[_SIZE] = size + math.sqrt(executed.dot(executed)) + math.sqrt(baseline.dot(baseline))
+
+    def _reported(self, round_: int, reward: float) -> None:
+        for row in self._including(round_):
+            row[_OUTCOMES] = row.item(_OUTCOMES) + 1.0
+            row[_REWARD] = row.item(_REWARD) + reward
 
     def amend(self, round_: int, before: PendingOutcome, after: PendingOutcome, bank: float) -> None:
         """Something else was executed in round ``round_``."""
-        self._execute(before, -1.0)
-        self._execute(after, 1.0)
-        self.now[Sum.BANK] = bank
-        self.now[Sum.AMENDED] += 1.0
+        now = self.now
+        for sign, made in ((-1.0, before), (1.0, after)):
+            self._execute(sign, made.executed, made.baseline, made.is_baseline, made.baseline_mean)
+        now[Sum.BANK] = bank
+        now[Sum.AMENDED] += 1.0
         change = _parts(after) - _parts(before)
         played = float(before.is_baseline) - float(after.is_baseline)
         for row in self._including(round_):
-            if row is not self.now:
+            if row is not now:
                 row[Sum.BANK] = np.nan
                 row[Sum.PLAYED] += played
                 row[Sum.TOLD_PLAYED] += played * (after.baseline_mean or 0.0)
@@ -134,30 +205,26 @@ class RunningTotals:
                 blocks(row)[...] += change
 
     def _including(self, round_: int) -> list[Array]:
-        rows = [self.now]
-        for number in reversed(self.kept):
+        rows = [self._now]
+        for number in reversed(self._kept):
             if number <= round_:
                 break
-            rows.append(self.kept[number])
+            rows.append(self._kept[number])
         return rows
 
-    def mark(self) -> tuple[Array, Array]:
-        """What ``undo`` needs to take back the decisions that follow."""
-        self._dropped = []
-        return self.now.copy(), self._error.copy()
+    def mark(self) -> int:
+        """What ``undo`` needs to take back the decisions that follow, if nobody asks for sums before."""
+        self.settle()
+        return len(self._notes)
 
     def settle(self) -> None:
-        """Nothing before this moment will be taken back."""
-        self._dropped = None
+        """Nothing before this moment will be taken back; what has come together is added up."""
+        if len(self._notes) >= NOTES:
+            self._add_up()
 
-    def undo(self, mark: tuple[Array, Array]) -> None:
+    def undo(self, mark: int) -> None:
         """Take back the decisions since ``mark``; no outcome was reported in between."""
-        self.now[:], self._error[...] = mark
-        last = int(self.now[Sum.DECISIONS])
-        restored = {int(row[Sum.DECISIONS]): row for row in self._dropped or ()}
-        numbers = sorted(number for number in {*self.kept, *restored} if number <= last)
-        self.kept = {n: self.kept[n] if n in self.kept else restored[n] for n in numbers}
-        self._dropped = []
+        del self._notes[mark:]
 
     def arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         """What ``restored`` takes: the sums and what rounding took from them."""
@@ -168,9 +235,9 @@ class RunningTotals:
     def restored(cls, arrays: dict[str, np.ndarray[Any, Any]], dim: int) -> RunningTotals:
         totals = cls(dim)
         *kept, now = arrays["rows"]
-        totals.now[:] = now
+        totals._now[:] = now
         totals._error[...] = arrays["error"]
-        totals.kept = {int(row[Sum.DECISIONS]): row.copy() for row in kept}
+        totals._kept = {int(row[Sum.DECISIONS]): row.copy() for row in kept}
         return totals
 
 
@@ -184,10 +251,6 @@ def _add(total: Array, error: Array, features: Array, sign: float) -> None:
     total -= grown
     error += total
     total[:] = grown
-
-
-def _norm(features: Array) -> float:
-    return math.sqrt(features.dot(features))
 
 
 def _parts(made: PendingOutcome) -> Array:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -152,14 +153,15 @@ class State:
 
     def advance(self, entry: Entry) -> None:
         """The entry is part of this state now."""
-        self.seq, self.hash, self.at = entry.seq, entry.hash(), entry.at
-        if entry.kind == kinds.DECIDED and self.configuration.ids_hold_hashes:
-            tag, opened = id_tag(self.hash), self.open[entry.seq]
-            self.open[entry.seq] = OpenDecision(opened.round, opened.at, tag)
+        seq, kind, _, request_id, at, _, _ = entry
+        self.seq, self.hash, self.at = seq, entry.hash(), at
+        if kind == kinds.DECIDED and self.configuration.ids_hold_hashes:
+            tag, (round_, since, _) = id_tag(self.hash), self.open[seq]
+            self.open[seq] = OpenDecision(round_, since, tag)
             if self.summary is not None:
                 self.summary.last_tag = tag
-        if entry.request_id is not None:
-            self.recent.add(entry.request_id, entry.seq)
+        if request_id is not None:
+            self.recent.add(request_id, seq)
 
     def apply(self, entry: Entry) -> None:
         """Take one recorded entry, the next."""
@@ -186,30 +188,34 @@ class State:
     ) -> None:
         """A decision was made: the last round of ``run`` is the journal's entry ``seq``."""
         self.rollout = self.rollout.decided(not fallback, overruled)
-        round_ = self.run.rounds - 1
+        run, counts = self.run, self.counts
+        round_ = run.rounds - 1
         self.open[seq] = OpenDecision(round_, at)
         self.seq_of[round_] = seq
-        self.counts["decided"] += 1
-        self.counts["fallback"] += fallback
-        made = self.run.outcomes.open[round_]
+        counts["decided"] += 1
+        counts["fallback"] += fallback
+        made = run.outcomes.open[round_]
         if self.summary is not None:
             self.summary.decided(seq, at, self._bank_of_all_rounds(numbers.bank), fallback, made)
         if self.series is not None:
             alpha = self.configuration.alpha
-            centre = None if self.estimate() is None or self._centre is None else self._centre[1]
-            estimate = contrast_intervals.estimate(centre, made.executed, made.baseline, alpha)
+            self.estimate()
+            centre = None if self._centre is None else self._centre[1]
+            compute = contrast_intervals.estimate
+            estimate = partial(compute, centre, made.executed, made.baseline, alpha)
             self.series.add(
                 Row(
                     round_ + 1,
                     at,
                     numbers.bank,
-                    self.counts["fallback"],
-                    self.unknown,
+                    counts["fallback"],
+                    counts["decided"] - counts["observed"] - counts["forgotten"],
                     numbers.certificate,
-                    estimate,
+                    math.nan,
                     numbers.radius,
                     seq,
-                )
+                ),
+                estimate,
             )
 
     def _bank_of_all_rounds(self, bank: float) -> float:
@@ -218,8 +224,10 @@ class State:
         The ledger does not know rounds in shadow. Where the incumbent was executed in them and has no
         negative mean, they owe nothing.
         """
+        if not self.run.uncharged:
+            return bank
         owes = self.rollout.strayed or self.run.gate.terms.floor < 0.0
-        return math.nan if self.run.uncharged and owes else bank
+        return math.nan if owes else bank
 
     def offer(self, fields: Fields, arrays: dict[str, Array]) -> None:
         """The candidates among which the last decision was made, as its entry holds them."""
@@ -235,7 +243,8 @@ class State:
         first = outcomes.next if outcomes.in_order else number
         if self.summary is not None:
             self.summary.outcome(number, reward, outcomes.open[number].items)
-        self.run.report(number, reward)
+        if type(reward) is not float or not self.run.report_next(number, reward):
+            self.run.report(number, reward)
         for closed in range(first, outcomes.next if outcomes.in_order else number + 1):
             del self.open[self.seq_of.pop(closed)]
         self._fingerprint = self._centre = None

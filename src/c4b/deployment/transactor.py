@@ -275,8 +275,12 @@ class Transactor:
             with self.backend.reading(self.name) as transaction:
                 journal = self._journal(transaction)
                 return query(journal, self._caught_up(journal))
-        except DeploymentError:
-            self._state = None
+        except C4BError as error:
+            if isinstance(error, DeploymentError):
+                self._state = None
+            raise
+        except BaseException:
+            self._state = None  # an answer may have been adding something up
             raise
 
     def _caught_up(self, journal: Journal) -> State:

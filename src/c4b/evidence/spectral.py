@@ -104,5 +104,5 @@ def lose(region: Region) -> None:
 
 def theta_hat(region: Region) -> Array:
     """The first centre in the coordinates of the features, shape (d,)."""
-    estimate: Array = region.estimate[0] @ region.basis if region.spectral else region.estimate[0].copy()
-    return estimate
+    centre: Array = region.estimate[0]
+    return centre.dot(region.basis) if region.spectral else centre.copy()

@@ -53,7 +53,7 @@ import hashlib
 import json
 import math
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -112,13 +112,11 @@ class Entry(NamedTuple):
 def hashed_text(entry: Entry) -> bytes:
     """What an entry's hash covers; it ends with the payload, or with the part of it that is hashed."""
     seq, kind, about, request_id, at, payload, previous = entry
-    name = kind.encode()
-    request = b"" if request_id is None else b"=" + request_id.encode()
+    request = b"" if request_id is None else f"={request_id}".encode()
     return b"".join(
         (
             _HEAD.pack(seq, -1 if about is None else about, at),
-            _LENGTH.pack(len(name)),
-            name,
+            _NAMES.get(kind) or _named(kind),
             _LENGTH.pack(len(request)),
             request,
             previous,
@@ -127,14 +125,24 @@ def hashed_text(entry: Entry) -> bytes:
     )
 
 
+def _named(kind: str) -> bytes:
+    """A kind with its length before it."""
+    name = kind.encode()
+    return _LENGTH.pack(len(name)) + name
+
+
+_NAMES = {kind: _named(kind) for kind in KINDS}
+
+
 def pack(fields: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
     """Canonical bytes: equal content gives equal bytes."""
-    shapes = tuple([(name, a.shape) for name, a in arrays.items()])
-    header = f'{{"arrays":{_listed(shapes)},"fields":{canonical(fields)}}}'.encode()
-    parts = [_LENGTH.pack(len(header)), header]
-    for a in arrays.values():
+    shapes, parts = [], [b"", b""]
+    for name, a in arrays.items():
+        shapes.append((name, a.shape))
         native = a.dtype is _FLOATS or a.dtype == _FLOATS  # the latter takes much longer
         parts.append((a if native else a.astype(_FLOATS)).tobytes())
+    header = f'{{"arrays":{_listed(tuple(shapes))},"fields":{canonical(fields)}}}'.encode()
+    parts[0], parts[1] = _LENGTH.pack(len(header)), header
     return b"".join(parts)
 
 
@@ -148,23 +156,29 @@ def canonical(fields: Mapping[str, Any], ours: bool = True) -> str:
 
     The order of keys is remembered, but not of those that are not ``ours``: anybody can make up more.
     """
-    parts = []
-    for name, start in (_remembered if ours else _sorted)(tuple(fields)):
-        value = fields[name]
-        kind = type(value)
-        if kind is str:
-            parts.append(start + _quoted(value))
-        elif kind is int:
-            parts.append(start + repr(value))
-        elif value is None:
-            parts.append(start + "null")
-        elif kind is bool:
-            parts.append(start + ("true" if value else "false"))
-        elif kind is list and _WHOLE.issuperset(map(type, value)):
-            parts.append(start + repr(value).replace(" ", ""))
-        else:
-            return _dump(fields)
+    order = (_remembered if ours else _sorted)(tuple(fields))
+    try:
+        parts = [start + _TEXT[type(fields[name])](fields[name]) for name, start in order]
+    except KeyError:  # a value of another kind
+        return _dump(fields)
     return f"{{{','.join(parts)}}}"
+
+
+def _whole_numbers(values: list[Any]) -> str:
+    """A list of them; ``KeyError`` for any other list."""
+    if not _WHOLE.issuperset(map(type, values)):
+        raise KeyError
+    return repr(values).replace(" ", "")
+
+
+_TEXT: dict[type, Callable[[Any], str]] = {
+    str: _quoted,
+    int: int.__repr__,
+    type(None): {None: "null"}.__getitem__,
+    bool: {True: "true", False: "false"}.__getitem__,
+    list: _whole_numbers,
+}
+"""The usual values as JSON, by their type."""
 
 
 def _sorted(names: tuple[str, ...]) -> list[tuple[str, str]]:

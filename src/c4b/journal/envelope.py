@@ -81,11 +81,11 @@ def compressed(payload: bytes, sealed: bool) -> bytes | None:
     return _FRAME.pack(MARK, len(body), _ZLIB) + body
 
 
-def enclosed(payload: bytes) -> bytes:
-    """A payload in an envelope, to which a text may be appended."""
+def enclosed(payload: bytes, text: bytes) -> bytes:
+    """A payload in an envelope, with a text beside it."""
     if payload[:4] == MARK:
-        return payload
-    return _FRAME.pack(MARK, len(payload), _PLAIN) + payload
+        return payload + text
+    return b"".join((_FRAME.pack(MARK, len(payload), _PLAIN), payload, text))
 
 
 def set_aside(fields: Mapping[str, Any]) -> tuple[Mapping[str, Any], bytes]:

@@ -44,7 +44,7 @@ _MOVE_FROM = _MOVE.where(
     deployments.c.head_hash == bindparam("base_hash"),
     select(func.max(schema.version.c.version)).scalar_subquery() == literal_column(str(schema.VERSION)),
 )
-"""Only if the journal ends where the writer believes."""
+"""Only if the journal ends where the writer believes. In order: last, last_hash, row, base, base_hash."""
 _moved = _MOVE_FROM.returning(deployments.c.id).cte("moved")
 _WRITTEN = ("place", *Entry._fields)
 _APPEND_FROM = journal.insert().from_select(
@@ -52,6 +52,9 @@ _APPEND_FROM = journal.insert().from_select(
     select(_moved.c.id, *(bindparam(name, type_=journal.c[name].type) for name in _WRITTEN)),
 )
 """A whole transaction in one message: nothing is written if the journal ends elsewhere."""
+_COPY = f"COPY {journal.name} ({', '.join(journal.c.keys())}) FROM STDIN (FORMAT BINARY)"
+_COPIED = ("int8", "int4", "int8", "varchar", "int8", "varchar", "int8", "bytea", "bytea")
+"""Many entries in one message to the server, and the types of their columns."""
 _REWRITE = (
     update(journal).where(journal.c.place == bindparam("place")).values(payload=bindparam("content"))
 )
@@ -122,15 +125,17 @@ class SqlJournal:
 
     def _insert_many(self, entries: Sequence[Entry]) -> None:
         """Where the store is in this process, few statements: other threads may run during each, and
-        then this one waits for them. psycopg sends all of them at once."""
-        rows = [_columns(self._row, entry) for entry in entries]
+        then this one waits for them. A server takes all rows as one stream."""
+        row, written, count = self._row, 0, len(entries)
         if self._transaction.dialect.name == "postgresql":
-            self._transaction.run_many(_INSERT, rows)
+            self._transaction.copy(_COPY, _COPIED, (_values(row, entry) for entry in entries))
             return
-        while rows:
-            size = min(1 << (len(rows).bit_length() - 1), AT_ONCE)
-            self._transaction.run(_inserts(size), _numbered(rows[:size]))
-            del rows[:size]
+        while written < count:
+            size = min(1 << ((count - written).bit_length() - 1), AT_ONCE)
+            some = entries[written : written + size]
+            values = [value for entry in some for value in _values(row, entry)]
+            self._transaction.run_ready(_inserts(size), values)
+            written += size
 
     def range(self, first: int, last: int, count: int, backwards: bool = False) -> list[Entry]:
         row = self._row
@@ -228,17 +233,14 @@ class SqlBackend:
 
         The condition is checked under the lock that ``writing`` takes.
         """
-        values = {
-            **_columns(journal, entry),
-            "row": journal,
-            "last": entry.seq,
-            "last_hash": hash_,
-            "base": entry.seq - 1,
-            "base_hash": entry.previous,
-        }
-        if self.store.one_statement:
-            return self.store.at_once(_APPEND_FROM, values)
-        return self.store.at_once(_MOVE_FROM, values, then=_INSERT)
+        seq, previous = entry.seq, entry.previous
+        if not self.store.one_statement:
+            move = (seq, hash_, journal, seq - 1, previous)
+            return self.store.at_once(_MOVE_FROM, move, then=(_INSERT, _values(journal, entry)))
+        values = _columns(journal, entry)
+        values["row"], values["last"], values["last_hash"] = journal, seq, hash_
+        values["base"], values["base_hash"] = seq - 1, previous
+        return self.store.at_once(_APPEND_FROM, values)
 
     def rewrite(self, name: str, payloads: Mapping[int, bytes]) -> None:
         """SQLite overwrites what was there. PostgreSQL keeps old rows until they are vacuumed."""
@@ -307,19 +309,13 @@ def _journal(transaction: Transaction, name: str, statement: Any) -> SqlJournal:
 
 @cache
 def _inserts(size: int) -> Insert:
-    """A statement that inserts so many entries."""
-    names = ("deployment", *_WRITTEN)
+    """A statement that inserts so many entries; each has its values in the order of ``_values``."""
     return journal.insert().values(
         [
-            {name: bindparam(f"{name}{n}", type_=journal.c[name].type) for name in names}
+            {column.name: bindparam(f"{column.name}{n}", type_=column.type) for column in journal.c}
             for n in range(size)
         ]
     )
-
-
-def _numbered(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """The values of ``_inserts``."""
-    return {f"{name}{n}": value for n, row in enumerate(rows) for name, value in row.items()}
 
 
 def _stored(rows: Iterable[Any]) -> list[StoredEntry]:
@@ -332,8 +328,13 @@ def _key(row: Any, seq: int) -> int:
     return key
 
 
+def _values(row: Any, entry: Entry) -> tuple[Any, ...]:
+    """What is written of an entry, in the order of the table's columns."""
+    return (row * schema.DEPLOYMENT + entry.seq, row, *entry)
+
+
 def _columns(row: Any, entry: Entry) -> dict[str, Any]:
-    """What is written of an entry."""
+    """The same by name."""
     seq, kind, about, request_id, at, payload, previous = entry
     return {
         "place": _key(row, seq),

@@ -11,8 +11,9 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -47,8 +48,9 @@ _UNSURE = ("08", "57", "40003")
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
-Compiled = tuple[str, dict[str, Any]]
-"""A statement's text and the values that are fixed in it."""
+Compiled = tuple[str, dict[str, Any], Callable[[dict[str, Any]], tuple[Any, ...]] | None]
+"""A statement's text, the values that are fixed in it, and what puts values in the order of the text;
+None for a driver that takes them by name."""
 
 
 class Transaction:
@@ -78,31 +80,50 @@ class Transaction:
         return rows
 
     def run(self, statement: Any, values: dict[str, Any]) -> None:
-        text, constants = self._compiled.get(statement) or self._compile(statement)
-        self._cursor.execute(text, {**constants, **values} if constants else values)
+        text, constants, in_order = self._compiled.get(statement) or self._compile(statement)
+        if constants:
+            values = {**constants, **values}
+        self._cursor.execute(text, values if in_order is None else in_order(values))
 
-    def count(self, statement: Any, values: dict[str, Any]) -> int:
-        """How many rows the statement wrote."""
-        self.run(statement, values)
+    def run_ready(self, statement: Any, values: Any) -> int:
+        """The same with values as the driver takes them, by name or in the order in which the statement's
+        text has them; returns how many rows it wrote."""
+        self._cursor.execute((self._compiled.get(statement) or self._compile(statement))[0], values)
         written: int = self._cursor.rowcount
         return written
 
     def run_many(self, statement: Any, values: list[dict[str, Any]]) -> None:
-        text, _ = self._compiled.get(statement) or self._compile(statement)
-        self._cursor.executemany(text, values)
+        text, _, in_order = self._compiled.get(statement) or self._compile(statement)
+        self._cursor.executemany(text, values if in_order is None else [*map(in_order, values)])
+
+    def copy(self, command: str, types: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Rows as one stream, where the server takes such a one."""
+        with self._cursor.copy(command) as stream:
+            stream.set_types(types)
+            for row in rows:
+                stream.write_row(row)
 
     def all_in(self, statement: Any, values: dict[str, Any]) -> list[Any]:
         """As ``all``, for a statement with a list of values, whose text depends on the list's length."""
-        state = statement.compile(dialect=self.dialect).construct_expanded_state(values)
-        self._cursor.execute(state.statement, state.parameters)
+        made = statement.compile(dialect=self.dialect)
+        state = made.construct_expanded_state(values)
+        self._cursor.execute(
+            state.statement, state.parameters if made.positiontup is None else state.positional_parameters
+        )
         rows: list[Any] = self._cursor.fetchall()
         return rows
 
     def _compile(self, statement: Any) -> Compiled:
         made = statement.compile(dialect=self.dialect)
         constants = {key: value for key, value in made.params.items() if value is not None}
-        self._compiled[statement] = str(made), constants
+        in_order = None if made.positiontup is None else _picker(made.positiontup)
+        self._compiled[statement] = str(made), constants, in_order
         return self._compiled[statement]
+
+
+def _picker(names: Sequence[str]) -> Callable[[dict[str, Any]], tuple[Any, ...]]:
+    """What takes the values of these names from a dictionary, in this order."""
+    return itemgetter(*names) if len(names) > 1 else lambda values: tuple(values[name] for name in names)
 
 
 class _Writer(NamedTuple):
@@ -185,11 +206,11 @@ class Store:
             raise
         self._keep(writer)
 
-    def at_once(self, statement: Any, values: dict[str, Any], then: Any = None) -> bool:
+    def at_once(self, statement: Any, values: Any, then: tuple[Any, Any] | None = None) -> bool:
         """A transaction that is known beforehand, durable on return; False if nothing was written.
 
-        ``then`` is executed only after ``statement`` wrote something. Without it the statement is a
-        transaction by itself.
+        ``then``, a second statement and its values, is executed only after ``statement`` wrote something.
+        Without it the statement is a transaction by itself. Values are as for ``Transaction.run_ready``.
         """
         sent, writer = False, None
         try:
@@ -197,14 +218,16 @@ class Store:
             transaction = writer.transaction
             if then is None:
                 sent = True
-                written = transaction.count(statement, values) > 0
+                written = transaction.run_ready(statement, values) > 0
             else:
                 self._begin(transaction)
-                written = transaction.count(statement, values) > 0
+                written = transaction.run_ready(statement, values) > 0
                 if written:
-                    transaction.run(then, values)
+                    transaction.run_ready(*then)
                     sent = True
-                transaction.control("COMMIT" if written else "ROLLBACK")
+                    transaction.control("COMMIT")
+                else:
+                    transaction.control("ROLLBACK")
         except self._errors as error:
             raise self._failed(writer, error, committing=sent) from error
         except BaseException:
@@ -358,7 +381,7 @@ def _engine(url: URL, connections: int | None) -> Engine:
         if fixed:
             file = f"file:{quote(str(Path(url.database or '').absolute()))}"
             url = url.set(database=file, query={"immutable": "1", "uri": "true"})
-        engine = create_engine(url, connect_args={"timeout": WAIT}, paramstyle="named", **pool)
+        engine = create_engine(url, connect_args={"timeout": WAIT}, **pool)
         event.listen(engine, "connect", _prepare_fixed_sqlite if fixed else _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
     else:

@@ -36,7 +36,10 @@ class SQLiteQueue:
 
     def enter(self, deadline: float) -> bool:
         """Wait until this writer is next; False if it is not by the ``deadline``."""
-        if not self._turn.acquire(timeout=max(deadline - time.monotonic(), 0.0)):
+        turn = self._turn
+        if not turn.acquire(blocking=False) and not turn.acquire(
+            timeout=max(deadline - time.monotonic(), 0.0)
+        ):
             return False
         try:
             self._line_up(deadline)
@@ -47,13 +50,15 @@ class SQLiteQueue:
 
     def _line_up(self, deadline: float) -> None:
         """Wait for the other processes."""
-        while self._usable and time.monotonic() < deadline:
+        while self._usable:
             try:
                 if self._file is None:
                     self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    break
                 pause()
             except OSError:
                 self._usable = False

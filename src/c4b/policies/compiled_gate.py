@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -109,15 +110,15 @@ class CompiledGate(Gate):
         self._name = composition.name
         self.revalues = composition.ledger in ("prefix", "budget")
         region, data, _ = ellipsoids.views(self._flat)
-        self._known = (
+        known = (
             region.basis,
             region.estimate,
             region.radius,
             region.reach,
             data.moment,
             data.tally,
-            self.earned,
         )
+        self._known = [*_pieces(self._flat, known), self.earned]
         self._learns_plays_only = composition.learns == "plays"
         self.learns_alike = not (self._learns_plays_only or self._has_learner or self._earns)
         self._count_of = data.tally
@@ -417,6 +418,18 @@ class CompiledGate(Gate):
     def __repr__(self) -> str:
         bank = "no gate" if math.isnan(self.bank) else f"bank={self.bank:.4g}"
         return f"CompiledGate({self._name!r}, rounds={self.rounds}, {bank})"
+
+
+def _pieces(flat: Array, parts: Iterable[Array]) -> list[Array]:
+    """Views of ``flat`` that hold the same bytes as these parts of it; neighbours are one view."""
+    begin, ends = flat.__array_interface__["data"][0], [[0, 0]]
+    for part in parts:
+        start = (part.__array_interface__["data"][0] - begin) // flat.itemsize
+        if part.size and start == ends[-1][1]:
+            ends[-1][1] += part.size
+        elif part.size:
+            ends.append([start, start + part.size])
+    return [flat[start:end] for start, end in ends if end > start]
 
 
 def _number(mean: float | None) -> float:

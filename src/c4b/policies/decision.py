@@ -95,6 +95,8 @@ class DecisionFields(NamedTuple):
 
 
 _RECEIPT = DecisionFields._fields.index("receipt")
+_new = tuple.__new__
+"""Makes a ``Decision`` of all its fields in the least time."""
 
 
 class Decision(DecisionFields):
@@ -117,7 +119,7 @@ class Decision(DecisionFields):
 
     def recorded(self, id_: str, receipt: Receipt) -> Decision:
         """The same with the id and the receipt that its entry in a journal gave it."""
-        return Decision._make((id_, *self[1:_RECEIPT], receipt, *self[_RECEIPT + 1 :]))
+        return _new(Decision, (id_, *self[1:_RECEIPT], receipt, *self[_RECEIPT + 1 :]))
 
     @property
     def numbers(self) -> DecisionNumbers:

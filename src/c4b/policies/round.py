@@ -49,20 +49,21 @@ def checked_round(given: Round, dim: int, needs: Collection[str] = ()) -> Round:
     Finite numbers are the gate's to check: it reads every feature anyway. ``request_id`` and ``context``
     are a deployment's to check.
     """
-    prefix, items = given.argument, given.items
-    if items is not None or has_items(given.candidates, given.baseline):
-        offered, incumbent = items or (given.candidates, given.baseline)
+    candidates, baseline, mean, labels, request_id, context, prefix, items = given
+    if items is None and _validate.is_ready(candidates, baseline, dim):  # in most calls
+        pass
+    elif items is not None or has_items(candidates, baseline):
+        offered, incumbent = items or (candidates, baseline)
         items = checked_slates(prefix, offered, incumbent, dim)
         candidates, baseline = features_of(items.candidates), features_of(items.baseline)
     else:
-        candidates = _validate.pool(f"{prefix}candidates", _array_likes.dense(given.candidates), dim)
-        baseline = _validate.point(f"{prefix}baseline", _array_likes.dense_row(given.baseline), dim)
-    mean, labels = given.baseline_mean, given.labels
+        candidates = _validate.pool(f"{prefix}candidates", _array_likes.dense(candidates), dim)
+        baseline = _validate.point(f"{prefix}baseline", _array_likes.dense_row(baseline), dim)
     if mean is not None or needs:
         mean = checked_mean(prefix, mean, needs)
     if labels is not None:
         labels = _checked_labels(prefix, _array_likes.texts(labels), len(candidates))
-    return Round(candidates, baseline, mean, labels, given.request_id, given.context, prefix, items)
+    return Round(candidates, baseline, mean, labels, request_id, context, prefix, items)
 
 
 def checked_mean(prefix: str, mean: object, needs: Collection[str]) -> float | None:
