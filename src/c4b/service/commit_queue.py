@@ -52,13 +52,17 @@ class CommitQueue(Generic[C, T]):
 
     async def submit(self, call: C) -> T:
         """Return the result of ``call``. A caller that is cancelled does not withdraw its call."""
+        return await self.begin(call)
+
+    def begin(self, call: C) -> asyncio.Future[T]:
+        """The future of the result of ``call``."""
         loop = asyncio.get_running_loop()
         result: asyncio.Future[T] = loop.create_future()
         self._waiting.append((call, result))
         if not self._busy:
             self._busy = True
             loop.call_soon(self._commit_waiting, loop)  # together with what arrives at the same moment
-        return await result
+        return result
 
     def _commit_waiting(self, loop: asyncio.AbstractEventLoop) -> None:
         """Hand the next batch to a thread, which calls back by itself: to wait for it in the loop would
@@ -141,6 +145,14 @@ class QueuedDeployment:
         """As ``Deployment.decide``, of a round that ``Deployment.request`` has checked."""
         return await self._decisions.submit(round_)
 
+    def begin_decision(self, round_: Round) -> asyncio.Future[Decision]:
+        """The future of ``decide``."""
+        return self._decisions.begin(round_)
+
     async def observe(self, decision_id: str, reward: Reward) -> None:
         """As ``Deployment.observe``."""
         await self._outcomes.submit((decision_id, reward))
+
+    def begin_outcome(self, decision_id: str, reward: Reward) -> asyncio.Future[None]:
+        """The future of ``observe``."""
+        return self._outcomes.begin((decision_id, reward))
