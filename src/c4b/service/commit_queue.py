@@ -100,10 +100,11 @@ class CommitQueue(Generic[C, T]):
         batch: list[_Waiting[C, T]],
         results: list[T | C4BError] | Exception,
     ) -> None:
-        """Begin the next commit, if calls wait, and answer the callers of the last one meanwhile."""
-        self._busy = bool(self._waiting)
-        if self._busy:
-            self._commit_waiting(loop)
+        """Answer the callers, then begin the next commit.
+
+        What they ask for next has often arrived by then and is in it: fewer commits for as many calls. To
+        answer while the next commit is computed would not be faster, for both need the interpreter.
+        """
         for n, (_, future) in enumerate(batch):
             if future.done():
                 continue
@@ -112,6 +113,12 @@ class CommitQueue(Generic[C, T]):
                 future.set_exception(result)
             else:
                 future.set_result(result)
+        loop.call_soon(loop.call_soon, self._commit_next, loop)  # after the answers, and one more read
+
+    def _commit_next(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._busy = bool(self._waiting)
+        if self._busy:
+            self._commit_waiting(loop)
 
     def _batch_size(self) -> int:
         """How many of the waiting calls the next commit takes: at least one."""
