@@ -9,7 +9,6 @@ from contextlib import suppress
 from functools import partial
 from typing import Generic, TypeAlias, TypeVar
 
-import numpy as np
 from anyio import CapacityLimiter, to_thread
 
 from c4b.deployment import Deployment
@@ -137,7 +136,7 @@ class QueuedDeployment:
         self.deployment = deployment
         self._one_at_a_time = CapacityLimiter(1)
         self._decisions: CommitQueue[Round, Decision] = CommitQueue(
-            deployment.decide_each, executor, lambda round_: np.size(round_.candidates)
+            deployment.decide_each, executor, lambda round_: round_.candidates.size
         )
         self._outcomes: CommitQueue[tuple[str, Reward], None] = CommitQueue(
             deployment.observe_each, executor

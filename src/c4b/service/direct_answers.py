@@ -88,6 +88,8 @@ class DirectAnswers:
         if len(headers) < len(scope["headers"]) or len(body) > around.body_bytes:
             return None  # which of two headers with one name counts is not decided here
         verifier: TokenVerifier = self._state.token_verifier
+        if verifier.claim_refresh():
+            asyncio.get_running_loop().run_in_executor(None, verifier.refresh)
         if verifier.stale or (not middleware.is_local(scope, headers) and verifier.unprotected):
             return None
         grant = verifier.grant(authorization.token_of(headers))
