@@ -27,12 +27,10 @@ from c4b.service.access.authorization import Headers, authorized_body
 from c4b.service.access.tokens import Scope as Access
 from c4b.service.commit_queue import QueuedDeployment
 from c4b.service.request_body import parsed
-from c4b.service.serving.http_protocol import ANSWER
+from c4b.service.serving.http_protocol import ANSWER, BEGUN
 
 _PATH = re.compile(r"/v1/deployments/([^/]{1,100})/decisions(?:/([^/]{1,150})/outcome)?")
 _KEY = b"idempotency-key"
-BEGUN = "c4b.begun"
-"""Name in the scope of a request that was begun already (``DirectAnswers``): the future of its result."""
 JSON_LINES = b"content-length: %d\r\ncontent-type: application/json\r\n"
 
 

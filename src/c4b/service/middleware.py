@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from c4b.service import problems
 from c4b.service.monitoring import request_log
 from c4b.service.problems import Refused
-from c4b.service.serving.http_protocol import ANSWER, BEGAN
+from c4b.service.serving.http_protocol import ANSWER, BEGAN, BEGUN
 
 _SAFE_REQUEST_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,100}")
 _WITHOUT_TIME_LIMIT = re.compile(r"/v1/deployments/[^/]+/(audit|export)")
@@ -84,7 +84,8 @@ class RequestMiddleware:
         now = time.perf_counter()
         began: float = scope.get(BEGAN, now)
         status = 0  # of the response, once it has started
-        body_complete = b"content-length" not in headers and b"transfer-encoding" not in headers
+        without_body = b"content-length" not in headers and b"transfer-encoding" not in headers
+        body_complete = without_body or BEGUN in scope
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status

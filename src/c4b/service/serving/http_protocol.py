@@ -24,6 +24,9 @@ every header of every response. It returns False, having sent nothing, if the re
 like this. Then the caller sends it as usual."""
 BEGAN = "c4b.began"
 """Name in the scope of a request: when its headers were complete, by ``time.perf_counter``."""
+BEGUN = "c4b.begun"
+"""Name in the scope of a request whose body was read and which was begun already, by ``direct_answers``:
+the future of its result."""
 HEADER_SECONDS = 10.0
 HEADER_BYTES = 65_536
 """Limit for one request. It is exceeded by at most one read from the network."""
