@@ -121,17 +121,17 @@ class TimeLimitedProtocol(HttpToolsProtocol):
         """Begin a request whose headers are complete and whose turn it is."""
         direct = getattr(app, "direct_answers", None)
         if direct is None or cycle.waiting_for_100_continue or not direct.takes(cycle.scope):
-            self.start_task(cycle)
+            self.start_task(cycle, app)
         elif cycle.more_body:
             self._incomplete = cycle
         else:
             self._begin(cycle)
 
-    def start_task(self, cycle: RequestResponseCycle) -> None:
-        """Let the application answer."""
+    def start_task(self, cycle: RequestResponseCycle, app: ASGI3Application | None = None) -> None:
+        """Let the application answer, or ``app`` in its place."""
         scope: Any = cycle.scope
         scope["extensions"] = {ANSWER: partial(self.answer, cycle)}
-        super()._start_asgi_task(cycle, self.app)
+        super()._start_asgi_task(cycle, app or self.app)
 
     def _begin_if_complete(self, cycle: RequestResponseCycle) -> None:
         if not cycle.more_body:
