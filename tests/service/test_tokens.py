@@ -115,6 +115,29 @@ def test_once_there_was_a_token_one_is_needed(url: str) -> None:
         assert check.grant(None) is None
 
 
+def test_tokens_are_read_before_they_are_too_old(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = tokens.create(url, "admin")
+    with verifier(url) as check:
+        assert check.claim_refresh()  # nothing was read yet
+        assert not check.claim_refresh()  # somebody does it
+        check.refresh()
+        assert not check.stale
+        assert not check.claim_refresh()
+        monkeypatch.setattr(token_verifier, "_EARLY_SECONDS", 0.0)
+        assert check.claim_refresh()
+        tokens.revoke(url, made.split("_")[1])
+        check.refresh()
+        assert check.grant(made) is None
+        monkeypatch.setattr(check, "_read", unavailable)
+        assert check.claim_refresh()
+        check.refresh()  # says nothing: whoever needs the tokens will
+        assert check.claim_refresh()
+
+
+def unavailable() -> None:
+    raise StoreUnavailable("no disk")
+
+
 def test_tokens_that_vanish_open_no_door(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made = tokens.create(url, "admin")
     with verifier(url) as check:

@@ -33,6 +33,7 @@ from c4b.service.access.rate_limits import RateLimit
 from c4b.service.access.token_verifier import TokenVerifier
 from c4b.service.access.tokens import Scope
 from c4b.service.audit_process import AuditProcess
+from c4b.service.direct_answers import DirectAnswers
 from c4b.service.hot_routes import HotRoutes
 from c4b.service.middleware import RequestMiddleware
 from c4b.service.monitoring import metrics
@@ -101,6 +102,8 @@ class _Service(FastAPI):
     hot_routes = HotRoutes()
     short_way: ASGIApp
     """``hot_routes`` within the middleware that every request has."""
+    direct_answers: DirectAnswers
+    """The same for plain requests; ``TimeLimitedProtocol`` asks for it."""
 
     async def __call__(self, scope: ASGIScope, receive: Receive, send: Send) -> None:
         if self.hot_routes.takes(scope):
@@ -172,7 +175,8 @@ def create(settings: Settings) -> FastAPI:
         "record": request_metrics.record,
     }
     app.add_middleware(RequestMiddleware, **around)
-    app.short_way = RequestMiddleware(app.hot_routes, **around)
+    app.short_way = short_way = RequestMiddleware(app.hot_routes, **around)
+    app.direct_answers = DirectAnswers(app.state, app.hot_routes, short_way)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]  # as FastAPI documents it
     return app
 

@@ -9,7 +9,6 @@ from contextlib import suppress
 from functools import partial
 from typing import Generic, TypeAlias, TypeVar
 
-import numpy as np
 from anyio import CapacityLimiter, to_thread
 
 from c4b.deployment import Deployment
@@ -52,13 +51,17 @@ class CommitQueue(Generic[C, T]):
 
     async def submit(self, call: C) -> T:
         """Return the result of ``call``. A caller that is cancelled does not withdraw its call."""
+        return await self.begin(call)
+
+    def begin(self, call: C) -> asyncio.Future[T]:
+        """The future of the result of ``call``."""
         loop = asyncio.get_running_loop()
         result: asyncio.Future[T] = loop.create_future()
         self._waiting.append((call, result))
         if not self._busy:
             self._busy = True
             loop.call_soon(self._commit_waiting, loop)  # together with what arrives at the same moment
-        return await result
+        return result
 
     def _commit_waiting(self, loop: asyncio.AbstractEventLoop) -> None:
         """Hand the next batch to a thread, which calls back by itself: to wait for it in the loop would
@@ -96,10 +99,11 @@ class CommitQueue(Generic[C, T]):
         batch: list[_Waiting[C, T]],
         results: list[T | C4BError] | Exception,
     ) -> None:
-        """Begin the next commit, if calls wait, and answer the callers of the last one meanwhile."""
-        self._busy = bool(self._waiting)
-        if self._busy:
-            self._commit_waiting(loop)
+        """Answer the callers, then begin the next commit.
+
+        What they ask for next has often arrived by then and is in it: fewer commits for as many calls. To
+        answer while the next commit is computed would not be faster, for both need the interpreter.
+        """
         for n, (_, future) in enumerate(batch):
             if future.done():
                 continue
@@ -108,6 +112,12 @@ class CommitQueue(Generic[C, T]):
                 future.set_exception(result)
             else:
                 future.set_result(result)
+        loop.call_soon(loop.call_soon, self._commit_next, loop)  # after the answers, and one more read
+
+    def _commit_next(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._busy = bool(self._waiting)
+        if self._busy:
+            self._commit_waiting(loop)
 
     def _batch_size(self) -> int:
         """How many of the waiting calls the next commit takes: at least one."""
@@ -126,7 +136,7 @@ class QueuedDeployment:
         self.deployment = deployment
         self._one_at_a_time = CapacityLimiter(1)
         self._decisions: CommitQueue[Round, Decision] = CommitQueue(
-            deployment.decide_each, executor, lambda round_: np.size(round_.candidates)
+            deployment.decide_each, executor, lambda round_: round_.candidates.size
         )
         self._outcomes: CommitQueue[tuple[str, Reward], None] = CommitQueue(
             deployment.observe_each, executor
@@ -141,6 +151,14 @@ class QueuedDeployment:
         """As ``Deployment.decide``, of a round that ``Deployment.request`` has checked."""
         return await self._decisions.submit(round_)
 
+    def begin_decision(self, round_: Round) -> asyncio.Future[Decision]:
+        """The future of ``decide``."""
+        return self._decisions.begin(round_)
+
     async def observe(self, decision_id: str, reward: Reward) -> None:
         """As ``Deployment.observe``."""
         await self._outcomes.submit((decision_id, reward))
+
+    def begin_outcome(self, decision_id: str, reward: Reward) -> asyncio.Future[None]:
+        """The future of ``observe``."""
+        return self._outcomes.begin((decision_id, reward))

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from c4b.service import problems
 from c4b.service.monitoring import request_log
 from c4b.service.problems import Refused
-from c4b.service.serving.http_protocol import ANSWER
+from c4b.service.serving.http_protocol import ANSWER, BEGAN, BEGUN
 
 _SAFE_REQUEST_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,100}")
 _WITHOUT_TIME_LIMIT = re.compile(r"/v1/deployments/[^/]+/(audit|export)")
@@ -38,6 +38,20 @@ _LOCAL_HOST = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.IGN
 
 _FORWARDED = {b"forwarded", b"via", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip"}
 """Headers that proxies add."""
+
+
+def request_id_of(headers: dict[bytes, bytes]) -> str:
+    """The client's id of a request, or a new one."""
+    given = headers.get(b"x-request-id")
+    if given is not None and _SAFE_REQUEST_ID.fullmatch(shown := given.decode("latin-1")):
+        return shown
+    return f"{random.getrandbits(128):032x}"
+
+
+def header_lines(request_id: str) -> bytes:
+    """The headers that every response has."""
+    return b"%bx-request-id: %b\r\n" % (_HEADER_LINES, request_id.encode())
+
 
 RecordRequest = Callable[[str, str, int, float], None]
 """Called with method, route, status and seconds of every request."""
@@ -65,12 +79,13 @@ class RequestMiddleware:
             await self.app(scope, receive, send)
             return
         headers = dict(scope["headers"])
-        given = headers.get(b"x-request-id", b"").decode("latin-1")
-        request_id = given if _SAFE_REQUEST_ID.fullmatch(given) else f"{random.getrandbits(128):032x}"
+        request_id = request_id_of(headers)
         request_log.request_id.set(request_id)
-        began = time.perf_counter()
+        now = time.perf_counter()
+        began: float = scope.get(BEGAN, now)
         status = 0  # of the response, once it has started
-        body_complete = b"content-length" not in headers and b"transfer-encoding" not in headers
+        without_body = b"content-length" not in headers and b"transfer-encoding" not in headers
+        body_complete = without_body or BEGUN in scope
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status
@@ -90,8 +105,7 @@ class RequestMiddleware:
 
             def answer_with_headers(lines: bytes, body: bytes) -> bool:
                 nonlocal status
-                added = b"%b%bx-request-id: %b\r\n" % (lines, _HEADER_LINES, request_id.encode())
-                answered: bool = answer(added, body)
+                answered: bool = answer(lines + header_lines(request_id), body)
                 status = 200 if answered else status
                 return answered
 
@@ -115,10 +129,12 @@ class RequestMiddleware:
                     response.headers["Connection"] = "close"
                 await response(scope, receive, send_with_headers)
 
-        time_limit = None if _WITHOUT_TIME_LIMIT.fullmatch(scope["path"]) else self.seconds
+        time_limit = self.seconds - (now - began)
         try:
             await self._check(scope, headers)
-            async with asyncio.timeout(time_limit):
+            async with asyncio.timeout(
+                None if _WITHOUT_TIME_LIMIT.fullmatch(scope["path"]) else time_limit
+            ):
                 await self.app(scope, receive_limited, send_with_headers)
         except Refused as error:
             await refuse(error)
@@ -130,18 +146,18 @@ class RequestMiddleware:
             await refuse(Refused(500, "defect", detail))
         finally:
             extensions.pop(ANSWER, None)  # it refers to the request: a cycle for the garbage collector
-            self._report(scope, status, time.perf_counter() - began)
+            self.report(scope, status, time.perf_counter() - began)
 
     async def _check(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
         length = headers.get(b"content-length", b"0")
         if length.isdigit() and int(length) > self.body_bytes:
             raise _too_large(self.body_bytes)
         # DNS rebinding: a foreign web page can make a browser send requests here under its own host name
-        if not _is_local(scope, headers) and await self.local_only():
+        if not is_local(scope, headers) and await self.local_only():
             detail = "without tokens only this machine is served, as localhost; see `c4b token create`"
             raise Refused(403, "loopback-only", detail)
 
-    def _report(self, scope: Scope, status: int, seconds: float) -> None:
+    def report(self, scope: Scope, status: int, seconds: float) -> None:
         """Record the request in the metrics and in the log."""
         route: Any = scope.get("route")
         path = getattr(route, "path", None) or "(none)"
@@ -156,7 +172,7 @@ class RequestMiddleware:
         )
 
 
-def _is_local(scope: Scope, headers: dict[bytes, bytes]) -> bool:
+def is_local(scope: Scope, headers: dict[bytes, bytes]) -> bool:
     """Whether the request comes from this machine and is addressed to it by a local name.
 
     One that a proxy passed on came from elsewhere, and so did one that another site's page makes a

@@ -57,7 +57,7 @@ async def authorized_body(
     headers = dict(reversed(connection["headers"]))  # of several with one name the first counts
     state = connection.setdefault("state", {})
     state["grant"] = await _authorize(connection, headers, scope)
-    _require_json(connection["method"], headers)
+    require_json(connection["method"], headers)
     if field is None or not (body := await _complete(read)):
         return None
     state["large_body"] = len(body) >= LARGE
@@ -72,7 +72,7 @@ async def _complete(read: Callable[[], Awaitable[bytes]]) -> bytes:
         raise Refused(400, "incomplete", "the connection ended before the body did") from error
 
 
-def _require_json(method: str, headers: Headers) -> None:
+def require_json(method: str, headers: Headers) -> None:
     """Refuse other media types: a foreign web page can make a browser send forms and text."""
     encoding = headers.get(b"content-encoding", b"identity")
     if encoding != b"identity":
@@ -88,11 +88,19 @@ def _require_json(method: str, headers: Headers) -> None:
         raise Refused(415, "unsupported-media-type", detail[:200])
 
 
+def token_of(headers: Headers) -> str | None:
+    """The token that a request brings."""
+    given = headers.get(b"authorization")
+    if given is None:
+        return None
+    scheme, _, value = given.decode("latin-1").partition(" ")
+    return value.strip() if scheme.lower() == "bearer" else None
+
+
 async def _authorize(connection: Connection, headers: Headers, scope: Scope) -> Grant:
     state = connection["app"].state
     verifier: TokenVerifier = state.token_verifier
-    scheme, _, value = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
-    token = value.strip() if scheme.lower() == "bearer" else None
+    token = token_of(headers)
     try:
         if verifier.stale:
             grant = await run_in_threadpool(verifier.grant, token)

@@ -5,16 +5,20 @@ from __future__ import annotations
 import hmac
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import inspect
 
+from c4b.errors import C4BError
 from c4b.journal.sql_store import Store
 from c4b.service.access.tokens import TOKEN_PREFIX, Scope, hash_secret, rows_of, token_table
 
 CACHE_SECONDS = 1.0
 """Seconds for which a worker uses the tokens that it read. A revoked token works no longer than this."""
+_EARLY_SECONDS = 0.75 * CACHE_SECONDS
+"""Age from which they are read again beside the requests, so that none has to wait for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,7 @@ class TokenVerifier:
         self._read_at = float("-inf")
         self._unprotected = True
         self._lock = threading.Lock()
+        self._refreshing = False
 
     def grant(self, token: str | None) -> Grant | None:
         """Return what ``token`` allows; None if it is not valid, or missing where one is needed."""
@@ -76,16 +81,35 @@ class TokenVerifier:
         """Whether the next call reads the store and may therefore wait."""
         return time.monotonic() - self._read_at > CACHE_SECONDS
 
+    def claim_refresh(self) -> bool:
+        """Whether the caller has to call ``refresh`` in a thread: the tokens will soon be too old, and
+        nobody else does it."""
+        if self._refreshing or time.monotonic() - self._read_at < _EARLY_SECONDS:
+            return False
+        self._refreshing = True
+        return True
+
+    def refresh(self) -> None:
+        """Read the tokens. If that fails, a request that needs them finds out when they are too old."""
+        try:
+            with suppress(C4BError), self._lock:
+                self._read()
+        finally:
+            self._refreshing = False
+
     def _current_rows(self) -> dict[str, Any]:
         if self.stale:
             with self._lock:
                 if self.stale:
-                    began = time.monotonic()
-                    with self._store.administering(write=False) as connection:
-                        exists = inspect(connection).has_table(token_table.name)
-                        rows = rows_of(connection) if exists else []
-                    self._rows = {row.id: row for row in rows}
-                    # deleting the rows does not make the service unprotected again
-                    self._unprotected = self._unprotected and not rows
-                    self._read_at = began
+                    self._read()
         return self._rows
+
+    def _read(self) -> None:
+        began = time.monotonic()
+        with self._store.administering(write=False) as connection:
+            exists = inspect(connection).has_table(token_table.name)
+            rows = rows_of(connection) if exists else []
+        self._rows = {row.id: row for row in rows}
+        # deleting the rows does not make the service unprotected again
+        self._unprotected = self._unprotected and not rows
+        self._read_at = began
