@@ -138,7 +138,7 @@ def _for_python(function: F, pipeline: type, **options: Any) -> F:
     if hasattr(made, "py_func"):  # not where compiling is switched off
         made.__class__ = _Kernel
         made.decorator = partial(_for_python, pipeline=pipeline, **options)
-        made._cache = cache.KernelCache(function)
+        made._cache = cache.KernelCache(function, allocates=options.get("_nrt", True))
     return cast(F, made)
 
 
