@@ -153,8 +153,8 @@ class KernelCache(caching.FunctionCache):
         self._allocates = allocates
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Numba would first import all that it can compile, a third of the time to a first decision. Machine
-        code needs of that only what makes arrays; whoever compiles imports it then."""
+        """Numba would first import all that it can compile, a third of the time to a first decision.
+        Machine code needs only what makes arrays; whoever compiles imports the rest then."""
         if self._allocates:
             return super().load_overload(sig, target_context)
         with self._guard_against_spurious_io_errors():
