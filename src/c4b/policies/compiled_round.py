@@ -3,6 +3,7 @@
 import numpy as np
 
 from c4b._jit import called, inlined, kernel
+from c4b._parts import COMPETITION, EIGENBASES
 from c4b._shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.certificates.contrast_kernels import (
@@ -75,7 +76,7 @@ def score(region: Region, assessed: Assessment, boldness: float) -> None:
     """
     forms, details = assessed.forms, assessed.details
     pool_forms(region, assessed.pool, forms)
-    if boldness == 1.0:
+    if not COMPETITION or boldness == 1.0:
         pool_upper(region, forms, assessed.pool, UCB, details)
         _copy(details, UCB, SCORE)
     else:
@@ -282,7 +283,9 @@ def decide(
     full, start = shaped_view(space, start, (ROWS, size)), start + ROWS * size
     room = room_for_innermost(stack, dim)
     of_region, start = shaped_view(space, start, (room,)), start + room
-    region = innermost(whole_region, size >= SPECTRAL_BLOCK, of_region)
+    region = whole_region
+    if EIGENBASES:
+        region = innermost(whole_region, size >= SPECTRAL_BLOCK, of_region)
     contrasts, lazy = shaped_view(space, 0, (2, 0)), lazy and may_be_lazy(region, account, rule)
     if not usable(shaped_view(baseline, 0, (1, dim)), 0):
         return NOT_FINITE, BASELINE, np.nan, np.nan, np.nan, radius, before, True, alarm
@@ -294,7 +297,7 @@ def decide(
     bad, divided = -1, first < last
     if not divided and not (lazy and last > 0):
         first, last = 0, size
-    if not lazy:
+    if EIGENBASES and not lazy:
         write_rows(claims, len(region.radius))
     if first < last and (lazy or not divided):
         bad = _assess(
@@ -312,7 +315,7 @@ def decide(
             region, ledger, account, rule, contest, candidates, baseline, mean, earned, details, executed,
             rank, contrasts, lazy,
         )  # fmt: skip
-        if action > ALL_MARGINS:
+        if not EIGENBASES or action > ALL_MARGINS:
             break
         if action == ALL_MARGINS or asked == MARGINS_ONE_BY_ONE:  # after which no claim is asked
             lazy = False
