@@ -2,6 +2,7 @@
 
 import pytest
 from numba import types
+from numba.core import base, errors
 
 from c4b import _compile_cache
 from c4b._jit import inlined, kernel
@@ -53,6 +54,8 @@ def test_kernels_without_the_part_are_shared() -> None:
 
 
 def test_numba_is_left_as_it_was() -> None:
+    context, colours = base.BaseContext, errors._termcolor_inst
+    before = context.get_arg_packer, context.get_abi_sizeof
     assert whole(3.0) == 6.0
     assert "get_call_type" not in types.Function.__dict__
 
@@ -63,8 +66,11 @@ def test_numba_is_left_as_it_was() -> None:
     with pytest.raises(Exception, match="No implementation"):
         impossible(1.0)
     assert "get_call_type" not in types.Function.__dict__
+    assert (context.get_arg_packer, context.get_abi_sizeof) == before
+    assert errors._termcolor_inst is colours
 
 
 def test_what_is_left_out_is_part_of_the_caches_name() -> None:
     names = {path.name for path in _compile_cache.kernel_files()}
     assert {"decide_kernels.py", "_specialised.py", "_parts.py", "_call_types.py"} <= names
+    assert "_lean_lowering.py" in names

@@ -148,10 +148,22 @@ class KernelCache(caching.FunctionCache):
     uses_carried = True
     """Whether carried kernels count; False: compile for the very processor that is here."""
 
+    def __init__(self, function: Any, allocates: bool) -> None:
+        super().__init__(function)
+        self._allocates = allocates
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Numba would first import all that it can compile, a third of the time to a first decision.
+        Machine code needs only what makes arrays; whoever compiles imports the rest then."""
+        if self._allocates:
+            return super().load_overload(sig, target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
+
     def _load_overload(self, sig: Any, target_context: Any) -> Any:
         found = super()._load_overload(sig, target_context)
         if found is None and KernelCache.uses_carried and _carried_target() is not None:
-            found = _CarriedCache(self._py_func).load_overload(sig, target_context)
+            found = _CarriedCache(self._py_func)._load_overload(sig, target_context)
         return found
 
 

@@ -19,6 +19,7 @@ from numba.extending import intrinsic
 from c4b import _compile_cache as cache
 from c4b import _compile_notice
 from c4b._call_types import remembered_call_types
+from c4b._lean_lowering import LowerWhole, lean_lowering
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -109,7 +110,7 @@ class _Kernel(registry.CPUDispatcher):
 
     def compile(self, sig: Any) -> Any:
         """With few collections of garbage: they take an eighth of the time and find nothing."""
-        with compiler_lock.global_compiler_lock, remembered_call_types():
+        with compiler_lock.global_compiler_lock, remembered_call_types(), lean_lowering():
             before = gc.get_threshold()
             gc.set_threshold(50_000, 20, 100)
             try:
@@ -138,7 +139,7 @@ def _for_python(function: F, pipeline: type, **options: Any) -> F:
     if hasattr(made, "py_func"):  # not where compiling is switched off
         made.__class__ = _Kernel
         made.decorator = partial(_for_python, pipeline=pipeline, **options)
-        made._cache = cache.KernelCache(function)
+        made._cache = cache.KernelCache(function, allocates=options.get("_nrt", True))
     return cast(F, made)
 
 
@@ -271,6 +272,17 @@ _NEEDLESS = (
 They take a tenth of the time."""
 
 
+@compiler_machinery.register_pass(mutates_CFG=True, analysis_only=False)
+class _LoweringWhole(typed_passes.NativeLowering):
+    """Numba's, for kernels that are copied into their callers."""
+
+    _name = "lowering_whole"
+
+    @property
+    def lowering_class(self) -> type[LowerWhole]:
+        return LowerWhole
+
+
 def _pipeline(name: str, library: type[codegen.JITCodeLibrary]) -> type[compiler.CompilerBase]:
     """Numba's pipeline with libraries of a class of ours, and without passes that find nothing."""
 
@@ -290,6 +302,11 @@ def _pipeline(name: str, library: type[codegen.JITCodeLibrary]) -> type[compiler
         def define_pipelines(self) -> list[Any]:
             passes = compiler.DefaultPassBuilder.define_nopython_pipeline(self.state)
             passes.passes = [entry for entry in passes.passes if entry[0] not in _NEEDLESS]
+            if library is _InnerLibrary:
+                passes.passes = [
+                    (_LoweringWhole, what) if done is typed_passes.NativeLowering else (done, what)
+                    for done, what in passes.passes
+                ]
             passes.add_pass_after(Into, typed_passes.AnnotateTypes)
             passes.finalize()
             return [passes]

@@ -6,19 +6,18 @@ Results cannot depend on that, because no kernel lets the compiler reorder or co
 operations.
 """
 
+import importlib
 import math
 from typing import Any
 
 import numba.extending
 from numba import types
 from numba.core import cgutils
-from numba.np import arrayobj
 
 from c4b._validate import Array
 
 _numba: Any = numba.extending
 _tools: Any = cgutils
-_arrays: Any = arrayobj
 
 
 def shaped_view(flat: Array, start: int, shape: tuple[int, ...]) -> Array:
@@ -40,6 +39,7 @@ def _typed(_context: Any) -> Any:
 
 @_numba.lower_builtin(shaped_view, types.Array, types.Integer, types.BaseTuple)  # type: ignore[untyped-decorator]
 def _lowered(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    arrays: Any = importlib.import_module("numba.np.arrayobj")  # slow: only where something compiles
     source = context.make_array(signature.args[0])(context, builder, arguments[0])
     shape = _tools.unpack_tuple(builder, arguments[2])
     stride = itemsize = context.get_constant(types.intp, context.get_abi_sizeof(source.data.type.pointee))
@@ -49,5 +49,5 @@ def _lowered(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         stride = builder.mul(stride, length)
     made = context.make_array(signature.return_type)(context, builder)
     data = builder.gep(source.data, [arguments[1]], inbounds=True)
-    _arrays.populate_array(made, data, shape, strides, itemsize, None)
+    arrays.populate_array(made, data, shape, strides, itemsize, None)
     return made._getvalue()

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from c4b._jit import called, inlined
-from c4b._parts import OTHER_LEDGERS
+from c4b._parts import EIGENBASES, OTHER_LEDGERS
 from c4b._shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.certificates.contrast_kernels import Assessment, joint_claim
@@ -51,8 +51,10 @@ def bank_margins(
         bank = max(bank, now)
     for k in range(size):
         details[row, k] = max(bank + details[certificate, k], free)
-    for c in range(1, len(assessed.claims)):
-        raise_to_turned(region, assessed.forms, assessed.pool, assessed.claims[c], row, details, False)
+    if EIGENBASES:
+        for c in range(1, len(assessed.claims)):
+            claim = assessed.claims[c]
+            raise_to_turned(region, assessed.forms, assessed.pool, claim, row, details, False)
     for m in range(0 if len(assessed.claims) > 0 else int(ledger.tally[Tally.KEPT])):
         base = ledger.kept_bank[m] + joint_claim(assessed.baseline, account.alpha, offset)
         for i in range(dim):
@@ -101,7 +103,7 @@ def bank_claims(
         ledger.bank[0],
         -np.inf,
     )
-    if not wanted:
+    if not EIGENBASES or not wanted:
         return claims
     offsets, bases, offset = claims.offsets, claims.bases, shaped_view(claims.turned, 0, (dim,))
     for c in range(count):

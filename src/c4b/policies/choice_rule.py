@@ -55,6 +55,12 @@ def rule_numbers(rule: Rule) -> Array:
     return np.array(rule, dtype=np.float64)
 
 
+def is_plain(numbers: Array) -> bool:
+    """Whether these ``rule_numbers`` choose by UCB and margins alone: see ``c4b._parts.COMPETITION``."""
+    rule = Rule(*numbers.tolist()[: len(Rule._fields)])
+    return rule.boldness == 1.0 and rule.thrift == rule.period == rule.competes == 0
+
+
 @inlined
 def opened_rule(numbers: Array) -> Rule:
     """The inverse of ``rule_numbers``."""

@@ -8,14 +8,14 @@ from typing import NamedTuple
 import numpy as np
 
 from c4b._jit import inlined, pooled
-from c4b._parts import OTHER_CHOICES
+from c4b._parts import COMPETITION, OTHER_CHOICES
 from c4b._validate import LARGEST, Array
 from c4b.certificates.contrast_kernels import structural, structural_above
 from c4b.evidence.belief import Belief, expected
 from c4b.evidence.belief import believes as has_belief
 from c4b.evidence.bounds import interval, upper
 from c4b.evidence.ellipsoids import Region
-from c4b.ledger.books import Account, Ledger, Tally
+from c4b.ledger.books import Account, Certificate, Ledger, Tally
 from c4b.ledger.ledger_kernels import baseline_margin
 from c4b.ledger.told_ledger import is_refuted
 from c4b.policies.candidate_fields import CandidateField
@@ -129,15 +129,21 @@ def opened_contest(
     """``alarmed``: the model is refuted. ``mean`` is the baseline's if it is told, ``earned`` what
     absorbed plays have earned if somebody asks; scratch (d,)."""
     least, competes, rival = 0.0, rule.competes > 0, np.nan
-    refuted = is_refuted(ledger, account, region, baseline, mean)
-    if competes and not account.floor >= 0.0:  # only a baseline that may be played competes
+    refuted = False
+    if account.certificate == Certificate.KNOWN:
+        refuted = is_refuted(ledger, account, region, baseline, mean)
+    if (
+        COMPETITION and competes and not account.floor >= 0.0
+    ):  # only a baseline that may be played competes
         rival = baseline_margin(ledger, account, region, baseline, mean, earned, scratch)
         competes = rival >= 0.0
-    optimistic = is_optimistic(ledger, account, rule)
+    optimistic = False
+    if COMPETITION:
+        optimistic = is_optimistic(ledger, account, rule)
     hopeful, allowance, kept = False, 0.0, -np.inf
     hoping = rule.hope > 0.0 and competes and not optimistic
     saving = rule.thrift > 0.0 and not optimistic
-    if hoping or saving:
+    if COMPETITION and (hoping or saving):
         low, high = interval(region, baseline)
         if hoping:
             hopeful, allowance = hopes(region, belief, ledger, account, rule, 0.5 * (low + high))
@@ -194,13 +200,13 @@ def chosen(
             break
         if not usable(candidates, action):
             _never_admit(details, action)
-        elif competes and optimistic:
+        elif COMPETITION and competes and optimistic:
             if not details[SCORE, action] > _baselines_score(
                 region, baseline, boldness_now(ledger, account, rule)
             ):
                 action = BASELINE  # it has the highest score of all
             break
-        elif competes:
+        elif COMPETITION and competes:
             low, high = contrast_interval(region, candidates, action, baseline, scratch)
             promising = scored(rule.trust, low, high) > 0.0
             if promising and has_belief(belief):

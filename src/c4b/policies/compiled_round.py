@@ -3,6 +3,7 @@
 import numpy as np
 
 from c4b._jit import called, inlined, kernel
+from c4b._parts import COMPETITION, EIGENBASES
 from c4b._shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.certificates.contrast_kernels import (
@@ -79,12 +80,12 @@ def score(region: Region, belief: Belief, assessed: Assessment, boldness: float)
     """
     forms, details = assessed.forms, assessed.details
     pool_forms(region, assessed.pool, forms)
-    if believes(belief):
+    if COMPETITION and believes(belief):
         pool_upper(region, forms, assessed.pool, UCB, details)
         pool_belief(belief, len(region.radius), forms, SCORE, details)
         for k in range(details.shape[1]):
             details[SCORE, k] += boldness * forms[CROSS, k]
-    elif boldness == 1.0:
+    elif not COMPETITION or boldness == 1.0:
         pool_upper(region, forms, assessed.pool, UCB, details)
         _copy(details, UCB, SCORE)
     else:
@@ -302,9 +303,11 @@ def decide(
     room = room_for_innermost(stack, dim)
     of_region, start = shaped_view(space, start, (room,)), start + room
     of_belief, start = shaped_view(space, start, (3 * dim,)), start + 3 * dim
-    region = innermost(whole_region, size >= SPECTRAL_BLOCK, of_region)
+    region = whole_region
+    if EIGENBASES:
+        region = innermost(whole_region, size >= SPECTRAL_BLOCK, of_region)
     contrasts, lazy = shaped_view(space, 0, (CONTRASTS, 0)), lazy and may_be_lazy(region, account, rule)
-    believing = rule.believes > 0.0 and not is_optimistic(ledger, account, rule)
+    believing = COMPETITION and rule.believes > 0.0 and not is_optimistic(ledger, account, rule)
     belief = believed(region, data, terms, believing, of_belief)
     if not usable(shaped_view(baseline, 0, (1, dim)), 0):
         return NOT_FINITE, BASELINE, np.nan, np.nan, np.nan, radius, before, True, alarm
@@ -316,7 +319,7 @@ def decide(
     bad, divided = -1, first < last
     if not divided and not (lazy and last > 0):
         first, last = 0, size
-    if not lazy:
+    if EIGENBASES and not lazy:
         write_rows(claims, len(region.radius))
     if first < last and (lazy or not divided):
         bad = _assess(
@@ -336,7 +339,7 @@ def decide(
             region, belief, ledger, account, rule, contest, candidates, baseline, mean, earned, details,
             executed, rank, contrasts, lazy,
         )  # fmt: skip
-        if action > ALL_MARGINS:
+        if not EIGENBASES or action > ALL_MARGINS:
             break
         if action == ALL_MARGINS or asked == MARGINS_ONE_BY_ONE:  # after which no claim is asked
             lazy = False

@@ -1,4 +1,4 @@
-"""Which compiled round serves which composition: the recommended one has a smaller one of its own.
+"""Which compiled round serves which composition: the usual ones have smaller ones of their own.
 
 A first decision on a new machine waits for the compiler, and most of what all compositions need together
 is of no use to one.
@@ -9,23 +9,28 @@ from typing import Any
 
 from c4b._specialised import specialised
 from c4b._validate import Array
-from c4b.evidence.ellipsoids import is_spectral
+from c4b.evidence.ellipsoids import BOX, is_spectral
 from c4b.ledger import books
 from c4b.ledger.books import Certificate, LedgerKind
-from c4b.policies.choice_rule import COUNTERWEIGHTS, Rule
+from c4b.policies.choice_rule import COUNTERWEIGHTS, Rule, is_plain
 from c4b.policies.compiled_round import decide
 
 _COMPETES = Rule._fields.index("competes")
-_WITHOUT = ("BOXES", "INVERSES", "OTHER_LEDGERS", "OTHER_CHOICES")
-decide_from_bank = specialised(decide, "decide_from_bank", _WITHOUT)
+_IN_NEITHER = ("BOXES", "OTHER_LEDGERS", "OTHER_CHOICES")
+decide_from_bank = specialised(decide, "decide_from_bank", (*_IN_NEITHER, "INVERSES"))
 """``decide`` for a set with an eigenbasis, a bank without terms of its own, no counterweights."""
+decide_by_ucb = specialised(decide, "decide_by_ucb", (*_IN_NEITHER, "EIGENBASES", "COMPETITION"))
+"""``decide`` for a set that keeps inverses, a bank without terms of its own or no gate, and a choice by
+UCB and margins alone: the paper's."""
 
 
 def decider(evidence_flat: Array, ledger_flat: Array, rule: Array) -> Callable[..., Any]:
     """The smallest kernel that decides for these parts; all of them give the same bits."""
     ledger, account = books.views(ledger_flat)
-    told = account.certificate == Certificate.KNOWN or len(ledger.terms) > 0
-    from_bank = account.kind == LedgerKind.BANK and not told
-    if from_bank and is_spectral(evidence_flat) and rule[_COMPETES] != COUNTERWEIGHTS:
+    if account.certificate == Certificate.KNOWN or len(ledger.terms) > 0:
+        return decide
+    spectral = is_spectral(evidence_flat)
+    if spectral and account.kind == LedgerKind.BANK and rule[_COMPETES] != COUNTERWEIGHTS:
         return decide_from_bank
-    return decide
+    usual = account.kind in (LedgerKind.BANK, LedgerKind.NONE) and evidence_flat[5] != BOX
+    return decide_by_ucb if usual and not spectral and is_plain(rule) else decide

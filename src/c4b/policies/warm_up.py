@@ -18,7 +18,8 @@ def warm_up() -> None:
     baseline = np.array([1.0, 0.0])
     policy = Policy("reserve-c4b+", LinearModel(dim=2, noise=1.0, norm_bound=1.0), alpha=0.1)
     candidates = np.array([[1.0, 0.5], [1.0, -0.5]])
-    Policy("refresh", policy.model).decide(candidates, baseline)
+    for name in ("refresh", "revalue"):  # the paper's round; the one for all others
+        Policy(name, policy.model).decide(candidates, baseline)
     policy.learn(baseline[np.newaxis], np.ones(1))
     for outcome in (1.0, None):
         decision = policy.decide(candidates, baseline)

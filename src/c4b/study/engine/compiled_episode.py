@@ -25,7 +25,7 @@ from c4b.evidence.regret import ABSORBED
 from c4b.evidence.regret import LOG_DET as LOG_DET_AT_START
 from c4b.ledger.books import LedgerKind
 from c4b.ledger.books import opened_as as opened_ledger
-from c4b.policies.choice_rule import COUNTERWEIGHTS, Rule, boldness_now, is_optimistic, opened_rule
+from c4b.policies.choice_rule import Rule, boldness_now, is_optimistic, is_plain, opened_rule
 from c4b.policies.compiled_choice import BASELINE, MARGIN
 from c4b.policies.compiled_round import ROWS, certify, executed_bounds, score, settle
 from c4b.study.engine.episode_metrics import Metric
@@ -34,7 +34,7 @@ USUAL_STACK, USUAL_DIM, USUAL_SIZE = 1, 5, 32
 """Ellipsoids, features and candidates of the paper's study, which gets machine code of its own."""
 
 
-_OF_RULE, _COMPETES = len(Rule._fields), Rule._fields.index("competes")
+_OF_RULE = len(Rule._fields)
 
 
 class RuleColumn(IntEnum):
@@ -277,15 +277,15 @@ def _run_usual_setting(
 
 
 run_usual_setting = specialised(
-    _run_usual_setting, "run_usual_setting", ("BOXES", "EIGENBASES", "OTHER_CHOICES")
+    _run_usual_setting, "run_usual_setting", ("BOXES", "EIGENBASES", "OTHER_CHOICES", "COMPETITION")
 )
-"""For sets that keep an inverse, and choices without counterweights."""
+"""For sets that keep an inverse, and choices by UCB and margins alone."""
 Runner = Callable[[Array, Lineup, Scene, Workspace, Array, Counts, int], None]
 
 
 def runner(evidences: Iterable[Array], lineup: Lineup, size: int) -> Runner:
     """The fastest ``run_setting`` for methods with these flat evidences and K candidates."""
-    usual = size == USUAL_SIZE and not np.any(lineup.rules[:, _COMPETES] == COUNTERWEIGHTS)
+    usual = size == USUAL_SIZE and all(is_plain(numbers) for numbers in lineup.rules)
     for flat in evidences:
         shape = (int(flat[0]), int(flat[1]))
         usual &= shape == (USUAL_STACK, USUAL_DIM) and flat[5] >= MIXTURE and not is_spectral(flat)
