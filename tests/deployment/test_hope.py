@@ -62,7 +62,7 @@ def test_the_rule_of_hope(left: float, tried: int | None, finding: str | None) -
     margins = np.array([1.0, 1.0, 1.0, -1.0])
     passed_over = np.arange(4) != (9 if tried is None else tried)
     passed_over[3] = False
-    hope = Hope(left, 1e-6, could, np.zeros(4, bool), np.ones(4, bool), scores, 0.5)
+    hope = Hope(left, 1e-6, could, could, np.zeros(4, bool), np.ones(4, bool), scores, 0.5)
     if finding is None:
         check_hope(hope, margins, passed_over, tried, 1e-6)
         return
@@ -72,7 +72,7 @@ def test_the_rule_of_hope(left: float, tried: int | None, finding: str | None) -
 
 def test_the_thrifty_come_first() -> None:
     unknown = np.zeros(2, bool)
-    hope = Hope(1.0, 1e-6, np.ones(2), unknown, unknown, np.array([0.9, 0.8]), 0.5)
+    hope = Hope(1.0, 1e-6, np.ones(2), np.ones(2), unknown, unknown, np.array([0.9, 0.8]), 0.5)
     check_hope(hope, np.array([0.4, 0.6]), np.array([True, False]), 1, 1e-6)
     with pytest.raises(Finding, match="higher score"):
         check_hope(hope, np.array([0.6, 0.6]), np.array([True, False]), 1, 1e-6)
@@ -93,7 +93,7 @@ def test_what_is_cheap_may_be_tried_without_hope() -> None:
     scores, margins = np.array([0.7, 0.9, 0.8]), np.ones(3)
 
     def check(tried: int | None) -> None:
-        hope = Hope(-1.0, 1e-6, np.ones(3), cheap, dear, scores, 0.5)
+        hope = Hope(-1.0, 1e-6, np.ones(3), np.ones(3), cheap, dear, scores, 0.5)
         passed_over = np.arange(3) != (9 if tried is None else tried)
         check_hope(hope, margins, passed_over, tried, 1e-6)
 
@@ -111,19 +111,19 @@ def test_what_learning_costs() -> None:
     Candidate 0 may gain .4 and seems to lose .1: 2 plays cost .2. Candidate 1 may gain .05 and seems to
     lose .05: 2 (.3 / .05)^2 = 72 plays cost 3.6. Candidate 2 cannot gain.
     """
-    low, high = np.array([-1.1, -0.25, -0.3]), np.array([0.9, 0.15, 0.0])
-    rule, rounding = (np.full(3, 2), 0.1, 0.5), (1e-9, np.full(3, 1e-9))
-    cheap, dear = what_is_cheap(np.array([2.1, 1.0]), (2.0, 1.0), (low, high), rule, rounding)
+    view = np.array([-0.1, -0.05, -0.15]), np.array([0.5, 0.1, 0.075])  # seems to gain; could gain more
+    rule, rounding = (np.full(3, 2), 0.1), (1e-9, np.full(3, 1e-9))
+    cheap, dear = what_is_cheap(np.array([2.1, 1.0]), (2.0, 1.0), view, rule, rounding)
     assert cheap.tolist() == [True, False, False]
     assert dear.tolist() == [False, True, True]
-    cheap, dear = what_is_cheap(np.array([3.1, 1.0]), (2.0, 1.0), (low, high), rule, rounding)
+    cheap, dear = what_is_cheap(np.array([3.1, 1.0]), (2.0, 1.0), view, rule, rounding)
     assert not cheap.any()
     assert dear.all()
-    cheap, dear = what_is_cheap(np.array([2.8, 1.0]), (2.0, 1.0), (low, high), rule, rounding)
+    cheap, dear = what_is_cheap(np.array([2.8, 1.0]), (2.0, 1.0), view, rule, rounding)
     assert not cheap.any()  # .2 are left: rounding decides
     assert dear.tolist() == [False, True, True]
-    rule = np.array([5, 2, 2]), 0.1, 0.5
-    cheap, dear = what_is_cheap(np.array([2.1, 1.0]), (2.0, 0.5), (low, high), rule, rounding)
+    rule = np.array([5, 2, 2]), 0.1
+    cheap, dear = what_is_cheap(np.array([2.1, 1.0]), (2.0, 0.5), view, rule, rounding)
     assert not cheap.any()  # five features cost .5, and .4 are left
     assert dear.all()
 
@@ -145,7 +145,8 @@ def test_what_a_candidate_must_be_able_to_gain(
 ) -> None:
     """A fifth of what the best-scored one could: 1; the second one could gain .5."""
     known = np.array([cheap, cheap])
-    hope = Hope(left, 1e-6, np.array([1.0, 0.5]), known, ~known, np.array([0.9, second]), 0.5)
+    could = np.array([1.0, 0.5])
+    hope = Hope(left, 1e-6, could, could, known, ~known, np.array([0.9, second]), 0.5)
     found = possible_aims(hope, np.array([within, 1.0]), np.array([promise, 0.1]), 0.2, 1e-6)
     assert found == pytest.approx(expected)
 

@@ -60,8 +60,9 @@ def test_what_is_expected_to_be_worse_promises_nothing() -> None:
             policy = c4b.Policy(composition, c4b.LinearModel(8, 1.0, 1.0), alpha=0.01, reserve=100.0)
             policy.learn(features, rewards)
             actions[score] = policy.decide(pool, baseline).action
-        precision = np.eye(8) * 8.0 + features.T @ features
-        expected = (pool[0] - baseline) @ np.linalg.solve(precision, features.T @ rewards)
+        precision, contrast = np.eye(8) * 8.0 + features.T @ features, pool[0] - baseline
+        expected = contrast @ np.linalg.solve(precision, features.T @ rewards)
+        expected += 0.04 * np.sqrt(contrast @ np.linalg.solve(precision, contrast))
         assert actions["believed"] == (actions["measured-2"] if expected > 0.0 else None)
         differ += actions["believed"] != actions["measured-2"]
     assert differ > 0

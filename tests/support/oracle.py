@@ -207,7 +207,7 @@ class OraclePolicy:
         left = margins[top] + self.rounds * self.alpha * max(self.set.lower(baseline), 0.0)
         low, high = self.set.lower(xs[top] - baseline), self.set.upper(xs[top] - baseline)
         promise = (low + high) / 2.0 + TRUST * (high - low) / 2.0
-        promise = min(promise, self._believed(xs[top] - baseline)[0])
+        promise = min(promise, self._believed_promise(xs[top] - baseline))
         self.promises += [left, promise]
         if left < 0.0 or not (promise > 0.0 or self._worth_trying(xs[top], baseline, hopeful)):
             return -math.inf
@@ -227,7 +227,7 @@ class OraclePolicy:
             return ahead > 0.0
         low, high = self.set.lower(x - baseline), self.set.upper(x - baseline)
         promise = (low + high) / 2.0 + TRUST * (high - low) / 2.0
-        promise = min(promise, self._believed(x - baseline)[0])
+        promise = min(promise, self._believed_promise(x - baseline))
         rival = self._baseline_margin(baseline)
         self.promises += [promise, margin - rival] if promise <= 0.0 else [promise]
         gain = self._gain(x, baseline)
@@ -237,6 +237,11 @@ class OraclePolicy:
             self._is_dear(margin, low, baseline) or (self.is_low and low <= 0.0)
         )
         return (promise > 0.0 and not self.is_dear) or margin > rival
+
+    def _believed_promise(self, v: Array) -> float:
+        """What is believed of v @ theta, and a fiftieth of two standard deviations."""
+        mean, deviation = self._believed(v)
+        return mean + TRUST * 2.0 * deviation
 
     def _believed(self, v: Array) -> tuple[float, float]:
         """Mean and standard deviation of v @ theta after all observations, in the eyes of somebody for

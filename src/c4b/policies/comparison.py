@@ -66,19 +66,39 @@ def exceeds(
 
 
 @inlined
+def is_expected(region: Region, belief: Belief, rule: Rule, contrast: Array) -> bool:
+    """Whether belief, if there is one, expects more of a candidate than of the baseline, or nearly so:
+    with ``trust`` of ``believes`` standard deviations. What is quite unknown should be tried."""
+    if not believes(belief):
+        return True
+    mean = expected(belief, contrast)
+    if mean > 0.0:
+        return True
+    return mean + rule.trust * rule.believes * deviation(region, belief, contrast) > 0.0
+
+
+@inlined
 def expects_more(
-    belief: Belief, candidates: Array, k: int, baseline: Array, contrasts: Array, scratch: Array
+    region: Region,
+    belief: Belief,
+    rule: Rule,
+    candidates: Array,
+    k: int,
+    baseline: Array,
+    contrasts: Array,
+    scratch: Array,
 ) -> bool:
-    """Whether belief, if there is one, expects more of a candidate than of the baseline."""
+    """``is_expected`` of a candidate's contrast."""
     if not believes(belief):
         return True
     if contrasts.shape[1] > 0:
-        known = contrasts[EXPECTED, k]
-        if 1e-9 * contrasts[DEVIATION, k] < abs(known) < INFINITY:
+        mean, spread = contrasts[EXPECTED, k], rule.believes * contrasts[DEVIATION, k]
+        known = mean + rule.trust * spread
+        if 1e-9 * (abs(mean) + spread) < abs(known) < INFINITY:
             more: bool = known > 0.0
             return more
     write_contrast(candidates, k, baseline, scratch)
-    return expected(belief, scratch) > 0.0
+    return is_expected(region, belief, rule, scratch)
 
 
 @inlined
@@ -94,7 +114,7 @@ def promises(
 ) -> bool:
     """Whether a candidate promises more than the baseline: by the set, and by what is believed."""
     return exceeds(region, rule.trust, 0.0, candidates, k, baseline, contrasts, scratch) and expects_more(
-        belief, candidates, k, baseline, contrasts, scratch
+        region, belief, rule, candidates, k, baseline, contrasts, scratch
     )
 
 

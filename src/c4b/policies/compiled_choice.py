@@ -11,8 +11,7 @@ from c4b._jit import inlined, pooled
 from c4b._parts import COMPETITION, OTHER_CHOICES
 from c4b._validate import LARGEST, Array
 from c4b.certificates.contrast_kernels import structural, structural_above
-from c4b.evidence.belief import Belief, expected
-from c4b.evidence.belief import believes as has_belief
+from c4b.evidence.belief import Belief
 from c4b.evidence.bounds import interval, upper
 from c4b.evidence.ellipsoids import Region
 from c4b.ledger.books import Account, Certificate, Ledger, Tally
@@ -32,6 +31,7 @@ from c4b.policies.comparison import (
     contrast_interval,
     could_gain,
     exceeds,
+    is_expected,
     is_worth_trying,
     possible_gain,
     promises,
@@ -209,8 +209,7 @@ def chosen(
         elif COMPETITION and competes:
             low, high = contrast_interval(region, candidates, action, baseline, scratch)
             promising = scored(rule.trust, low, high) > 0.0
-            if promising and has_belief(belief):
-                promising = expected(belief, scratch) > 0.0
+            promising = promising and is_expected(region, belief, rule, scratch)
             if promising and scored(SURE, low, high) > 0.0:
                 break
             if np.isnan(aim):

@@ -270,16 +270,13 @@ class RecomputedChecks:
             return np.zeros(len(candidates))
         return np.asarray(self.belief.blur / self._tolerance * np.linalg.norm(candidates, axis=1))
 
-    def _believed(self, contrasts: Array) -> Array:
-        """What is believed of contrasts with the baseline (K,); inf where nothing is."""
-        if self.belief is None:
-            return np.full(len(contrasts), np.inf)
-        return np.asarray(contrasts @ self.belief.mean)
-
     def _promises(self, candidates: Array, baseline: Array) -> Array:
         """What each candidate promises above the baseline (K,), by the set and by what is believed."""
         promises = self.books.promises(candidates, baseline, self.rule.trust)
-        return np.asarray(np.minimum(promises, self._believed(candidates - baseline)))
+        if self.belief is None:
+            return promises
+        mean, spread = self.belief.view(candidates - baseline, self.rule.believes)
+        return np.asarray(np.minimum(promises, mean + self.rule.trust * spread))
 
     def _sizes(self, candidates: Array, baseline: Array) -> Array:
         """Sizes (K,) to which the tolerance of comparisons with the baseline is relative."""
