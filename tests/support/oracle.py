@@ -168,7 +168,7 @@ class OraclePolicy:
         views = [((low + high) / 2.0, share * (high - low) / 2.0)]
         if self.set.confidence in BELIEVING:
             mean, deviation = self._believed(x - baseline)
-            views.append((mean, 2.0 * deviation))
+            views.append((mean, self._deviations() * deviation))
         return all(self._pays(x - baseline, middle, more, hopeful) for middle, more in views)
 
     def _pays(self, contrast: Array, middle: float, more: float, hopeful: bool) -> bool:
@@ -185,11 +185,11 @@ class OraclePolicy:
         return cost <= self.allowance
 
     def _gain(self, x: Array, baseline: Array) -> float:
-        """What x could gain: what is believed of x - x(b) and two standard deviations, or the middle plus
-        half of the half-width, or more of it, at most all, with fewer features than 5."""
+        """What x could gain: what is believed of x - x(b) and some standard deviations, or the middle
+        plus half of the half-width, or more of it, at most all, with fewer features than 5."""
         if self.set.confidence in BELIEVING:
             mean, deviation = self._believed(x - baseline)
-            return mean + 2.0 * deviation
+            return mean + self._deviations() * deviation
         low, high = self.set.lower(x - baseline), self.set.upper(x - baseline)
         share = max(0.5, min(0.5 * math.sqrt(5.0 / self.set.dim), 1.0))
         return (low + high) / 2.0 + share * (high - low) / 2.0
@@ -238,10 +238,14 @@ class OraclePolicy:
         )
         return (promise > 0.0 and not self.is_dear) or margin > rival
 
+    def _deviations(self) -> float:
+        """Standard deviations that count as possible: two, and more with fewer features than 5."""
+        return 2.0 * max(1.0, math.sqrt(5.0 / self.set.dim))
+
     def _believed_promise(self, v: Array) -> float:
-        """What is believed of v @ theta, and a fiftieth of two standard deviations."""
+        """What is believed of v @ theta, and a fiftieth of what is possible."""
         mean, deviation = self._believed(v)
-        return mean + TRUST * 2.0 * deviation
+        return mean + TRUST * self._deviations() * deviation
 
     def _believed(self, v: Array) -> tuple[float, float]:
         """Mean and standard deviation of v @ theta after all observations, in the eyes of somebody for
@@ -258,11 +262,11 @@ class OraclePolicy:
         )
 
     def _score(self, x: Array) -> float:
-        """What is believed plus two standard deviations, else the middle of the interval plus some
+        """What is believed plus some standard deviations, else the middle of the interval plus some
         half-widths."""
         mean, deviation = self._believed(x)
         if mean < math.inf and not self._optimistic():
-            return mean + 2.0 * deviation
+            return mean + self._deviations() * deviation
         low, high, bold = self.set.lower(x), self.set.upper(x), self._boldness()
         return high if bold == 1.0 else (high + low + bold * (high - low)) / 2.0
 

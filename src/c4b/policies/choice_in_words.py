@@ -127,7 +127,7 @@ def _score(rule: Rule) -> str:
     if rule.believes:
         return (
             "what the data and a Gaussian prior let expect of the candidate's reward plus "
-            f"{rule.believes:g} standard deviations"
+            f"{rule.believes:.2g} standard deviations"
         )
     if rule.boldness == 1.0:
         return "the upper bound of the candidate's reward (UCB)"

@@ -100,7 +100,8 @@ instead. ``believed`` is ``measured-2`` in optimistic rounds; in others see ``BE
 BELIEF = {"believed": 2.0}
 """Score name -> standard deviations that are added to what ``c4b.evidence.belief`` expects of one.
 And where the baseline competes, a candidate of which no more is expected than of the baseline promises no
-more, whatever the set says. With a set that keeps no eigenbasis of A, nothing is believed."""
+more, whatever the set says. For 5 features or more; for d it is sqrt(5/d) times as much: with few
+features it pays to look further. With a set that keeps no eigenbasis of A, nothing is believed."""
 COMPETES = {
     "competitive": BASELINE_COMPETES,
     "curious": BANK_COMPETES,
@@ -334,7 +335,7 @@ latches=False, learns='all', earned='none', phase=1)
             self.selection in AMBITION,
             AMBITION.get(self.selection, 0.0),
             endures,
-            BELIEF.get(self.score, 0.0),
+            BELIEF.get(self.score, 0.0) * math.sqrt(5.0 / min(dim, 5)),
         )
 
     def account(
