@@ -272,7 +272,7 @@ def test_a_snapshot_without_a_series(any_url: str, monkeypatch: pytest.MonkeyPat
 def test_the_series_stays_small_and_even() -> None:
     made = downsampled_series.DownsampledSeries()
     for n in range(1, 5001):
-        made.add(downsampled_series.Row(n, 0, 0.0, 0, 0, 0.0, 0.0, 0.0, n))
+        made.add(downsampled_series.Row(n, 0, 0.0, 0, 0, 0.0, 0.0, 0.0, n), lambda: 0.0)
         rows = made.rows(500)
         assert len(rows) == min(n, 500)
         assert (rows[0].round, rows[-1].round) == (1, n)
