@@ -30,9 +30,10 @@ class Deployments:
 
     def __init__(self) -> None:
         self.results: list[asyncio.Future[None]] = []
+        self.closed = False
 
     def get(self, name: str) -> Deployments | None:
-        return self if name == "shop" else None
+        return self if name == "shop" and not self.closed else None
 
     def begin_outcome(self, *_: object) -> asyncio.Future[None]:
         self.results.append(asyncio.get_running_loop().create_future())
@@ -187,7 +188,7 @@ def old(world: World) -> None:
 
 
 def closed(world: World) -> None:
-    world.deployments.get = lambda name: None  # type: ignore[method-assign]
+    world.deployments.closed = True
 
 
 @pytest.mark.parametrize("change", [revoked, limited, of_another, old, closed])

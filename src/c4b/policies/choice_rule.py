@@ -126,8 +126,7 @@ def hopes(
 
     ``mean`` is the estimate of the baseline's. Who has gained knows something better than to hope.
     Estimates are the middles of intervals. That of the prefix Z, or what is believed of it, is what alpha
-    has left; had baselines
-    like this one played all t rounds, it would be t times alpha x(b).
+    has left; had baselines like this one played all t rounds, it would be t times alpha x(b).
     """
     rounds = ledger.tally[Tally.ROUNDS]
     free = rule.hope * leeway(account, rule, rounds)

@@ -72,7 +72,7 @@ class DirectAnswers:
         possible at once or if the request has to be refused."""
         try:
             begun = self._begun(exchange, body)
-        except Exception:  # noqa: BLE001 (the other way finds it again and tells the client)
+        except Exception:  # noqa: BLE001 (nothing has begun; the other way finds it again and tells it)
             return False
         if begun is None:
             return False
@@ -100,13 +100,13 @@ class DirectAnswers:
         queued = self._state.deployments.get(name)
         if queued is None:
             return None
-        hot = self._hot_routes.of(scope)
-        result = hot.begin(queued, scope, headers, body)
+        hot, request_id = self._hot_routes.of(scope), middleware.request_id_of(headers)
+        due = scope[BEGAN] + around.seconds
+        result = hot.begin(queued, scope, headers, body)  # from here on nothing may fail
         if result is None:
             return None
         scope["state"]["token"] = grant.token
-        due = scope[BEGAN] + around.seconds
-        return _Begun(exchange, hot, middleware.request_id_of(headers), result, due)
+        return _Begun(exchange, hot, request_id, result, due)
 
     def _finish(self, begun: _Begun) -> None:
         """Answer, if all is well and the client still reads."""
