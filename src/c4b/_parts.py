@@ -8,7 +8,5 @@ INVERSES: bool = True
 """Sets that keep inverses of their shapes, not an eigenbasis."""
 OTHER_LEDGERS: bool = True
 """All ledgers but a bank with checkpoints and none at all; means that are told."""
-OTHER_CHOICES: bool = True
-"""Counterweights."""
 COMPETITION: bool = True
 """Choices by more than the UCB and the margins: thrift, a baseline that competes, optimistic rounds."""

@@ -87,12 +87,20 @@ def test_what_counterweight_the_rule_takes() -> None:
     pool, near = np.zeros((4, 2)), 1e-9
 
     def taken(
-        scores: list[float], margins: list[float], promise: float = 1.0, rival: float = 0.5
+        scores: list[float],
+        margins: list[float],
+        promise: float = 1.0,
+        rival: float = 0.5,
+        lowest: bool = True,
     ) -> object:
-        found = counterweight(np.array(scores), np.array(margins), pool, lambda _: promise, rival, near)
+        found = counterweight(
+            np.array(scores), np.array(margins), pool, lambda _: promise, rival, near, lowest
+        )
         return found.candidate if found.is_sure else "rounding decides"
 
     assert taken([4.0, 3.0, 2.0, 1.0], [-0.1, 0.9, 0.6, 0.4]) == 2
+    assert taken([4.0, 3.0, 2.0, 1.0], [-0.1, 0.4, 0.9, 0.6], lowest=False) == 2
+    assert taken([4.0, 3.0, 2.0, 1.0], [-0.1, 0.5, 0.9, 0.6], lowest=False) == "rounding decides"
     assert taken([4.0, 3.0, 2.0, 1.0], [0.1, 0.9, 0.6, 0.4]) is None
     assert taken([4.0, 3.0, 2.0, 1.0], [-0.1, 0.9, 0.6, 0.4], promise=-1.0) is None
     assert taken([4.0, 3.0, 2.0, 1.0], [-0.1, 0.4, 0.3, 0.4]) is None

@@ -17,7 +17,7 @@ from c4b.deployment.audit.recomputed_hope import (
     what_is_cheap,
 )
 from c4b.policies import CandidateField
-from support.forgeries import only_one, play
+from support.forgeries import Forgery, another, only_one, play
 from support.shop_world import create, forge
 
 ITEMS, INCUMBENT = np.diag([0.0, 1.0, 0.8])[1:], np.array([1.0, 0.0, 0.0])
@@ -177,3 +177,29 @@ def test_an_audit_finds_what_was_spent_on_crumbs(sqlite_url: str) -> None:
         report = dep.audit(sample=0)
         assert report.entry == made.receipt.seq
         assert "saved for a better one" in str(report.finding)
+
+
+@pytest.mark.parametrize("forgery", [another, only_one])
+def test_saving_up_is_audited(sqlite_url: str, forgery: Forgery) -> None:
+    """Directions that are worth a little; alone the best of them costs more than there is at first."""
+    rng, forged, saved = np.random.default_rng(6), None, 0
+    directions = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0], [0.6, 0.8], [-0.6, -0.8]])
+    with create(sqlite_url, policy="reserve-c4b+", reserve=0.0) as dep:
+        dep.learn([INCUMBENT] * 40, 0.5 + 0.1 * rng.normal(size=40))
+        for _ in range(120):
+            pool = np.c_[np.ones(6), directions * rng.uniform(0.1, 0.5, size=(6, 1))]
+            made = dep.decide(pool, INCUMBENT)
+            played = INCUMBENT if made.action is None else pool[made.action]
+            dep.observe(made.id, 0.5 + 0.15 * played[1] + 0.1 * rng.normal())
+            scores, margins = made.details[CandidateField.SCORE], made.details[CandidateField.MARGIN]
+            if made.action is not None and margins[np.argmax(scores)] < 0.0:
+                saved += 1
+                if (margins >= 0.0).sum() > 1 and "Saving up" in dep.explain(made.id).because:
+                    assert made.receipt is not None
+                    forged = made.receipt.seq
+        assert saved > 5
+        assert forged is not None
+        report = dep.audit(sample=50)
+        assert report.clean, report
+        forge(dep, forged, forgery)
+        assert dep.audit(sample=0).entry == forged

@@ -97,7 +97,8 @@ def play(pair: Twins, rng: np.random.Generator, rounds: int, binary: bool = Fals
 
 
 @pytest.mark.parametrize(
-    "selection", ["filter", "thrifty", "propose", "competitive", "curious", "balanced", "hopeful"]
+    "selection",
+    ["filter", "thrifty", "propose", "competitive", "curious", "balanced", "hopeful", "hopeful-5"],
 )
 @pytest.mark.parametrize(
     ("ledger", "confidence", "score"),

@@ -162,6 +162,20 @@ def test_a_balanced_choice_plays_a_counterweight_where_the_best_is_not_admissibl
             assert made.decide([up, slightly, down], BASELINE).action == 0
 
 
+def test_where_the_best_is_not_admissible_one_that_saves_up_for_it_is_played() -> None:
+    """As above, and ACROSS has a higher score than SLIGHTLY, but takes from the bank."""
+    up, across, slightly, down = [1.05, 0.8], [1.04, 0.1], [1.02, 0.0], [1.0, -0.8]
+    for selection, second in (("hopeful-5", 2), ("balanced", 3), ("filter", 1)):
+        made = policy(selection, "mean", reserve=0.2)
+        assert made.decide([up, across, slightly, down], BASELINE).action == 0
+        decision = made.decide([up, across, slightly, down], BASELINE)
+        assert decision.details[MARGIN, 0] < 0.0 < decision.details[MARGIN, 1] < 0.172
+        assert min(decision.details[MARGIN, 2:]) > 0.172  # the baseline's, as above
+        assert decision.action == second
+        if selection == "hopeful-5":
+            assert "Saving up" in because(decision, made.spec, 2)
+
+
 def test_no_counterweight_for_a_candidate_that_promises_no_more_than_the_baseline() -> None:
     """Both others leave more than the baseline; the one with the higher score is played."""
     unwanted, down, further_down = [0.97, 1.0], [0.95, -0.5], [0.85, -0.8]
@@ -381,7 +395,7 @@ def test_hope_tries_what_could_be_better_while_little_seems_lost() -> None:
 def test_what_is_not_surely_better_leaves_a_fund_for_optimistic_rounds() -> None:
     """After 60 rounds of the baseline: leeway .1 sqrt(60) - sqrt(2/80) = .617 rewards of .99."""
     likely, surely = [1.02, 16.0], [1.4, 0.2]
-    for selection, expected in (("competitive", 0), ("hopeful", None)):
+    for selection, expected in (("competitive", 0), ("hopeful-5", 0), ("hopeful", None)):
         made = policy(selection, "mean")
         for _ in range(60):
             made.forget(made.decide([], BASELINE).id)

@@ -112,15 +112,6 @@ class OraclePolicy:
         sums = [(bank, self.prefix - prefix + own) for bank, prefix in self._checkpoints()]
         return max(carry, *(bank + self.set.lower(v) for bank, v in sums))
 
-    def _least(self, baseline: Array) -> float:
-        """Thrift: 0.9 of the bank, or six rounds of baseline credit if that is less."""
-        if self.name != "reserve-c4b+":
-            return 0.0
-        if self._optimistic():
-            return 0.0
-        credit = self.alpha * max(self.set.lower(baseline), 0.0)
-        return max(0.0, min(0.9 * self.bank, 6.0 * credit))
-
     def _optimistic(self) -> bool:
         """Those in which 8 times the leeway, plus one for each 1024 rounds, passes a whole number."""
         before, after = (8.0 * self._leeway(t) + t / 1024 for t in (self.rounds, self.rounds + 1))
@@ -213,6 +204,27 @@ class OraclePolicy:
             return -math.inf
         return 0.2 * self._gain(xs[top], baseline)
 
+    def _saves_up(
+        self, scores: list[float], margins: list[float], xs: Array, baseline: Array
+    ) -> int | None:
+        """The best-scored candidate of those that leave more than the baseline would, if the best-scored
+        one of all promises more than the baseline but is not admissible."""
+        if self.name != "reserve-c4b+" or self._optimistic() or self.alarmed or not len(scores):
+            return None
+        rival = self._baseline_margin(baseline)
+        if not self.baseline_nonnegative and not rival >= 0.0:
+            return None
+        top = int(np.argmax(scores))
+        low, high = self.set.lower(xs[top] - baseline), self.set.upper(xs[top] - baseline)
+        promise = (low + high) / 2.0 + TRUST * (high - low) / 2.0
+        promise = min(promise, self._believed_promise(xs[top] - baseline))
+        self.promises += [promise, margins[top]]
+        if margins[top] >= 0.0 or promise <= 0.0:
+            return None
+        self.promises += [margin - max(rival, 0.0) for margin in margins]
+        leaving = [k for k, margin in enumerate(margins) if margin > max(rival, 0.0)]
+        return max(leaving, key=lambda k: scores[k], default=None)
+
     def _beats_baseline(self, x: Array, margin: float, baseline: Array) -> bool:
         """Whether the middle of x - x(b) plus a fiftieth of the half-width is above 0, and what is
         believed of it; or the bank afterwards higher than after the baseline; in optimistic rounds
@@ -271,9 +283,9 @@ class OraclePolicy:
         return high if bold == 1.0 else (high + low + bold * (high - low)) / 2.0
 
     def _is_dear(self, margin: float, low: float, baseline: Array) -> bool:
-        """Whether one that is not surely better leaves less than the leeway, or than there is."""
+        """Whether one not surely better leaves less than a quarter of the leeway, or than there is."""
         mean = (self.set.lower(baseline) + self.set.upper(baseline)) / 2.0
-        fund = min(self._leeway(self.rounds) * mean, self.bank)
+        fund = min(self._leeway(self.rounds) * mean / 4.0, self.bank)
         self.promises += [margin - fund, low] if margin < fund else [margin - fund]
         return margin < fund and low <= 0.0
 
@@ -291,7 +303,6 @@ class OraclePolicy:
 
         self.promises: list[float] = []
         score = [self._score(x) for x in candidates] if self.name == "reserve-c4b+" else list(ucb)
-        least = self._least(baseline)
         hope: int | None = None
         self.is_dear = False
         hopeful = not self._optimistic() and self._hopeful(baseline)
@@ -302,12 +313,11 @@ class OraclePolicy:
         tested = list(range(len(candidates))) if not self.alarmed else []
         if self.name == "revalue" and tested:
             tested = [int(np.argmax(ucb))]  # propose: only the optimistic candidate
-        while True:
-            action: int | None = None
-            for floor in (least, 0.0):
-                for index in tested if action is None else []:
-                    if margin[index] >= floor and (action is None or score[index] > score[action]):
-                        action = index
+        action = self._saves_up(score, margin, candidates, baseline)
+        while action is None:
+            for index in tested:
+                if margin[index] >= 0.0 and (action is None or score[index] > score[action]):
+                    action = index
             if action is None or self._beats_baseline(candidates[action], margin[action], baseline):
                 break
             if self._optimistic():
@@ -322,6 +332,7 @@ class OraclePolicy:
                 hope = action
             tested.remove(action)
             score[action] = -np.inf
+            action = None
         if action is None and hope is not None:
             action, score[hope] = hope, before[hope]
 
@@ -343,7 +354,7 @@ class OraclePolicy:
             "action": action, "bank": bank, "certificate": certificate, "round": handle,
             "ucb": np.array(ucb, dtype=float), "margin": np.array(margin, dtype=float),
             "joint": np.array(joint, dtype=float), "separate": np.array(separate, dtype=float),
-            "score": np.array(score, dtype=float), "least": least, "promises": self.promises,
+            "score": np.array(score, dtype=float), "promises": self.promises,
         }  # fmt: skip
 
     def _book(self, entry: Pending, sign: float) -> None:

@@ -146,7 +146,7 @@ class Configuration:
         numbers.append(KEPT_BACK if self.spec.ledger == "nonnegative" else 0.0)
         numbers += [rule.by_certificate, rule.optimism, rule.hope, rule.hopes_trust]
         numbers += [rule.reluctance, rule.restraint, rule.boldest, rule.saving]
-        numbers += [rule.persists, rule.ambition, rule.endures, rule.believes]
+        numbers += [rule.persists, rule.ambition, rule.endures, rule.believes, rule.unfunded]
         return {
             "ridges": self.model.ridges,
             "rule": np.array(numbers, dtype=np.float64),

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from c4b.policies.candidate_fields import CandidateField
-from c4b.policies.choice_rule import BASELINE_COMPETES, COUNTERWEIGHTS, Rule
+from c4b.policies.choice_rule import BASELINE_COMPETES, COUNTERWEIGHTS, SAVES_UP, Rule
 from c4b.policies.compiled_choice import CUSHION
 from c4b.policies.composition import Composition
 from c4b.policies.decision import Decision, candidate_name
@@ -49,7 +49,7 @@ def rule_in_words(spec: PolicySpec, dim: int) -> str:
         )
     else:
         sentences.append("The admissible candidate with the highest score is played.")
-    if rule.competes == BASELINE_COMPETES:
+    if rule.competes in (BASELINE_COMPETES, SAVES_UP):
         sentences.append(
             "A candidate that promises no more than the baseline and leaves no more in the bank is "
             "passed over."
@@ -67,11 +67,18 @@ def rule_in_words(spec: PolicySpec, dim: int) -> str:
             "admissible, the lowest-scored one is played of those that leave more in the bank than the "
             "baseline would."
         )
+    if rule.competes == SAVES_UP:
+        sentences.append(
+            "Saving up: where the best-scored candidate promises more than the baseline but is not "
+            "admissible, the best-scored one is played of those that leave more in the bank than the "
+            "baseline would."
+        )
     if rule.hope:
+        leeway = f"alpha sqrt(t) - {rule.reluctance:.2g}"
+        fund = f"{1.0 - rule.unfunded:g} ({leeway})" if rule.unfunded else leeway
         sentences.append(
             "Fund: one that is not surely better than the baseline is also passed over if it would leave "
-            f"less than alpha sqrt(t) - {rule.reluctance:.2g} rewards of the baseline in the bank, or "
-            "less than there is."
+            f"less than {fund} rewards of the baseline in the bank, or less than there is."
         )
         sentences.append(
             "Hope: where none promises more, the best-scored one that could be better is tried, while "
@@ -193,6 +200,12 @@ def _because_played(decision: Decision, rule: Rule, played: int, gated: bool) ->
             f"leaves {margins[played]:.4f} in the bank of {decision.bank_before:.4f}, more than the "
             "baseline would: it makes up for what earlier plays left uncertain and teaches about the "
             "same direction."
+        )
+    if higher and rule.competes == SAVES_UP:
+        return (
+            f"Saving up: the best-scored candidate is not admissible yet. This one, with {named}, leaves "
+            f"{margins[played]:.4f} in the bank of {decision.bank_before:.4f}, more than the baseline "
+            "would, and has the highest score of those that do."
         )
     if higher and rule.thrift:
         best = max(higher, key=lambda k: scores[k])

@@ -19,10 +19,11 @@ STANDARD_ERRORS = 3.0
 """Standard errors that a difference should have before it counts as learned."""
 GOLDEN = 0.6180339887498949
 """Multiples of it spread evenly between 0 and 1: they say which round of a period is optimistic."""
-BASELINE_COMPETES, BANK_COMPETES, COUNTERWEIGHTS = 1, 2, 3
+BASELINE_COMPETES, BANK_COMPETES, COUNTERWEIGHTS, SAVES_UP = 1, 2, 3, 4
 """Values of ``Rule.competes``. A candidate that promises no more than the baseline is played if it leaves
 more in the bank than playing the baseline would; with the second and third also if it leaves more than
-there is now and could be better than the baseline. The third adds counterweights: see there."""
+there is now and could be better than the baseline. The third and fourth say what is played while the
+best-scored candidate is not admissible: see ``c4b.policies.compiled_choice``."""
 
 
 class Rule(NamedTuple):
@@ -48,6 +49,7 @@ class Rule(NamedTuple):
     ambition: float = 0.0  # share of the best-scored one's possible gain that spending needs
     endures: bool = False  # what learning may cost grows with t^(3/4) once there is leeway
     believes: float = 0.0  # standard deviations in a score by what is believed of theta; 0: it is not
+    unfunded: float = 0.0  # share of the leeway that the fund for optimistic rounds goes without
 
 
 def rule_numbers(rule: Rule) -> Array:
@@ -85,6 +87,7 @@ def opened_rule(numbers: Array) -> Rule:
         numbers[17],
         numbers[18] != 0.0,
         numbers[19],
+        numbers[20],
     )
 
 
@@ -167,11 +170,12 @@ def cost_of_learning(rule: Rule, gain: float, middle: float, features: int) -> f
 @inlined
 def fund(ledger: Ledger, account: Account, rule: Rule, low: float, high: float) -> float:
     """What a candidate that is not surely better than the baseline must leave in the bank, so that
-    optimistic rounds can be paid: the leeway in rewards of this baseline, whose interval is [low, high],
-    or what there is."""
+    optimistic rounds can be paid: the leeway, or a share of it, in rewards of this baseline, whose
+    interval is [low, high]; or what there is."""
     if not rule.hope > 0.0:
         return -np.inf
-    wanted = leeway(account, rule, ledger.tally[Tally.ROUNDS]) * 0.5 * (low + high)
+    share = 1.0 - rule.unfunded
+    wanted = share * leeway(account, rule, ledger.tally[Tally.ROUNDS]) * 0.5 * (low + high)
     return min(wanted, float(ledger.bank[0]))
 
 

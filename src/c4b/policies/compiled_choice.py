@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from c4b._jit import inlined, pooled
-from c4b._parts import COMPETITION, OTHER_CHOICES
+from c4b._parts import COMPETITION
 from c4b._validate import LARGEST, Array
 from c4b.certificates.contrast_kernels import structural, structural_above
 from c4b.evidence.belief import Belief
@@ -21,6 +21,7 @@ from c4b.policies.candidate_fields import CandidateField
 from c4b.policies.choice_rule import (
     BANK_COMPETES,
     COUNTERWEIGHTS,
+    SAVES_UP,
     Rule,
     boldness_now,
     fund,
@@ -187,11 +188,11 @@ def chosen(
         value, kept, aim,
     ) = contest  # fmt: skip
     action, hoping = BASELINE, hopeful or allowance > 0.0
-    balanced = rule.competes == COUNTERWEIGHTS and competes
-    if OTHER_CHOICES and balanced and not (alarmed or optimistic or passed_over > 0):
-        action, rival = _counterweight(
-            region, ledger, account, rule, rival, candidates, baseline, mean, earned, details, scratch,
-            rank, lazy,
+    waits = rule.competes >= COUNTERWEIGHTS and competes
+    if COMPETITION and waits and not (alarmed or optimistic or passed_over > 0):
+        action, rival = _meanwhile(
+            region, belief, ledger, account, rule, rival, candidates, baseline, mean, earned, details,
+            scratch, rank, lazy,
         )  # fmt: skip
     settled = alarmed or action != BASELINE
     while not settled:
@@ -227,7 +228,8 @@ def chosen(
                 break
             if np.isnan(rival):
                 rival = baseline_margin(ledger, account, region, baseline, mean, earned, scratch)
-            spare = ledger.bank[0] if rule.competes >= BANK_COMPETES else np.inf
+            spares = BANK_COMPETES <= rule.competes <= COUNTERWEIGHTS
+            spare = ledger.bank[0] if spares else np.inf
             if details[MARGIN, action] > rival or (
                 details[MARGIN, action] > spare and scored(1.0, low, high) > 0.0
             ):
@@ -326,8 +328,9 @@ def _never_admit(details: Array, k: int) -> None:
 
 
 @inlined
-def _counterweight(
+def _meanwhile(
     region: Region,
+    belief: Belief,
     ledger: Ledger,
     account: Account,
     rule: Rule,
@@ -343,10 +346,11 @@ def _counterweight(
 ) -> tuple[int, float]:
     """What to play because the best-scored candidate is not admissible, and the baseline's margin.
 
-    If that candidate promises more than the baseline: the lowest-scored one of those that leave more in
-    the bank than the baseline, ``rival``, would. It undoes what earlier plays left uncertain, so that the
-    best-scored ones are admissible again, and teaches about the same direction as they do. BASELINE if
-    there is none, or the code of margins that are needed first.
+    If that candidate promises more than the baseline: of those that leave more in the bank than the
+    baseline, ``rival``, would, the best-scored one (SAVES_UP) or the lowest-scored one (COUNTERWEIGHTS).
+    It undoes what earlier plays left uncertain, so that the best-scored ones are admissible again, and
+    the lowest-scored one teaches about the same direction as they do. BASELINE if there is none, or the
+    code of margins that are needed first.
     """
     top = best_from(details, 0.0, True, rank, lazy)
     while top != BASELINE and not usable(candidates, top):
@@ -359,17 +363,19 @@ def _counterweight(
         top != BASELINE
         and not details[MARGIN, top] >= 0.0
         and scored(rule.trust, *contrast_interval(region, candidates, top, baseline, scratch)) > 0.0
+        and is_expected(region, belief, rule, scratch)
     ):
         if lazy:
             action = ALL_MARGINS
         else:
             if np.isnan(rival):
                 rival = baseline_margin(ledger, account, region, baseline, mean, earned, scratch)
-            lowest, least = np.inf, max(rival, 0.0)
+            sign = 1.0 if rule.competes == SAVES_UP else -1.0
+            best, least = -np.inf, max(rival, 0.0)
             for k in range(details.shape[1]):
-                score = details[SCORE, k]
-                if details[MARGIN, k] > least and -np.inf < score < lowest and usable(candidates, k):
-                    action, lowest = k, score
+                value = sign * details[SCORE, k]
+                if details[MARGIN, k] > least and best < value < np.inf and usable(candidates, k):
+                    action, best = k, value
     return action, rival
 
 

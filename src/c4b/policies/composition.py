@@ -21,7 +21,13 @@ from c4b.evidence.model import DEFAULT_CONFIDENCE, LinearModel
 from c4b.evidence.sets import box
 from c4b.evidence.sets.table import checked_name
 from c4b.ledger.books import Account, Certificate, LedgerKind
-from c4b.policies.choice_rule import BANK_COMPETES, BASELINE_COMPETES, COUNTERWEIGHTS, Rule
+from c4b.policies.choice_rule import (
+    BANK_COMPETES,
+    BASELINE_COMPETES,
+    COUNTERWEIGHTS,
+    SAVES_UP,
+    Rule,
+)
 from c4b.policies.promise import HORIZON, ONE_HOT, Kind, Promise
 from c4b.policies.round import BASELINE_MEAN
 
@@ -64,6 +70,7 @@ SELECTIONS = {
     "hopeful-2": 0.9,
     "hopeful-3": 0.9,
     "hopeful-4": 0.9,
+    "hopeful-5": 0.0,
 }
 """Selection name -> thrift. ``filter``: the best-scored admissible candidate. ``thrifty``: the same, but,
 where there are such, among those that leave 0.9 of the bank or six rounds of baseline credit: what is
@@ -80,8 +87,11 @@ played while little seems lost, or gained, so far: see ``HOPE``. ``hopeful-2``: 
 which learning is cheap is tried at once: see ``SAVING``. ``hopeful-3``: and as few plays count as there
 are features in which it differs from the baseline; what was cheap stays so; and what is saved for a
 trial is not spent on what could gain little: see ``AMBITION``. ``hopeful-4``: and what is cheap grows
-with time: see ``ENDURING``; and with few features more could be better. ``pooled``: propose, with
-the baseline in the pool: it is played if no candidate has a higher UCB."""
+with time: see ``ENDURING``; and with few features more could be better. ``hopeful-5``: and a smaller
+fund, see ``UNFUNDED``, and no thrift; but where the best-scored candidate is not admissible though it
+promises more than the baseline, the best-scored one is played of those that leave more in the bank than
+playing the baseline. ``pooled``: propose, with the baseline in the pool: it is played if no candidate has
+a higher UCB."""
 SCORES = {
     "ucb": 1.0,
     "blend": 0.5,
@@ -111,23 +121,26 @@ COMPETES = {
     "hopeful-2": BASELINE_COMPETES,
     "hopeful-3": BASELINE_COMPETES,
     "hopeful-4": BASELINE_COMPETES,
+    "hopeful-5": SAVES_UP,
 }
 """Selection name -> what a candidate must beat that promises no more than the baseline."""
-HOPEFUL = ("hopeful", "hopeful-2", "hopeful-3", "hopeful-4")
+HOPEFUL = ("hopeful", "hopeful-2", "hopeful-3", "hopeful-4", "hopeful-5")
 HOPE, HOPES_TRUST = dict.fromkeys(HOPEFUL, 4.0), dict.fromkeys(HOPEFUL, 0.5)
 """Selection name -> c and q: what could be better, x(a) - x(b) scored with q half-widths, is tried while
 the t rounds so far seem to have lost or gained less than c units of ``c4b.policies.choice_rule.leeway``
 in rewards of the baseline. q of those that endure is for 5 features or more; for d it is
 q sqrt(5/d), at most 1: a half-width has about sqrt(d) standard errors."""
-SAVING = {"hopeful-2": 0.5, "hopeful-3": 0.5, "hopeful-4": 0.75}
+SAVING = {"hopeful-2": 0.5, "hopeful-3": 0.5, "hopeful-4": 0.75, "hopeful-5": 0.75}
 """Selection name -> share of all that alpha has granted in t rounds, alpha t rewards of the baseline,
 less what seems lost or gained so far, that learning about one candidate may cost by
 ``c4b.policies.choice_rule.cost_of_learning``; then it is tried before there is any leeway."""
-AMBITION = {"hopeful-3": 0.2, "hopeful-4": 0.2}
+AMBITION = {"hopeful-3": 0.2, "hopeful-4": 0.2, "hopeful-5": 0.2}
 """Selection name -> share of what the best-scored candidate could gain: one that takes from the bank and
 is not surely better must be able to gain as much, so that nothing is spent that is saved for a trial."""
-ENDURING = ("hopeful-4",)
+ENDURING = ("hopeful-4", "hopeful-5")
 """Selections for which what learning may cost goes on to grow once there is leeway, with t^(3/4)."""
+UNFUNDED = {"hopeful-5": 0.75}
+"""Selection name -> share of the leeway that ``c4b.policies.choice_rule.fund`` goes without."""
 RELUCTANCE = 0.25
 """In 5 features; for d it is sqrt(d/5) times as much: there is more to learn before it pays."""
 TRUST = dict.fromkeys(("competitive", "curious", "balanced", *HOPEFUL), 0.02)
@@ -336,6 +349,7 @@ latches=False, learns='all', earned='none', phase=1)
             AMBITION.get(self.selection, 0.0),
             endures,
             BELIEF.get(self.score, 0.0) * math.sqrt(5.0 / min(dim, 5)),
+            UNFUNDED.get(self.selection, 0.0),
         )
 
     def account(
@@ -379,7 +393,7 @@ BUILT_IN = (
         "reserve-c4b+",
         "joint",
         "checkpoints",
-        "hopeful-4",
+        "hopeful-5",
         "recommended: several ridges, checkpoints, hopeful choice",
         score="believed",
         confidence="several-ridges",

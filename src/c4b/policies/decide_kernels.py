@@ -12,13 +12,12 @@ from c4b._validate import Array
 from c4b.evidence.ellipsoids import BOX, is_spectral
 from c4b.ledger import books
 from c4b.ledger.books import Certificate, LedgerKind
-from c4b.policies.choice_rule import COUNTERWEIGHTS, Rule, is_plain
+from c4b.policies.choice_rule import is_plain
 from c4b.policies.compiled_round import decide
 
-_COMPETES = Rule._fields.index("competes")
-_IN_NEITHER = ("BOXES", "OTHER_LEDGERS", "OTHER_CHOICES")
+_IN_NEITHER = ("BOXES", "OTHER_LEDGERS")
 decide_from_bank = specialised(decide, "decide_from_bank", (*_IN_NEITHER, "INVERSES"))
-"""``decide`` for a set with an eigenbasis, a bank without terms of its own, no counterweights."""
+"""``decide`` for a set with an eigenbasis and a bank without terms of its own."""
 decide_by_ucb = specialised(decide, "decide_by_ucb", (*_IN_NEITHER, "EIGENBASES", "COMPETITION"))
 """``decide`` for a set that keeps inverses, a bank without terms of its own or no gate, and a choice by
 UCB and margins alone: the paper's."""
@@ -30,7 +29,7 @@ def decider(evidence_flat: Array, ledger_flat: Array, rule: Array) -> Callable[.
     if account.certificate == Certificate.KNOWN or len(ledger.terms) > 0:
         return decide
     spectral = is_spectral(evidence_flat)
-    if spectral and account.kind == LedgerKind.BANK and rule[_COMPETES] != COUNTERWEIGHTS:
+    if spectral and account.kind == LedgerKind.BANK:
         return decide_from_bank
     usual = account.kind in (LedgerKind.BANK, LedgerKind.NONE) and evidence_flat[5] != BOX
     return decide_by_ucb if usual and not spectral and is_plain(rule) else decide

@@ -76,6 +76,7 @@ class RecordedRule(NamedTuple):
     ambition: float = 0.0
     endures: float = 0.0
     believes: float = 0.0
+    unfunded: float = 0.0
 
 
 class RecomputedChecks:
@@ -297,7 +298,7 @@ class RecomputedChecks:
         """What the rule takes, given all candidates and their recomputed scores (K,)."""
         candidates, baseline = decision.arrays["candidates"], decision.played.baseline
         details = decision.arrays["details"]
-        if self.rule.competes == COUNTERWEIGHTS and not self.optimistic:
+        if self.rule.competes >= COUNTERWEIGHTS and not self.optimistic:
             weight = self._counterweight(decision, scores)
             if not weight.is_sure:
                 return decision.chosen
@@ -323,9 +324,10 @@ class RecomputedChecks:
             np.where(np.isneginf(details[SCORE]), recomputed, details[SCORE]),
             details[MARGIN],
             candidates,
-            lambda k: float(books.promises(candidates[k : k + 1], baseline, self.rule.trust)[0]),
+            lambda k: float(self._promises(candidates[k : k + 1], baseline)[0]),
             books.baseline_margin(baseline),
             self._tolerance * (1.0 + abs(books.bank) + float(np.abs(baseline).max(initial=0.0))),
+            self.rule.competes == COUNTERWEIGHTS,
         )
 
     def _scores(self, details: Array, recomputed: Array, scale: Array, low: Array) -> None:
@@ -452,7 +454,7 @@ class RecomputedChecks:
         more = (promises > self._tolerance * scale) & (short > self._tolerance * scale)
         more |= margins > rival + near
         could = np.full(len(margins), -np.inf)  # how much better a candidate could be that is tried
-        if self.rule.competes >= BANK_COMPETES:
+        if BANK_COMPETES <= self.rule.competes <= COUNTERWEIGHTS:
             could = self.books.promises(candidates, baseline, 1.0)
             more |= (margins > self.books.bank + near) & (could > self._tolerance * scale)
         wrong = np.isneginf(scores) & more
@@ -495,7 +497,8 @@ class RecomputedChecks:
         if not self.rule.hope:
             return -math.inf
         low, high = self.region.bounds(baseline[None, :])
-        return min(self._leeway * 0.5 * float(low[0] + high[0]), self.books.bank)
+        wanted = (1.0 - self.rule.unfunded) * self._leeway
+        return min(wanted * 0.5 * float(low[0] + high[0]), self.books.bank)
 
     @property
     def _leeway(self) -> float:

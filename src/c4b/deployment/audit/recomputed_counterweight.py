@@ -1,4 +1,4 @@
-"""Which candidate a balanced choice plays because the best-scored one is not admissible, recomputed.
+"""Which candidate a choice plays because the best-scored one is not admissible, recomputed.
 
 The rule is that of docs/theory.md, section "Choice". Scores and margins are those that the decision
 records; what it compares them with is recomputed, so a comparison may hang on rounding.
@@ -13,8 +13,9 @@ import numpy as np
 
 from c4b._validate import LARGEST, Array
 
-COUNTERWEIGHTS = 3.0
-"""``RecordedRule.competes`` where counterweights are played."""
+COUNTERWEIGHTS, SAVES_UP = 3.0, 4.0
+"""``RecordedRule.competes`` where the lowest-scored, or the best-scored, of the candidates is played that
+leave more in the bank than the baseline would."""
 
 
 class Counterweight(NamedTuple):
@@ -34,11 +35,12 @@ def counterweight(
     promise: Callable[[int], float],
     rival: float,
     near: float,
+    lowest: bool,
 ) -> Counterweight:
     """From scores (K,) before any candidate was passed over, NaN or inf where there is none.
 
     promise: what a candidate promises above the baseline. rival: the baseline's margin. near: difference
-    that rounding can make.
+    that rounding can make. lowest: the lowest-scored one is played, not the best-scored one.
     """
     rank = np.where(np.abs(scores) < np.inf, scores, -np.inf)
     if not np.any(rank > -np.inf):
@@ -56,8 +58,8 @@ def counterweight(
         return NONE
     usable = np.isfinite(rank) & (np.abs(candidates).max(axis=1, initial=0.0) <= LARGEST)
     least = max(rival, 0.0)
-    order = np.where(usable & (margins > least - near), rank, np.inf)
-    if not np.any(order < np.inf):
+    order = np.where(usable & (margins > least - near), -rank if lowest else rank, -np.inf)
+    if not np.any(order > -np.inf):
         return NONE
-    lowest = int(np.argmin(order))
-    return Counterweight(lowest, bool(margins[lowest] > least + near))
+    first = int(np.argmax(order))
+    return Counterweight(first, bool(margins[first] > least + near))

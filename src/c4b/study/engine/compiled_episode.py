@@ -277,7 +277,7 @@ def _run_usual_setting(
 
 
 run_usual_setting = specialised(
-    _run_usual_setting, "run_usual_setting", ("BOXES", "EIGENBASES", "OTHER_CHOICES", "COMPETITION")
+    _run_usual_setting, "run_usual_setting", ("BOXES", "EIGENBASES", "COMPETITION")
 )
 """For sets that keep an inverse, and choices by UCB and margins alone."""
 Runner = Callable[[Array, Lineup, Scene, Workspace, Array, Counts, int], None]
