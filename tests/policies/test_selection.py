@@ -164,7 +164,7 @@ def test_a_balanced_choice_plays_a_counterweight_where_the_best_is_not_admissibl
 
 def test_where_the_best_is_not_admissible_one_that_saves_up_for_it_is_played() -> None:
     """As above, and ACROSS has a higher score than SLIGHTLY, but takes from the bank."""
-    up, across, slightly, down = [1.05, 0.8], [1.04, 0.1], [1.02, 0.0], [1.0, -0.8]
+    up, across, slightly, down = [1.05, 0.8], [1.04, 0.2], [1.02, 0.0], [1.0, -0.8]
     for selection, second in (("hopeful-5", 2), ("balanced", 3), ("filter", 1)):
         made = policy(selection, "mean", reserve=0.2)
         assert made.decide([up, across, slightly, down], BASELINE).action == 0
