@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PYTHONS ?= python3.11 python3.12 python3.13
 
-.PHONY: reproduce worlds test quick pythons demo check browser bench hostile simulate flips kills powerloss widths realdata docs pictures package wheel clean
+.PHONY: reproduce worlds kernels test quick pythons demo check browser bench hostile simulate flips kills powerloss widths realdata docs pictures package wheel clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed; try make PYTHON=python3.12")'
@@ -26,11 +26,16 @@ check: $(READY)  ## formatting, lint, types, import directions
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: check browser  ## every check and every test
-	$(BIN)/pytest -n 2 --dist loadfile
+kernels: $(READY)  ## compile all kernels, which two workers of pytest would both do, and the package's byte code
+	$(BIN)/python -m compileall -q src
+	$(BIN)/c4b compile
+
+test: browser  ## every check and every test
+	$(MAKE) --no-print-directory -j 2 check kernels
+	$(BIN)/pytest -n 2 --dist worksteal
 
 quick: $(READY)  ## the tests without the mark `slow`, in less than a minute once kernels are compiled
-	$(BIN)/pytest tests -n 2 --dist loadfile -m "not slow"
+	$(BIN)/pytest tests -n 2 --dist worksteal -m "not slow"
 
 pythons:  ## `make quick` under each of PYTHONS that runs here, each with its own .venv-<version>
 	@missing=; failed=; \

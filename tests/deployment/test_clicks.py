@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -55,13 +58,16 @@ def test_a_clean_verdict(
         assert dep.state() == state
 
 
-@pytest.mark.parametrize("forgery", [another, only_one])
-def test_counterweights_are_audited(sqlite_url: str, forgery: Forgery) -> None:
-    """A pool around the baseline: where one direction has used up its credit the opposite is played."""
-    rng, forged, weights = np.random.default_rng(5), None, 0
+@pytest.fixture(scope="module")
+def counterweights(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
+    """A pool around the baseline: where one direction has used up its credit the opposite is played.
+    The store, and the entry of a counterweight that was not the only candidate in question."""
+    path = tmp_path_factory.mktemp("counterweights") / "shop.db"
+    rng, contested, weights = np.random.default_rng(5), None, 0
     directions = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0], [0.6, 0.8], [-0.6, -0.8]])
+    model = LinearModel.bounded(3, 1.0)
     with Deployment.create(
-        sqlite_url, "shop", LinearModel.bounded(3, 1.0), "clicks", alpha=0.1, snapshot_every=60
+        f"sqlite:///{path}", "shop", model, "clicks", alpha=0.1, snapshot_every=60
     ) as dep:
         dep.learn(np.tile(BASELINE, (1500, 1)), 1.0 * (rng.random(1500) < 0.5))
         for _ in range(120):
@@ -74,13 +80,27 @@ def test_counterweights_are_audited(sqlite_url: str, forgery: Forgery) -> None:
                 weights += 1
                 if (margins >= 0.0).sum() > 1:
                     assert made.receipt is not None
-                    forged = made.receipt.seq
-        assert weights > 10
-        assert forged is not None
+                    contested = made.receipt.seq
+    assert weights > 10
+    assert contested is not None
+    return path, contested
+
+
+def test_counterweights_are_audited(counterweights: tuple[Path, int]) -> None:
+    with Deployment.open(f"sqlite:///{counterweights[0]}", "shop") as dep:
         report = dep.audit(sample=50)
         assert report.clean, report
-        forge(dep, forged, forgery)
-        assert dep.audit(sample=0).entry == forged
+
+
+@pytest.mark.parametrize("forgery", [another, only_one])
+def test_a_forged_counterweight_is_found(
+    counterweights: tuple[Path, int], tmp_path: Path, forgery: Forgery
+) -> None:
+    path, contested = counterweights
+    shutil.copy(path, tmp_path)
+    with Deployment.open(f"sqlite:///{tmp_path}/shop.db", "shop") as dep:
+        forge(dep, contested, forgery)
+        assert dep.audit(sample=0).entry == contested
 
 
 def test_what_counterweight_the_rule_takes() -> None:

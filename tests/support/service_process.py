@@ -44,13 +44,11 @@ class Service:
     def wait(self, seconds: float = 600.0) -> None:
         """Wait until it is ready."""
         deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            if self.process.poll() is not None:
-                break
-            try:
-                if httpx.get(f"{self.url}/readyz", timeout=5.0).status_code == 200:
-                    return
-            except httpx.TransportError:
+        with self.http(timeout=5.0) as http:  # one client: to make one takes longer than to ask
+            while time.monotonic() < deadline and self.process.poll() is None:
+                with suppress(httpx.TransportError):
+                    if http.get("/readyz").status_code == 200:
+                        return
                 time.sleep(0.05)
         self.process.kill()
         self.process.wait()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import chi2
+import scipy
 
 from c4b._validate import Array
 from c4b.diagnostics.finding import Finding
@@ -39,7 +39,7 @@ def periods(x: Array, y: Array, labels: list[str]) -> list[Period]:
         values, vectors = np.linalg.eigh(spread)
         seen = values > 1e-8 * max(float(values.max()), 1e-300)
         statistic = float(np.sum(np.square(vectors[:, seen].T @ score) / values[seen]))
-        p_value = float(chi2.sf(statistic, max(int(seen.sum()), 1)))
+        p_value = float(scipy.stats.chi2.sf(statistic, max(int(seen.sum()), 1)))
         made.append(Period(name, int(rows.sum()), float(y[rows].mean()), p_value))
     return made
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import norm
 
 from c4b._validate import Array
 from c4b.diagnostics.finding import Finding
@@ -73,7 +73,7 @@ def groups(x: Array, y: Array, held_out: HeldOut, names: list[str], delta: float
         for low, high, rows in _bins(values, bins)
         if rows.sum() >= FEWEST_ROWS
     ]
-    quantile = float(norm.isf(delta / (2 * max(len(found), 1))))
+    quantile = float(scipy.stats.norm.isf(delta / (2 * max(len(found), 1))))
     made = []
     for by, low, high, rows in found:
         residuals = y[rows] - predicted[rows]

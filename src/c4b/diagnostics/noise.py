@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.stats import norm
+import scipy
 
 from c4b._validate import Array
 from c4b.diagnostics.finding import Finding
@@ -14,7 +14,7 @@ from c4b.diagnostics.finding import Finding
 def noise_scale(residuals: Array, noise: float, delta: float) -> Finding:
     """σ-sub-Gaussian noise has a variance of at most σ², and n of it rarely exceed σ√(2 log(2n/δ))."""
     squares = np.square(residuals)
-    half_width = float(norm.isf(delta / 2.0)) * float(squares.std()) / math.sqrt(len(squares))
+    half_width = float(scipy.stats.norm.isf(delta / 2.0)) * float(squares.std()) / math.sqrt(len(squares))
     low, high = (math.sqrt(max(squares.mean() + side * half_width, 0.0)) for side in (-1.0, 1.0))
     largest = float(np.abs(residuals).max())
     limit = noise * math.sqrt(2.0 * math.log(2.0 * len(residuals) / delta))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
-from scipy.stats import chisquare
+import scipy
 
 from c4b._validate import Array
 from c4b.errors import LogCannotAnswer
@@ -70,6 +70,6 @@ def _require_equal_counts(past: Rows, rest: Rows, pool: ActionPool) -> None:
         places = [pool.place[label] for label in offered]
         expected += np.bincount(places, np.repeat(1.0 / sizes, sizes.astype(np.int64)), minlength=k)
     offered_ever = expected > 0.0
-    if chisquare(counts[offered_ever], expected[offered_ever]).pvalue < NOT_UNIFORM:
+    if scipy.stats.chisquare(counts[offered_ever], expected[offered_ever]).pvalue < NOT_UNIFORM:
         shown = dict(zip(pool.labels, counts.tolist(), strict=True))
         raise LogCannotAnswer(f"actions were declared equally likely, but were taken so often: {shown}")

@@ -86,7 +86,7 @@ def entry_contents(payload: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
     beside, payload = _parts(payload)[1], _without_envelope(payload)
     size = int.from_bytes(payload[:4], "little")
     header = json.loads(payload[4 : 4 + size].decode("utf-8"))
-    numbers = np.frombuffer(payload[4 + size :], dtype="<f8")
+    numbers = np.frombuffer(payload[4 + size :], dtype="<f8").copy()  # writeable: see c4b._validate
     arrays, start = {}, 0
     for name, shape in header["arrays"]:
         stop = start + math.prod(shape)

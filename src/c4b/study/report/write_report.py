@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from c4b.study.report import figures, html_page, latex_tables
+from c4b.study.report import html_page, latex_tables
 from c4b.study.results import price_of_safety, published_numbers, world_summary
 from c4b.study.results.results import Results
 
 
 def write_report(results: Results) -> Path:
     """Write the tables, figures, comparison and page of a study into its folder; returns the page."""
+    from c4b.study.report import figures  # noqa: PLC0415 (matplotlib is slow to import)
+
     folder = results.folder
     (folder / "tables").mkdir(exist_ok=True)
     (folder / "tables" / "overview.tex").write_text(latex_tables.overview(results))

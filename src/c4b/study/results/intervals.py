@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from c4b._validate import Array
 
@@ -26,7 +26,7 @@ def student(values: Array, level: float = 0.95) -> Estimate:
     n = len(values)
     mean = float(np.mean(values))
     se = float(np.std(values, ddof=1)) / math.sqrt(n)
-    half = float(stats.t.ppf(0.5 + level / 2.0, n - 1)) * se
+    half = float(scipy.stats.t.ppf(0.5 + level / 2.0, n - 1)) * se
     return Estimate(mean, se, mean - half, mean + half, n)
 
 
@@ -39,7 +39,7 @@ def student_from_sums(total: Array, squares: Array, n: int) -> tuple[Array, Arra
     """Means and 95 % half-widths from sums and sums of squares over n episodes, elementwise."""
     mean = total / n
     variance = np.maximum(squares - total * mean, 0.0) / (n - 1)
-    half: Array = float(stats.t.ppf(0.975, n - 1)) * np.sqrt(variance / n)
+    half: Array = float(scipy.stats.t.ppf(0.975, n - 1)) * np.sqrt(variance / n)
     return mean, half
 
 
@@ -51,4 +51,4 @@ def binomial_upper(failures: int, n: int, level: float = 0.95) -> float:
     """
     if failures >= n:
         return 1.0
-    return float(stats.beta.ppf(level, failures + 1, n - failures))
+    return float(scipy.stats.beta.ppf(level, failures + 1, n - failures))

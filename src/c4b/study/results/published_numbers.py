@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from importlib import resources
 from typing import Any, NamedTuple
 
-from scipy import stats
+import scipy
 
 from c4b.study.engine.episode_metrics import Metric
 from c4b.study.results.intervals import Estimate, binomial_upper, paired, student
@@ -93,7 +93,7 @@ def macros(results: Results) -> dict[str, tuple[float, float]]:
 
 def _end_se(estimate: Estimate) -> float:
     """Standard error of an interval's end: that of the mean and that of the half-width."""
-    half = float(stats.t.ppf(0.975, estimate.n - 1)) * estimate.se
+    half = float(scipy.stats.t.ppf(0.975, estimate.n - 1)) * estimate.se
     return math.hypot(estimate.se, half / math.sqrt(2.0 * (estimate.n - 1)))
 
 
