@@ -42,8 +42,10 @@ from c4b.evidence.ellipsoids import (
     Terms,
     cholesky,
     drift,
+    gamma_squared,
     opened,
 )
+from c4b.evidence.entrywise_rounding import entrywise_spread
 from c4b.evidence.rounding import UNIT
 from c4b.evidence.sets.constrained import noise_spread, write_shifted
 from c4b.evidence.sets.several_ridges import (
@@ -63,6 +65,8 @@ STEPS, HALVINGS = 24, 8
 """Newton steps at most, and how often one of them is halved at most."""
 BISECTIONS = 48
 """Multipliers that are tried for ``constrained`` at most."""
+WORTH = 1e-4
+"""Share of sigma^2 gamma^2 by which rounding may enlarge it before it is bounded entry by entry."""
 ENOUGH = 1e-8
 """Promised gain, in units of the half-width, below which no further step is taken."""
 UPWARD, DOWNWARD = 4.0, 40.0
@@ -124,6 +128,9 @@ def refined_lower(flat: Array, v: Array, pair: Array, space: Array) -> float:
     if data.code == CONSTRAINED:
         data.tally[LOG_DET] = log_det(data, data.ridges[0], far)
         spread = noise_spread(data, terms, far, moment_error)
+        if spread > (1.0 + WORTH) * terms.noise**2 * gamma_squared(data, terms):
+            finer = entrywise_spread(region, data, terms)
+            spread = finer if finer < spread else spread
         a = _refine_constrained(one, data, terms, question.turned, data.ridges[best], spread)
         question.multipliers[NOW] = a
     else:
