@@ -14,7 +14,8 @@ import c4b
 from c4b.evidence.absorption import absorb_many
 from c4b.evidence.alarms import BETS, NOT_LINEAR
 from c4b.evidence.ellipsoids import ALARM, LOG_DET, views
-from c4b.evidence.refinement import PAIR, refined_lower, space_size
+from c4b.evidence.refinement.question import PAIR, space_size
+from c4b.evidence.refinement.refined_lower import refined_lower
 from c4b.evidence.sets import bounded
 from c4b.evidence.sets.several_ridges import choice_of
 from support.ball_arithmetic import BallSet, above, contrast

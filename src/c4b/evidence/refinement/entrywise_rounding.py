@@ -41,7 +41,7 @@ def entrywise_spread(region: Region, data: Data, terms: Terms) -> float:
     rewards, fitted = math.sqrt(data.tally[SQUARES_SUM]), math.sqrt(trace) * bound
     if loss <= 0.5:
         fitted = min(fitted, 1.5 * shares * (radius + rewards))
-    growth = 0.5 * loss * radius + turned + entry * shares * (rewards + fitted)
+    growth: float = 0.5 * loss * radius + turned + entry * shares * (rewards + fitted)
     return (spread + growth * (2.0 * radius + growth)) * (1.0 + 64.0 * UNIT)
 
 
