@@ -15,7 +15,8 @@ import math
 import numpy as np
 
 from c4b._jit import called, inlined
-from c4b.evidence.ellipsoids import Terms, cholesky
+from c4b.evidence.cholesky_factor import cholesky
+from c4b.evidence.ellipsoids import Terms
 from c4b.evidence.refinement.question import BALL, DRIFT, ERROR, NOW, TRIAL, Question
 from c4b.evidence.rounding import UNIT
 from c4b.evidence.sets.several_ridges import LEAST_PART, NO_WEIGHT, mixed_spread
