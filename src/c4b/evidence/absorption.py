@@ -40,7 +40,7 @@ from c4b.evidence.ridge_inverses import (
     write_ridge_shape,
 )
 from c4b.evidence.rounding import UNIT, USABLE, sums_error
-from c4b.evidence.sets.bounded import take
+from c4b.evidence.sets.bounded_parts.reward_weights import take
 from c4b.evidence.sets.confidence_set import PythonSet
 from c4b.evidence.sets.several_ridges import recentre_several_ridges
 from c4b.evidence.sets.table import recentre_by_code, recentre_one_ridge
