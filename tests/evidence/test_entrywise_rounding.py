@@ -1,10 +1,13 @@
 """Rounding of the sums entry by entry: many rows in few directions leave answers exact, and sound."""
 
+import mpmath
 import numpy as np
 import pytest
 
 import c4b
 from c4b.evidence import bounds
+from c4b.evidence.ellipsoids import views
+from c4b.evidence.refinement.entrywise_rounding import decomposition_error
 from support.exact_interval import ExactInterval
 from support.hostile_data import World, judge
 
@@ -61,3 +64,30 @@ def test_an_answer_stays_beyond_the_exact_set() -> None:
             wide = bounds.upper(evidence.region, v) - bounds.lower(evidence.region, v)
             narrower += evidence.upper(v) - evidence.lower(v) < 0.9 * wide
     assert narrower > 10
+
+
+def test_the_decomposition_is_no_worse_than_its_bound() -> None:
+    """Rows of U^T A - diag(values) U^T and errors of U^T m in 60 digits, U the polar factor of Q^T."""
+    for seed in range(25):
+        world = long_world(seed, 60)
+        evidence = c4b.Evidence(world.model)
+        evidence.learn(world.features[:40], world.rewards[:40])
+        for x, y in zip(world.features[40:50], world.rewards[40:50], strict=True):
+            evidence.absorb(x, y)
+        region, data, terms = views(evidence.flat)
+        with mpmath.workdps(60):
+            basis, gram = mpmath.matrix(region.basis.tolist()), mpmath.matrix(data.gram.tolist())
+            values = [mpmath.mpf(value) for value in data.spectrum.values.tolist()]
+            squares, turn = mpmath.eigsy(basis * basis.T)
+            polar = turn * mpmath.diag([1 / mpmath.sqrt(s) for s in squares]) * turn.T * basis
+            rows = polar * gram - mpmath.diag(values) * polar
+            gaps = polar * mpmath.matrix(data.moment.tolist())
+            gaps -= mpmath.matrix(data.spectrum.moment.tolist())
+            square = loss = mpmath.mpf(0)
+            for i, value in enumerate(values):
+                far, shape = mpmath.norm(rows[i, :]), value + world.model.ridge
+                square += (abs(gaps[i]) + far * world.model.norm_bound) ** 2 / shape
+                loss += far / shape
+            bound = decomposition_error(region, data, terms)
+            assert bound[0] >= mpmath.sqrt(square), seed
+            assert bound[1] >= loss, seed

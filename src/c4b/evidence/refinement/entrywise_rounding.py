@@ -33,7 +33,7 @@ def entrywise_spread(region: Region, data: Data, terms: Terms) -> float:
         root = 1.01 * math.sqrt(total) + data.spectrum.errors[SKEW] / math.sqrt(least)
         shares += math.sqrt(data.gram[i, i]) * root
     entry = 1.2 * (data.tally[COUNT] + 2.0) * UNIT
-    turned, loss = _decomposition_error(region, data, terms)
+    turned, loss = decomposition_error(region, data, terms)
     loss += entry * shares * shares
     log_det = log_det * (1.0 + 8.0 * (dim + 2) * UNIT) + dim * loss
     spread: float = terms.noise**2 * (log_det + terms.log_term)
@@ -46,7 +46,7 @@ def entrywise_spread(region: Region, data: Data, terms: Terms) -> float:
 
 
 @called
-def _decomposition_error(region: Region, data: Data, terms: Terms) -> tuple[float, float]:
+def decomposition_error(region: Region, data: Data, terms: Terms) -> tuple[float, float]:
     """The root of sum_i (nu_i + rho_i S)^2 / (values_i + lambda) and sum_i rho_i / (values_i + lambda).
 
     rho_i bounds row i of U^T A - diag(values) U^T and nu_i the error of (Q m)_i, A and m as they were
