@@ -11,8 +11,9 @@ from scipy.stats import ncx2
 import c4b
 from c4b.errors import InvalidInput
 from c4b.evidence.ellipsoids import views
-from c4b.evidence.sets import bounded
-from c4b.evidence.sets.bounded import SCALE, learned_of, learned_size, solved_radius, write_series
+from c4b.evidence.sets.bounded_parts import bounded_versions
+from c4b.evidence.sets.bounded_parts.bounded_radius import solved_radius, write_series
+from c4b.evidence.sets.bounded_parts.learned_statistics import SCALE, learned_of, learned_size
 from support.oracle_bounded import CONSTANTS, OracleBounded, log_truncated
 from support.oracle_sets import Array
 
@@ -53,12 +54,16 @@ def test_the_truncated_average_is_a_noncentral_probability() -> None:
 
 
 def test_shares_of_delta_add_up_to_one() -> None:
-    total = sum(bounded.SHARES_OF_SECOND) + 2.0 * bounded.SUM_SHARE_OF_SECOND + bounded.LINEARITY_SHARE
+    total = (
+        sum(bounded_versions.SHARES_OF_SECOND)
+        + 2.0 * bounded_versions.SUM_SHARE_OF_SECOND
+        + bounded_versions.LINEARITY_SHARE
+    )
     assert total == pytest.approx(1.0, abs=1e-12)
     for dim in (1, 2, 5, 50):
-        first, left = total_share(dim, 0), np.exp(-bounded.spared(2, dim))
+        first, left = total_share(dim, 0), np.exp(-bounded_versions.spared(2, dim))
         others = sum(total_share(dim, scale) for scale in range(1, 5))
-        sums = left * (2.0 * bounded.SUM_SHARE_OF_SECOND + bounded.LINEARITY_SHARE)
+        sums = left * (2.0 * bounded_versions.SUM_SHARE_OF_SECOND + bounded_versions.LINEARITY_SHARE)
         assert first + others + sums == pytest.approx(1.0, abs=1e-12)
         assert first == pytest.approx(CONSTANTS["bounded-3"].share(dim, 0), abs=1e-12)
 
@@ -66,7 +71,7 @@ def test_shares_of_delta_add_up_to_one() -> None:
 def total_share(dim: int, scale: int) -> float:
     """Of delta, by the level that a scale of `bounded-3` has."""
     terms = c4b.LinearModel.bounded(dim, 1.0, delta=0.5).terms
-    return float(np.exp(-0.5 * (bounded.level_of(0.0, terms, 2, dim, scale) - terms.log_term)))
+    return float(np.exp(-0.5 * (bounded_versions.level_of(0.0, terms, 2, dim, scale) - terms.log_term)))
 
 
 @pytest.mark.parametrize("rewards", [(0.0, 1.0), (-2.0, 3.0)])

@@ -5,6 +5,7 @@ import pytest
 
 import c4b
 from c4b.evidence import ellipsoids as statistics
+from c4b.evidence.ridge_inverses import REFACTOR_EVERY
 from support.evidence_internals import inside
 from support.oracle_comparison import CONFIDENCES, history
 from support.oracle_sets import OracleSet
@@ -46,7 +47,7 @@ def test_trap_endless_rank_one_updates_never_refactored() -> None:
     """A small error in the inverse is gone after at most REFACTOR_EVERY more observations."""
     rng = np.random.default_rng(0)
     evidence = c4b.Evidence(c4b.LinearModel(3, 0.1, 1.0))
-    features, rewards = history(rng, np.ones(3) / 2, statistics.REFACTOR_EVERY, 0.1)
+    features, rewards = history(rng, np.ones(3) / 2, REFACTOR_EVERY, 0.1)
     inside(evidence).inverse[0] *= 1.0 + 1e-10  # too small for the residual check to see
     evidence.learn(features, rewards)
     fresh = np.linalg.inv(0.1 * np.eye(3) + features.T @ features)

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import c4b
 from c4b.evidence import bounds
-from c4b.evidence.refinement import PAIR, refined_lower, space_size
+from c4b.evidence.refinement.question import PAIR, space_size
+from c4b.evidence.refinement.refined_lower import refined_lower
 from support.evidence_internals import inside
 from support.exact_interval import ExactInterval
 from support.oracle_sets import Array, EmptySet

@@ -14,8 +14,12 @@ import c4b
 from c4b.evidence.absorption import absorb_many
 from c4b.evidence.alarms import BETS, NOT_LINEAR
 from c4b.evidence.ellipsoids import ALARM, LOG_DET, views
-from c4b.evidence.refinement import PAIR, refined_lower, space_size
+from c4b.evidence.refinement.question import PAIR, space_size
+from c4b.evidence.refinement.refined_lower import refined_lower
 from c4b.evidence.sets import bounded
+from c4b.evidence.sets.bounded_parts.bounded_radius import solved_radius
+from c4b.evidence.sets.bounded_parts.bounded_versions import level_of, version_of
+from c4b.evidence.sets.bounded_parts.learned_statistics import SCALE, learned_of
 from c4b.evidence.sets.several_ridges import choice_of
 from support.ball_arithmetic import BallSet, above, contrast
 from support.oracle_sets import Array
@@ -101,11 +105,11 @@ def draw_bounded(seed: int, largest: int = 12, most_rows: int = 300) -> World:
 def scale_in_use(evidence: c4b.Evidence) -> tuple[int, list[float]]:
     """Prior scale and multipliers of the set ``bounded``: what it is free to choose."""
     _, data, terms = views(evidence.flat)
-    learned = bounded.learned_of(data.extra, evidence.model.dim)
-    scale = int(learned.sums[bounded.SCALE])
-    version = bounded.version_of(data)
-    level = bounded.level_of(float(data.tally[LOG_DET]), terms, version, evidence.model.dim, scale)
-    radius = bounded.solved_radius(learned, scale, level)
+    learned = learned_of(data.extra, evidence.model.dim)
+    scale = int(learned.sums[SCALE])
+    version = version_of(data)
+    level = level_of(float(data.tally[LOG_DET]), terms, version, evidence.model.dim, scale)
+    radius = solved_radius(learned, scale, level)
     return scale, (bounded.MULTIPLIERS * (radius / evidence.model.norm_bound) ** 2).tolist()
 
 

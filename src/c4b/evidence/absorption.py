@@ -10,14 +10,13 @@ from c4b._parts import EIGENBASES, INVERSES
 from c4b._validate import Array
 from c4b.errors import InvalidInput
 from c4b.evidence.alarms import watch
+from c4b.evidence.cholesky_factor import cholesky, invert_from_cholesky
 from c4b.evidence.eigenbasis import POLISH_EVERY, RESIDUAL, TINY, polish, turn
 from c4b.evidence.ellipsoids import (
     BOUNDED,
     COUNT,
     HEADING,
-    INVERSE_LIMIT,
     LOG_DET,
-    REFACTOR_EVERY,
     SEVERAL_RIDGES,
     SINCE_FACTORED,
     TALLY,
@@ -25,21 +24,23 @@ from c4b.evidence.ellipsoids import (
     Region,
     Terms,
     add_to_sums,
-    amplification,
-    cholesky,
-    factored_error,
     flat_size,
-    invert_from_cholesky,
     is_spectral,
     opened,
     rounding_size,
-    update_ridge_stack,
     views,
-    write_ridge_shape,
 )
 from c4b.evidence.model import LinearModel
+from c4b.evidence.ridge_inverses import (
+    INVERSE_LIMIT,
+    REFACTOR_EVERY,
+    amplification,
+    factored_error,
+    update_ridge_stack,
+    write_ridge_shape,
+)
 from c4b.evidence.rounding import UNIT, USABLE, sums_error
-from c4b.evidence.sets.bounded import take
+from c4b.evidence.sets.bounded_parts.reward_weights import take
 from c4b.evidence.sets.confidence_set import PythonSet
 from c4b.evidence.sets.several_ridges import recentre_several_ridges
 from c4b.evidence.sets.table import recentre_by_code, recentre_one_ridge

@@ -25,7 +25,8 @@ from c4b.evidence.ellipsoids import (
     views,
 )
 from c4b.evidence.model import LinearModel
-from c4b.evidence.refinement import PAIR, REFINED, refined_lower, space_size
+from c4b.evidence.refinement.question import PAIR, space_size
+from c4b.evidence.refinement.refined_lower import REFINED, refined_lower
 from c4b.evidence.sets.box import check_arm, check_arms
 from c4b.evidence.spectral import theta_hat
 

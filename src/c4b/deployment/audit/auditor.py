@@ -36,6 +36,7 @@ from c4b.deployment.decision_entry import BankNumbers
 from c4b.deployment.state import State
 from c4b.evidence.ellipsoids import views
 from c4b.evidence.sets import bounded, several_ridges
+from c4b.evidence.sets.bounded_parts.learned_statistics import SCALE, learned_of
 from c4b.journal.backend import StoredSnapshot
 from c4b.journal.entries import Entry
 from c4b.policies.decision import DecisionNumbers
@@ -113,8 +114,8 @@ class Auditor:
 
     def _scale(self) -> int:
         """The prior scale that the replayed set bounded has chosen from the data."""
-        sums = bounded.learned_of(self._extra(), self.state.configuration.model.dim).sums
-        return int(sums[bounded.SCALE])
+        sums = learned_of(self._extra(), self.state.configuration.model.dim).sums
+        return int(sums[SCALE])
 
     def _extra(self) -> Array:
         return views(self.state.run.gate.snapshot()["evidence"])[1].extra

@@ -14,14 +14,9 @@ import numpy as np
 
 from c4b._jit import inlined
 from c4b._validate import Array
-from c4b.evidence.ellipsoids import (
-    MIXTURE,
-    Data,
-    Region,
-    Terms,
+from c4b.evidence.ellipsoids import MIXTURE, Data, Region, Terms, drift, gamma_squared
+from c4b.evidence.ridge_inverses import (
     amplification,
-    drift,
-    gamma_squared,
     rewards_norm,
     ridge_centre,
     spread_error,

@@ -1,0 +1,1 @@
+"""What the set ``bounded`` is made of: its constants, its statistics, its weights, its radius."""
