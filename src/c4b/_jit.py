@@ -41,6 +41,20 @@ fma: Callable[[float, float, float], float] = _make(_typed_fma)
 sums as it likes, two copies of one kernel could round differently."""
 
 
+def _typed_larger(_context: Any, a: Any, b: Any) -> Any:
+    def generate(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
+        known = ("nnan", "nsz")
+        is_larger = builder.fcmp_ordered(">", *arguments, flags=known)
+        return builder.select(is_larger, *arguments, flags=known)
+
+    return types.float64(types.float64, types.float64), generate
+
+
+larger: Callable[[float, float], float] = _make(_typed_larger)
+"""The larger of two numbers, neither of them NaN; of two zeros either one. The compiler knows that, and
+finds the largest of many side by side."""
+
+
 # -- what Python calls, and what kernels call --------------------------------------------------
 
 

@@ -21,7 +21,7 @@ def pick(
 ) -> int:
     details = np.zeros((ROWS, len(scores)))
     details[SCORE], details[MARGIN] = scores, margins
-    return int(choose(details, propose, least, np.empty(len(scores)), lazy))
+    return int(choose(details, propose, least, lazy))
 
 
 def test_the_best_scored_of_those_that_leave_enough() -> None:
