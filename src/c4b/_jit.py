@@ -69,7 +69,8 @@ def kernel(function: F) -> F:
 
 def kernel_of_known_shapes(function: F) -> F:
     """A kernel that Python calls and whose loops are over constant shapes: ``pooled`` kernels are copied
-    into it, so that their loops are unrolled."""
+    into it, so that their loops are unrolled. No array that it writes to may share memory with another
+    argument: the compiler relies on it, and need not read again what was not written."""
     return _for_python(function, _EntryOfKnownShapes, forceinline=True, _nrt=False)
 
 
@@ -310,6 +311,7 @@ def _pipeline(name: str, library: type[codegen.JITCodeLibrary]) -> type[compiler
         def run_pass(self, state: Any) -> bool:
             state.library = library(state.targetctx.codegen(), state.func_id.func_qualname)
             state.library.enable_object_caching()
+            state.flags.noalias = library is _EntryOfKnownShapesLibrary
             return False
 
     class Pipeline(compiler.CompilerBase):
