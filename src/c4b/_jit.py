@@ -41,6 +41,20 @@ fma: Callable[[float, float, float], float] = _make(_typed_fma)
 sums as it likes, two copies of one kernel could round differently."""
 
 
+def _typed_larger(_context: Any, a: Any, b: Any) -> Any:
+    def generate(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
+        known = ("nnan", "nsz")
+        is_larger = builder.fcmp_ordered(">", *arguments, flags=known)
+        return builder.select(is_larger, *arguments, flags=known)
+
+    return types.float64(types.float64, types.float64), generate
+
+
+larger: Callable[[float, float], float] = _make(_typed_larger)
+"""The larger of two numbers, neither of them NaN; of two zeros either one. The compiler knows that, and
+finds the largest of many side by side."""
+
+
 # -- what Python calls, and what kernels call --------------------------------------------------
 
 
@@ -55,7 +69,8 @@ def kernel(function: F) -> F:
 
 def kernel_of_known_shapes(function: F) -> F:
     """A kernel that Python calls and whose loops are over constant shapes: ``pooled`` kernels are copied
-    into it, so that their loops are unrolled."""
+    into it, so that their loops are unrolled. No array that it writes to may share memory with another
+    argument: the compiler relies on it, and need not read again what was not written."""
     return _for_python(function, _EntryOfKnownShapes, forceinline=True, _nrt=False)
 
 
@@ -296,6 +311,7 @@ def _pipeline(name: str, library: type[codegen.JITCodeLibrary]) -> type[compiler
         def run_pass(self, state: Any) -> bool:
             state.library = library(state.targetctx.codegen(), state.func_id.func_qualname)
             state.library.enable_object_caching()
+            state.flags.noalias = library is _EntryOfKnownShapesLibrary
             return False
 
     class Pipeline(compiler.CompilerBase):

@@ -21,7 +21,7 @@ def pick(
 ) -> int:
     details = np.zeros((ROWS, len(scores)))
     details[SCORE], details[MARGIN] = scores, margins
-    return int(choose(details, propose, least, np.empty(len(scores)), lazy))
+    return int(choose(details, propose, least, lazy))
 
 
 def test_the_best_scored_of_those_that_leave_enough() -> None:
@@ -35,6 +35,19 @@ def test_where_none_leaves_enough_the_best_admissible() -> None:
 
 def test_ties_go_to_the_lowest_index() -> None:
     assert pick([1.0, 2.0, 2.0], [1.0, 1.0, 1.0], least=0.5) == 1
+
+
+VALUES = st.sampled_from([-np.inf, -1e308, -2.0, -0.0, 0.0, 0.5, 3.0, np.inf, np.nan])
+
+
+@given(st.lists(st.tuples(VALUES, VALUES), max_size=70))
+def test_pools_of_any_size_give_what_a_plain_loop_gives(candidates: list[tuple[float, float]]) -> None:
+    """Many candidates are compared side by side; a score that is not finite never wins."""
+    best, top = -1, -np.inf
+    for k, (score, margin) in enumerate(candidates):
+        if margin >= 0.0 and top < score < np.inf:
+            best, top = k, score
+    assert pick([score for score, _ in candidates], [margin for _, margin in candidates], 0.0) == best
 
 
 @pytest.mark.parametrize("least", [-1.0, 0.0, 0.5])

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from c4b._jit import inlined
+from c4b._parts import EIGENBASES
 from c4b._shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.evidence.eigenbasis import Spectrum, spectrum_size
@@ -131,7 +132,7 @@ def parts(flat: Array, stack: int, dim: int) -> tuple[Region, Data, Terms]:
         code = UNBIASED
     if code == MIXTURE and stack > 1:
         code = CONSTRAINED
-    spectral = code >= CONSTRAINED
+    spectral = EIGENBASES and code >= CONSTRAINED
     a = HEADING + (dim * dim if spectral else stack * dim * dim)
     b = a + stack * dim
     c = b + stack

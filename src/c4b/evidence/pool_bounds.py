@@ -80,7 +80,7 @@ def pool_squares(region: Region, g: int, pool: Array, forms: Array) -> None:
     would make both the time and the last bits depend on the machine.
     """
     dim, size = pool.shape
-    inverse, out, first = region.inverse, SQUARES + 2 * g, 0
+    inverse, out, first, negative = region.inverse, SQUARES + 2 * g, 0, 0
     if dim >= 4:
         first = 4
         v00, v11, v22, v33 = inverse[g, 0, 0], inverse[g, 1, 1], inverse[g, 2, 2], inverse[g, 3, 3]
@@ -101,7 +101,9 @@ def pool_squares(region: Region, g: int, pool: Array, forms: Array) -> None:
         for k in range(size):
             total = fma(v1, pool[1, k], fma(v0, pool[0, k], own * pool[4, k]))
             total = fma(v3, pool[3, k], fma(v2, pool[2, k], total))
-            forms[out, k] += total * pool[4, k]
+            square = forms[out, k] + total * pool[4, k]
+            negative += (dim == 5) & (square < 0.0)
+            forms[out, k] = square
     for i in range(first, dim):
         own, fours = inverse[g, i, i], i - i % 4
         for k in range(size):
@@ -120,8 +122,7 @@ def pool_squares(region: Region, g: int, pool: Array, forms: Array) -> None:
                 forms[CROSS, k] += v0 * pool[j, k]
         for k in range(size):
             forms[out, k] += forms[CROSS, k] * pool[i, k]
-    negative = 0
-    for k in range(size):
+    for k in range(0 if dim == 5 else size):
         negative += forms[out, k] < 0.0
     if negative > 0:  # rounding in a nearly known direction, or a broken inverse
         for k in range(size):
@@ -137,6 +138,11 @@ def pool_products(pool: Array, vectors: Array, g: int, row: int, out: Array) -> 
     """out[row, k] = x_k @ vectors[g]; pool (d, K), vectors (G, d), out (R, K)."""
     dim, size = pool.shape
     fours = dim - dim % 4
+    if dim == 5:
+        _five_products(
+            pool, vectors[g, 0], vectors[g, 1], vectors[g, 2], vectors[g, 3], vectors[g, 4], row, out
+        )
+        return
     if fours == 0:
         for k in range(size):
             out[row, k] = 0.0
@@ -150,6 +156,16 @@ def pool_products(pool: Array, vectors: Array, g: int, row: int, out: Array) -> 
         v0 = vectors[g, i]
         for k in range(size):
             out[row, k] += v0 * pool[i, k]
+
+
+@inlined
+def _five_products(
+    pool: Array, v0: float, v1: float, v2: float, v3: float, v4: float, row: int, out: Array
+) -> None:
+    """``pool_products`` of five features: the same sums, in one pass."""
+    for k in range(pool.shape[1]):
+        fresh = (v0 * pool[0, k] + v1 * pool[1, k]) + (v2 * pool[2, k] + v3 * pool[3, k])
+        out[row, k] = fresh + v4 * pool[4, k]
 
 
 @inlined
@@ -198,20 +214,21 @@ def pool_upper(region: Region, forms: Array, pool: Array, row: int, out: Array) 
     size, several = out.shape[1], len(region.radius) > 1
     if several:
         _pool_norms(pool, forms)
-    reach, slack = ball_reach(region, len(pool)), slack_over_norm(region)
-    for k in range(size):
-        out[row, k] = reach * forms[CROSS, k] if several else np.inf
-        forms[CROSS, k] = slack * forms[CROSS, k] if several else 0.0
+        reach, slack = ball_reach(region, len(pool)), slack_over_norm(region)
+        for k in range(size):
+            out[row, k] = reach * forms[CROSS, k]
+            forms[CROSS, k] = slack * forms[CROSS, k]
     for g in range(len(region.radius)):
         reach, squares, centres = region.reach[g], SQUARES + 2 * g, CENTRES + 2 * g
         lowered, square = 0, reach * reach * NEARLY
-        for k in range(size):
+        for k in range(size if several else 0):  # one ellipsoid alone counts everywhere
             gap = out[row, k] - (forms[centres, k] + forms[CROSS, k])
             lowered += (gap > 0.0) & (square * forms[squares, k] <= gap * gap)
-        if lowered > 0:  # a root is computed only where it counts
+        if lowered > 0 or not several:  # a root is computed only where it counts
             for k in range(size):
-                value = forms[centres, k] + forms[CROSS, k] + reach * math.sqrt(forms[squares, k])
-                held = out[row, k]
+                more = forms[CROSS, k] if several else 0.0
+                value = forms[centres, k] + more + reach * math.sqrt(forms[squares, k])
+                held = out[row, k] if several else np.inf
                 out[row, k] = value if value < held else held
 
 
@@ -260,12 +277,17 @@ def pool_lower(region: Region, forms: Array, pool: Array, base: float, row: int,
     if BOXES and is_box(region):
         pool_box_lower(region, pool, base, shaped_view(region.radius, 0, (0,)), row, out, True)
         return
-    if several:
-        _pool_norms(pool, forms)
+    if not several:
+        reach = region.reach[0]
+        for k in range(size):
+            value = base + (0.0 + forms[CENTRES, k]) - reach * math.sqrt(forms[SQUARES, k])
+            out[row, k] = value if (-np.inf < value) & (value < np.inf) else -np.inf
+        return
+    _pool_norms(pool, forms)
     reach, slack = ball_reach(region, len(pool)), slack_over_norm(region)
     for k in range(size):
-        out[row, k] = base - reach * forms[CROSS, k] if several else -np.inf
-        forms[CROSS, k] = base - slack * forms[CROSS, k] if several else base
+        out[row, k] = base - reach * forms[CROSS, k]
+        forms[CROSS, k] = base - slack * forms[CROSS, k]
     for g in range(len(region.radius)):
         _raise_by_ellipsoid(region, forms, SQUARES + 2 * g, 0.0, g, row, out)
 
@@ -401,12 +423,19 @@ def _expanded_raise(
                 w2 * offset[i + 2] + w3 * offset[i + 3]
             )
             w0, w1, w2, w3 = 2.0 * w0, 2.0 * w1, 2.0 * w2, 2.0 * w3
+            if dim == 5:  # in one pass
+                w4 = 0.0
+                for j in range(dim):
+                    w4 += inverse[g, 4, j] * offset[j]
+                offset_square += w4 * offset[4]
+                _five_products(pool, w0, w1, w2, w3, 2.0 * w4, CROSS, forms)
+                break
             for k in range(size):
                 fresh = (w0 * pool[i, k] + w1 * pool[i + 1, k]) + (
                     w2 * pool[i + 2, k] + w3 * pool[i + 3, k]
                 )
                 forms[CROSS, k] = fresh if i == 0 else forms[CROSS, k] + fresh
-        for i in range(fours, dim):
+        for i in range(fours, 0 if dim == 5 else dim):
             w0 = 0.0
             for j in range(dim):
                 w0 += inverse[g, i, j] * offset[j]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from c4b._jit import allocating, called, inlined, kernel
+from c4b._jit import allocating, inlined, kernel, pooled
 from c4b._parts import OTHER_LEDGERS
 from c4b._validate import Array
 from c4b.certificates.contrast_kernels import Assessment, structural
@@ -91,7 +91,7 @@ def credit(account: Account, region: Region, baseline: Array, mean: float) -> fl
     return structural(region, baseline, account.alpha, account.floor, account.tolerance)
 
 
-@called
+@pooled
 def baseline_margin(
     ledger: Ledger,
     account: Account,

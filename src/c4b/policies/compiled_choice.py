@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from c4b._jit import inlined, pooled
+from c4b._jit import inlined, larger, pooled
 from c4b._parts import COMPETITION
 from c4b._validate import LARGEST, Array
 from c4b.certificates.contrast_kernels import structural, structural_above
@@ -46,6 +46,8 @@ ALL_MARGINS, ONE_MARGIN = -4, -5
 UCB, MARGIN, SCORE = int(CandidateField.UCB), int(CandidateField.MARGIN), int(CandidateField.SCORE)
 CUSHION = 6.0
 """A thrifty choice keeps no more than this many rounds of certified baseline credit in the bank."""
+NO_SCORE = float(np.finfo(np.float64).min)
+"""Of a candidate that is not admitted. Not -inf: the compiler would turn that into a branch."""
 SURE = -1.0
 """Half-widths that a candidate needs below the middle to be surely better: the lower bound."""
 ASKED_ONE_BY_ONE = 8
@@ -53,46 +55,45 @@ ASKED_ONE_BY_ONE = 8
 
 
 @pooled
-def best_from(details: Array, least: float, proposed: bool, rank: Array, lazy: bool) -> int:
+def best_from(details: Array, least: float, proposed: bool, lazy: bool) -> int:
     """Highest finite score among margins >= ``least``, lowest index on ties, or BASELINE.
 
     ``proposed``: margins do not matter. ``lazy``: a margin that is NaN is not known yet and may be large
-    enough. ``rank`` (K,) is scratch. First the highest score, as four maxima that do not wait for each
-    other, then its first place: no branch depends on scores or margins, which nobody can predict.
+    enough. First the highest score, then its first place, both for whole vectors at once: no branch
+    depends on scores or margins, which nobody can predict.
     """
     size = details.shape[1]
+    top, best = -np.inf, size
     for k in range(size):
-        value, margin = details[SCORE, k], details[MARGIN, k]
-        admitted = (proposed | (margin >= least) | (lazy & np.isnan(margin))) & (value < np.inf)
-        rank[k] = value if admitted else -np.inf
-    a, b, c, d = -np.inf, -np.inf, -np.inf, -np.inf
-    fours = size - size % 4
-    for k in range(0, fours, 4):
-        a, b = max(a, rank[k]), max(b, rank[k + 1])
-        c, d = max(c, rank[k + 2]), max(d, rank[k + 3])
-    for k in range(fours, size):
-        a = max(a, rank[k])
-    top, best = max(a, b, c, d), size
+        top = larger(top, _admitted_score(details, k, least, proposed, lazy))
     for k in range(size):
-        best = min(best, k if rank[k] == top else size)
-    return best if top > -np.inf else BASELINE
+        best = min(best, k if _admitted_score(details, k, least, proposed, lazy) == top else size)
+    return best if top > NO_SCORE else BASELINE
 
 
 @inlined
-def choose(details: Array, propose: bool, least: float, rank: Array, lazy: bool) -> int:
+def _admitted_score(details: Array, k: int, least: float, proposed: bool, lazy: bool) -> float:
+    """The score that ``best_from`` compares; NO_SCORE or less: this candidate is not admitted."""
+    value, margin = details[SCORE, k], details[MARGIN, k]
+    admitted = (proposed | (margin >= least) | (lazy & np.isnan(margin))) & (value < np.inf)
+    return value if admitted else NO_SCORE
+
+
+@inlined
+def choose(details: Array, propose: bool, least: float, lazy: bool) -> int:
     """The best-scored candidate whose margin is >= ``least``, else >= 0; else BASELINE.
 
-    ``propose``: only the candidate of highest score is tested, against 0. ``rank`` (K,) is scratch.
-    ``lazy``: a candidate whose margin is not known is returned as ONE_MARGIN - k, if it would be chosen
-    were its margin large enough. So what is chosen at last is what all margins would choose.
+    ``propose``: only the candidate of highest score is tested, against 0. ``lazy``: a candidate whose
+    margin is not known is returned as ONE_MARGIN - k, if it would be chosen were its margin large enough.
+    So what is chosen at last is what all margins would choose.
     """
-    best = best_from(details, max(least, 0.0), propose, rank, lazy)
+    best = best_from(details, max(least, 0.0), propose, lazy)
     if lazy and best != BASELINE and np.isnan(details[MARGIN, best]):
         return ONE_MARGIN - best
     if propose:
         return best if best != BASELINE and details[MARGIN, best] >= 0.0 else BASELINE
     if best == BASELINE and least > 0.0:
-        best = best_from(details, 0.0, False, rank, False)
+        best = best_from(details, 0.0, False, False)
     return best
 
 
@@ -174,14 +175,12 @@ def chosen(
     earned: Array,
     details: Array,
     scratch: Array,
-    rank: Array,
     contrasts: Array,
     lazy: bool,
 ) -> tuple[int, Contest]:
     """The choice among assessed candidates (K, d): an index, BASELINE, or which margins it needs first.
 
-    details (ROWS, K); ``scratch`` (d,); ``rank`` (K,) is scratch, too; ``contrasts`` as in
-    ``comparison``.
+    details (ROWS, K); ``scratch`` (d,); ``contrasts`` as in ``comparison``.
     """
     (
         refuted, alarmed, competes, optimistic, least, rival, passed_over, hopeful, allowance, hope,
@@ -192,11 +191,11 @@ def chosen(
     if COMPETITION and waits and not (alarmed or optimistic or passed_over > 0):
         action, rival = _meanwhile(
             region, belief, ledger, account, rule, rival, candidates, baseline, mean, earned, details,
-            scratch, rank, lazy,
+            scratch, lazy,
         )  # fmt: skip
     settled = alarmed or action != BASELINE
     while not settled:
-        action = choose(details, rule.propose, least, rank, lazy)
+        action = choose(details, rule.propose, least, lazy)
         if action < 0:
             break
         if not usable(candidates, action):
@@ -214,7 +213,7 @@ def chosen(
             if promising and scored(SURE, low, high) > 0.0:
                 break
             if np.isnan(aim):
-                top = best_from(details, 0.0, True, rank, lazy)  # its margin is known: ``choose`` asked
+                top = best_from(details, 0.0, True, lazy)  # its margin is known: ``choose`` asked
                 if top != action or not (promising and details[MARGIN, action] >= kept):
                     aim = _aim(
                         region, belief, ledger, account, rule, hopeful, allowance, candidates, top,
@@ -341,7 +340,6 @@ def _meanwhile(
     earned: Array,
     details: Array,
     scratch: Array,
-    rank: Array,
     lazy: bool,
 ) -> tuple[int, float]:
     """What to play because the best-scored candidate is not admissible, and the baseline's margin.
@@ -352,10 +350,10 @@ def _meanwhile(
     the lowest-scored one teaches about the same direction as they do. BASELINE if there is none, or the
     code of margins that are needed first.
     """
-    top = best_from(details, 0.0, True, rank, lazy)
+    top = best_from(details, 0.0, True, lazy)
     while top != BASELINE and not usable(candidates, top):
         _never_admit(details, top)
-        top = best_from(details, 0.0, True, rank, lazy)
+        top = best_from(details, 0.0, True, lazy)
     action = BASELINE
     if top != BASELINE and lazy and np.isnan(details[MARGIN, top]):
         action = ONE_MARGIN - top

@@ -179,7 +179,6 @@ def settle(
     earned: Array,
     details: Array,
     executed: Array,
-    rank: Array,
 ) -> tuple[int, float]:
     """Choose among candidates whose margins are all known, and execute; see the three steps above."""
     contest = opened_contest(
@@ -187,7 +186,7 @@ def settle(
     )
     action, contest = chosen(
         region, belief, ledger, account, rule, contest, candidates, baseline, mean, earned, details,
-        executed, rank, shaped_view(rank, 0, (CONTRASTS, 0)), False,
+        executed, shaped_view(executed, 0, (CONTRASTS, 0)), False,
     )  # fmt: skip
     return execute(
         region, ledger, account, contest, action, candidates, baseline, mean, earned, details, executed
@@ -246,11 +245,7 @@ def space_size(evidence_flat: Array, ledger_flat: Array, size: int) -> int:
     block = min(size, BLOCK)
     assessing = 2 * LINE + (1 + block) * dim + ROWS * block + forms_size(stack, dim, block)
     kept = (
-        len(ledger_flat)
-        + dim
-        + (1 + CONTRASTS + ROWS) * size
-        + innermost_size(stack, dim)
-        + belief_size(dim)
+        len(ledger_flat) + dim + (CONTRASTS + ROWS) * size + innermost_size(stack, dim) + belief_size(dim)
     )
     return kept + assessing + claims_size(stack, dim, room)
 
@@ -295,8 +290,7 @@ def decide(
     start = len(ledger_flat)
     for i in range(start):
         space[i] = ledger_flat[i]
-    executed, rank = shaped_view(space, start, (dim,)), shaped_view(space, start + dim, (size,))
-    start += dim + size
+    executed, start = shaped_view(space, start, (dim,)), start + dim
     all_contrasts = shaped_view(space, start, (CONTRASTS, size))
     start += CONTRASTS * size
     full, start = shaped_view(space, start, (ROWS, size)), start + ROWS * size
@@ -337,7 +331,7 @@ def decide(
     while True:
         action, contest = chosen(
             region, belief, ledger, account, rule, contest, candidates, baseline, mean, earned, details,
-            executed, rank, contrasts, lazy,
+            executed, contrasts, lazy,
         )  # fmt: skip
         if not EIGENBASES or action > ALL_MARGINS:
             break

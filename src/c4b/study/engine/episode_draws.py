@@ -36,6 +36,7 @@ class EpisodeDraws:
     def __init__(self, seed: int, episode: int) -> None:
         self.seed, self.episode = seed, episode
         self._made: dict[tuple[object, ...], Any] = {}
+        self._kept_bytes = 0
 
     def scene(self, prepared: PreparedSetting) -> Scene:
         """Candidates, means and noise of every round."""
@@ -113,13 +114,15 @@ class EpisodeDraws:
 
     def release_if_large(self) -> None:
         """Drop what is kept if it is too much; a setting that needs it draws the same again."""
-        kept = sum(made.nbytes for made in self._made.values() if isinstance(made, np.ndarray))
-        if kept > MOST_KEPT_BYTES:
+        if self._kept_bytes > MOST_KEPT_BYTES:
             self._made.clear()
+            self._kept_bytes = 0
 
     def _once(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
         if key not in self._made:
-            self._made[key] = make()
+            fresh = self._made[key] = make()
+            if isinstance(fresh, np.ndarray):
+                self._kept_bytes += fresh.nbytes
         made: T = self._made[key]
         return made
 
