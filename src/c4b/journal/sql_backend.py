@@ -11,7 +11,18 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Insert, bindparam, delete, func, literal_column, select, text, update
+from sqlalchemy import (
+    Connection,
+    Insert,
+    bindparam,
+    delete,
+    exists,
+    func,
+    literal_column,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.exc import DBAPIError
 
 from c4b.errors import JournalCorrupt, NameTaken
@@ -42,7 +53,7 @@ _MOVE_AND_INSERT = _INSERT.add_cte(_MOVE.cte("moved"))
 _MOVE_FROM = _MOVE.where(
     deployments.c.head == bindparam("base"),
     deployments.c.head_hash == bindparam("base_hash"),
-    select(func.max(schema.version.c.version)).scalar_subquery() == literal_column(str(schema.VERSION)),
+    exists().where(schema.version.c.version == literal_column(str(schema.VERSION))),
 )
 """Only if the journal ends where the writer believes. In order: last, last_hash, row, base, base_hash."""
 _moved = _MOVE_FROM.returning(deployments.c.id).cte("moved")
