@@ -52,7 +52,7 @@ journal = Table(
     # one number for both of the next columns: on SQLite a whole entry then lies in the tree of its key,
     # in order, without an index beside it or a page of overflow for each
     Column("place", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=False),
-    # no foreign key: an append moves the head of its deployment first, and a server would look there again
+    # no foreign key: an append moves its deployment's head, and a server would look there once more
     Column("deployment", Integer, nullable=False),
     Column("seq", BigInteger, nullable=False),
     Column("kind", String(16), nullable=False),

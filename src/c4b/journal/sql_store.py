@@ -64,10 +64,8 @@ class Transaction:
         self._cursor = cursor
         self.dialect = dialect
         self._compiled = compiled
-
-    def control(self, command: str) -> None:
-        """BEGIN, COMMIT or ROLLBACK."""
-        self._cursor.execute(command)
+        self.control: Callable[[str], object] = cursor.execute
+        """BEGIN, COMMIT, ROLLBACK or a setting."""
 
     def one(self, statement: Any, values: dict[str, Any]) -> Any:
         """The first row or None."""
