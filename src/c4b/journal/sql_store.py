@@ -276,13 +276,12 @@ class Store:
 
     def _keep(self, writer: _Writer) -> None:
         """Its transaction ended."""
+        self._busy.discard(id(writer))
         with self._keeping:
-            kept = self._keeps_writer and not self._idle
-            if kept:
-                self._busy.discard(id(writer))
+            if self._keeps_writer and not self._idle:
                 self._idle.append(writer)
-        if not kept:
-            self._drop(writer, broken=False)
+                return
+        self._drop(writer, broken=False)
 
     def _drop(self, writer: _Writer | None, broken: bool) -> None:
         if writer is not None:
