@@ -19,7 +19,6 @@ from c4b.errors import (
     UnknownDecision,
     UnknownName,
 )
-from c4b.journal import entries
 from support.shop_world import BASELINE, MODEL, create, entries_of, in_agreement, rivals, trade
 
 X = [[1.0, 0.1, 0.0]]
@@ -206,18 +205,6 @@ def test_passwords_are_not_shown() -> None:
 def test_limits_are_checked() -> None:
     with pytest.raises(InvalidInput):
         Limits(candidates=0)
-
-
-def test_contexts_are_not_remembered(sqlite_url: str) -> None:
-    """Every caller chooses other keys; a cache of them would grow without bounds that matter."""
-    with create(sqlite_url, limits=Limits(context_bytes=1000)) as dep:
-        dep.decide([], BASELINE, context={"user": 1})
-        before = entries._remembered.cache_info().currsize
-        for n in range(20):
-            dep.decide([], BASELINE, context={f"key-{n}": n})
-            with pytest.raises(PayloadTooLarge):
-                dep.decide([], BASELINE, context={f"{n}-{k}": 0 for k in range(1000)})
-        assert entries._remembered.cache_info().currsize == before
 
 
 def test_a_batch_that_would_hold_the_lock_for_long(any_url: str) -> None:

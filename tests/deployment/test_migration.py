@@ -58,6 +58,7 @@ def structure(url: str) -> list[tuple[object, ...]]:
         ),
         *sql(url, "SELECT attstorage FROM pg_attribute WHERE attname = 'payload' ORDER BY 1"),
         *sql(url, "SELECT reloptions FROM pg_class WHERE relname = 'c4b_journal'"),
+        *sql(url, "SELECT conrelid::regclass::text FROM pg_constraint WHERE contype = 'f' ORDER BY 1"),
     ]
 
 
@@ -74,6 +75,8 @@ def test_a_store_of_version_1(url: str) -> None:
         with pytest.raises(SchemaVersion, match="c4b deploy migrate"):
             refused()
     assert migrate(url) == (1, 2)
+    if not url.startswith("sqlite"):  # as version 2 made it at first
+        sql(url, "ALTER TABLE c4b_journal ADD FOREIGN KEY (deployment) REFERENCES c4b_deployment (id)")
     assert migrate(url) == (2, 2)
     assert structure(url) == fresh
     assert Deployment.names(url) == ["other", "shop"]

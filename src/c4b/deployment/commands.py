@@ -17,7 +17,6 @@ from c4b.deployment.configuration import Configuration
 from c4b.deployment.decision_entry import (
     BankNumbers,
     contents,
-    decision_id,
     id_parts,
     id_tag,
     recorded_decision,
@@ -242,8 +241,7 @@ class Commands:
             made = _as_kept(made, *recording.expanded(fields, arrays))
         state.offer(fields, arrays)
         entry = self._append(kinds.DECIDED, fields, arrays, request_id=round_.request_id)
-        id_ = decision_id(state.configuration, seq, id_tag(state.hash))
-        return made.recorded(id_, Receipt(seq, state.hash.hex())), entry
+        return made.recorded(state.id_of(seq), Receipt(seq, state.hash.hex())), entry
 
     def _check_timeout(self, round_: Round) -> None:
         """A default reward would be one number for a whole slate."""

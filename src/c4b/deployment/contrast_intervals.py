@@ -7,7 +7,7 @@ the set (d numbers), from which the estimates follow, and the upper bounds where
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -16,13 +16,13 @@ from c4b.policies.candidate_fields import CandidateField
 from c4b.policies.compiled_gate import ESTIMATE, UPPER
 
 
-def estimate(centre: Sequence[float] | None, played: Array, baseline: Array, alpha: float) -> float:
+def estimate(centre: Array | None, played: Array, baseline: Array, alpha: float) -> float:
     """Estimated contrast of one action, added up one by one: the same bits in every replay, anywhere
     (Python's own ``sum`` rounds differently since 3.12). NaN for a gate that estimates nothing."""
     if centre is None:
         return math.nan
     kept, total = 1.0 - alpha, 0.0
-    for x, b, c in zip(played.tolist(), baseline.tolist(), centre, strict=True):
+    for x, b, c in zip(played.tolist(), baseline.tolist(), centre.tolist(), strict=True):
         total += (x - kept * b) * c
     return total
 

@@ -82,8 +82,8 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
             self.decide_each,
             lambda round_: round_.candidates.size,
         )
-        self._reports: SharedCalls[tuple[str, Reward], None] = SharedCalls(
-            self._observe_alone, self.observe_each
+        self._reports: SharedCalls[tuple[str, Outcome], None] = SharedCalls(
+            self._report, self.observe_each
         )
 
     # -- existence -----------------------------------------------------------------------------
@@ -298,11 +298,8 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
     ) -> Round:
         """The arguments of ``decide``, checked, for ``decide_each``; their context is JSON text."""
         if isinstance(candidates, Round):
-            return self._checked(candidates, candidates.request_id, candidates.context)
-        return self._checked(Round(candidates, baseline, baseline_mean, labels), request_id, context)
-
-    def _checked(self, given: Round, request_id: object, context: object) -> Round:
-        return self._measured(given, request_id, context)[0]
+            return self._measured(candidates, candidates.request_id, candidates.context)[0]
+        return self._measured(Round(candidates, baseline, baseline_mean, labels), request_id, context)[0]
 
     def _measured(self, given: Round, request_id: object, context: object) -> tuple[Round, int]:
         """A round that was checked, and the most bytes that its entry can have."""
@@ -339,8 +336,10 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
         return _each(outcomes, together, self._observe_alone)
 
     def _observe_alone(self, outcome: tuple[str, Reward]) -> None:
-        id_, value = outcome[0], self._reward("reward", outcome[1])
-        self._transactor.write(lambda commands: commands.observe([("", id_, value)]))
+        self._report((outcome[0], self._reward("reward", outcome[1])))
+
+    def _report(self, checked: tuple[str, Outcome]) -> None:
+        self._transactor.write(lambda commands: commands.observe([("", *checked)]))
 
     def observe(self, decision_id: str | Decision, reward: Reward) -> None:
         """A decision's reward, in any order, after any delay; repeating the same report is harmless.

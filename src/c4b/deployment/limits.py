@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -19,7 +18,6 @@ _DEPTH = 100
 """Deepest nesting of a context: it has to be read back, from anywhere in a stack."""
 _LEAVES = frozenset((int, float, bool, type(None)))
 _TEXTS = frozenset((str,))
-_dump = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 LABEL = 200
 """Longest label of a candidate, in characters."""
 REQUEST_ID = 200
@@ -87,7 +85,7 @@ class Limits:
         if context is not None:
             text += len(context) + context.count('"') + context.count("\\")  # JSON text within JSON
         if labels is not None:
-            text += len(_dump(labels))
+            text += len(canonical(labels))
         entry = 8 * numbers + text
         if entry > self.payload_bytes:
             self._at_most(argument, entry, self.payload_bytes, "bytes in one entry")
@@ -115,7 +113,7 @@ class Limits:
         if left < 0:
             self._at_most(argument, self.context_bytes - left, self.context_bytes, "bytes of JSON")
         try:
-            text = canonical(value, ours=False) if type(value) is dict else _dump(value)
+            text = canonical(value)
         except ValueError as error:  # NaN, infinite
             raise InvalidInput(argument, value, remedy) from error
         if len(text) > self.context_bytes:

@@ -95,7 +95,7 @@ class State:
         self.alarm: str | None = None  # the last one
         self.model_alarm: str | None = None
         self._fingerprint: str | None = None  # these two are forgotten when an outcome is absorbed
-        self._centre: tuple[Array, list[float]] | None = None
+        self._centre: Array | None = None
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -130,9 +130,9 @@ class State:
     def estimate(self) -> Array | None:
         """The gate's estimate of theta (d,); None if it has none."""
         if self._centre is None:
-            estimate = self.run.gate.estimate
-            self._centre = None if estimate is None else (estimate, estimate.tolist())
-        return None if self._centre is None else self._centre[0]
+            estimate = self.run.gate.estimate  # perhaps an array that the gate goes on to change
+            self._centre = None if estimate is None else estimate.copy()
+        return self._centre
 
     def pending(self, seq: int) -> PendingOutcome | None:
         """What is known of an open decision; None when it is closed or no decision."""
@@ -198,11 +198,8 @@ class State:
         if self.summary is not None:
             self.summary.decided(seq, at, self._bank_of_all_rounds(numbers.bank), fallback, made)
         if self.series is not None:
-            alpha = self.configuration.alpha
-            self.estimate()
-            centre = None if self._centre is None else self._centre[1]
-            compute = contrast_intervals.estimate
-            estimate = partial(compute, centre, made.executed, made.baseline, alpha)
+            compute, alpha = contrast_intervals.estimate, self.configuration.alpha
+            estimate = partial(compute, self.estimate(), made.executed, made.baseline, alpha)
             self.series.add(
                 Row(
                     round_ + 1,

@@ -53,8 +53,10 @@ import hashlib
 import json
 import math
 import struct
-from collections.abc import Callable, Mapping
+from _json import make_encoder
+from collections.abc import Mapping
 from functools import lru_cache
+from json.encoder import encode_basestring_ascii
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,9 +74,6 @@ GENESIS = bytes(32)
 _HEAD = struct.Struct("<qqq")
 _LENGTH = struct.Struct("<I")
 _FLOATS = np.dtype("<f8")
-_WHOLE = frozenset((int,))
-_quoted = json.encoder.encode_basestring_ascii
-_dump = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
 class Entry(NamedTuple):
@@ -136,54 +135,24 @@ _NAMES = {kind: _named(kind) for kind in KINDS}
 
 def pack(fields: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
     """Canonical bytes: equal content gives equal bytes."""
-    shapes, parts = [], [b"", b""]
-    for name, a in arrays.items():
-        shapes.append((name, a.shape))
-        native = a.dtype is _FLOATS or a.dtype == _FLOATS  # the latter takes much longer
-        parts.append((a if native else a.astype(_FLOATS)).tobytes())
-    header = f'{{"arrays":{_listed(tuple(shapes))},"fields":{canonical(fields)}}}'.encode()
-    parts[0], parts[1] = _LENGTH.pack(len(header)), header
-    return b"".join(parts)
+    shapes = tuple([(name, a.shape) for name, a in arrays.items()])
+    header = f'{{"arrays":{_listed(shapes)},"fields":{canonical(fields)}}}'.encode()
+    parts = [(a if a.dtype is _FLOATS else a.astype(_FLOATS)).tobytes() for a in arrays.values()]
+    return b"".join([_LENGTH.pack(len(header)), header, *parts])
 
 
 @lru_cache(256)
 def _listed(shapes: tuple[tuple[str, tuple[int, ...]], ...]) -> str:
-    return _dump(shapes)
+    return canonical(shapes)
 
 
-def canonical(fields: Mapping[str, Any], ours: bool = True) -> str:
-    """JSON with sorted keys and no spaces; the usual flat case without setting up an encoder.
-
-    The order of keys is remembered, but not of those that are not ``ours``: anybody can make up more.
-    """
-    order = (_remembered if ours else _sorted)(tuple(fields))
-    try:
-        parts = [start + _TEXT[type(fields[name])](fields[name]) for name, start in order]
-    except KeyError:  # a value of another kind
-        return _dump(fields)
-    return f"{{{','.join(parts)}}}"
+def canonical(value: object) -> str:
+    """JSON with sorted keys and no spaces. Raises ``ValueError`` for a number that is not finite."""
+    return "".join(_encoded(value, 0))
 
 
-def _whole_numbers(values: list[Any]) -> str:
-    """A list of them; ``KeyError`` for any other list."""
-    if not _WHOLE.issuperset(map(type, values)):
-        raise KeyError
-    return repr(values).replace(" ", "")
-
-
-_TEXT: dict[type, Callable[[Any], str]] = {
-    str: _quoted,
-    int: int.__repr__,
-    type(None): {None: "null"}.__getitem__,
-    bool: {True: "true", False: "false"}.__getitem__,
-    list: _whole_numbers,
-}
-"""The usual values as JSON, by their type."""
-
-
-def _sorted(names: tuple[str, ...]) -> list[tuple[str, str]]:
-    """Names in order, each with the text that begins its value."""
-    return [(name, f"{_quoted(name)}:") for name in sorted(names)]
-
-
-_remembered = lru_cache(256)(_sorted)
+_encoded = make_encoder(
+    None, json.JSONEncoder().default, encode_basestring_ascii, None, ":", ",", True, False, False
+)
+"""What ``json.JSONEncoder`` would set up for every call again. In order: no watch for cycles, a default,
+texts, no indentation, separators, sorted keys, no key left out, finite numbers only."""

@@ -11,7 +11,18 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Insert, bindparam, delete, func, literal_column, select, text, update
+from sqlalchemy import (
+    Connection,
+    Insert,
+    bindparam,
+    delete,
+    exists,
+    func,
+    literal_column,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.exc import DBAPIError
 
 from c4b.errors import JournalCorrupt, NameTaken
@@ -39,17 +50,24 @@ _MOVE = (
 )
 _MOVE_AND_INSERT = _INSERT.add_cte(_MOVE.cte("moved"))
 """Both in one message to the server, where one statement can write to two tables."""
-_MOVE_FROM = _MOVE.where(
-    deployments.c.head == bindparam("base"),
-    deployments.c.head_hash == bindparam("base_hash"),
-    select(func.max(schema.version.c.version)).scalar_subquery() == literal_column(str(schema.VERSION)),
+_given = {column.name: bindparam(column.name, type_=column.type) for column in journal.c}
+_MOVE_FROM = (
+    update(deployments)
+    .where(
+        deployments.c.id == _given["deployment"],
+        deployments.c.head == _given["seq"] - literal_column("1"),
+        deployments.c.head_hash == _given["previous"],
+        exists().where(schema.version.c.version == literal_column(str(schema.VERSION))),
+    )
+    .values(head=_given["seq"], head_hash=bindparam("hash"))
 )
-"""Only if the journal ends where the writer believes. In order: last, last_hash, row, base, base_hash."""
+"""Only if the journal ends where the entry continues it.
+
+In order: seq, hash, deployment, seq, previous."""
 _moved = _MOVE_FROM.returning(deployments.c.id).cte("moved")
 _WRITTEN = ("place", *Entry._fields)
 _APPEND_FROM = journal.insert().from_select(
-    ["deployment", *_WRITTEN],
-    select(_moved.c.id, *(bindparam(name, type_=journal.c[name].type) for name in _WRITTEN)),
+    ["deployment", *_WRITTEN], select(_moved.c.id, *(_given[name] for name in _WRITTEN))
 )
 """A whole transaction in one message: nothing is written if the journal ends elsewhere."""
 _COPY = f"COPY {journal.name} ({', '.join(journal.c.keys())}) FROM STDIN (FORMAT BINARY)"
@@ -233,13 +251,11 @@ class SqlBackend:
 
         The condition is checked under the lock that ``writing`` takes.
         """
-        seq, previous = entry.seq, entry.previous
         if not self.store.one_statement:
-            move = (seq, hash_, journal, seq - 1, previous)
+            move = (entry.seq, hash_, journal, entry.seq, entry.previous)
             return self.store.at_once(_MOVE_FROM, move, then=(_INSERT, _values(journal, entry)))
         values = _columns(journal, entry)
-        values["row"], values["last"], values["last_hash"] = journal, seq, hash_
-        values["base"], values["base_hash"] = seq - 1, previous
+        values["hash"] = hash_
         return self.store.at_once(_APPEND_FROM, values)
 
     def rewrite(self, name: str, payloads: Mapping[int, bytes]) -> None:

@@ -23,6 +23,8 @@ def migrate(url: str) -> tuple[int, int]:
                 raise StoreUnavailable("the store has no tables of reserve-c4b; nothing to migrate")
             schema.exclusive(connection)
             before = schema.recorded_version(connection)
+            if schema.OLDEST <= before <= schema.VERSION:
+                _drop_reference(connection)
             if before == schema.VERSION:
                 schema.restore_indexes(connection)
                 return before, before
@@ -33,6 +35,13 @@ def migrate(url: str) -> tuple[int, int]:
             return before, schema.VERSION
     finally:
         store.close()
+
+
+def _drop_reference(connection: Connection) -> None:
+    """The journal's foreign key, which earlier versions made. A server looks it up at every append."""
+    if connection.dialect.name == "postgresql":
+        for key in inspect(connection).get_foreign_keys("c4b_journal"):
+            connection.execute(text(f'ALTER TABLE c4b_journal DROP CONSTRAINT "{key["name"]}"'))
 
 
 def _to_2(connection: Connection) -> None:

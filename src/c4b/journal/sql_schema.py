@@ -52,7 +52,8 @@ journal = Table(
     # one number for both of the next columns: on SQLite a whole entry then lies in the tree of its key,
     # in order, without an index beside it or a page of overflow for each
     Column("place", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=False),
-    Column("deployment", ForeignKey(deployments.c.id), nullable=False),
+    # no foreign key: an append moves its deployment's head, and a server would look there once more
+    Column("deployment", Integer, nullable=False),
     Column("seq", BigInteger, nullable=False),
     Column("kind", String(16), nullable=False),
     Column("about", BigInteger),  # seq of the decision that the entry is about

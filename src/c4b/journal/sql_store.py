@@ -64,10 +64,8 @@ class Transaction:
         self._cursor = cursor
         self.dialect = dialect
         self._compiled = compiled
-
-    def control(self, command: str) -> None:
-        """BEGIN, COMMIT or ROLLBACK."""
-        self._cursor.execute(command)
+        self.control: Callable[[str], object] = cursor.execute
+        """BEGIN, COMMIT, ROLLBACK or a setting."""
 
     def one(self, statement: Any, values: dict[str, Any]) -> Any:
         """The first row or None."""
@@ -278,13 +276,12 @@ class Store:
 
     def _keep(self, writer: _Writer) -> None:
         """Its transaction ended."""
+        self._busy.discard(id(writer))
         with self._keeping:
-            kept = self._keeps_writer and not self._idle
-            if kept:
-                self._busy.discard(id(writer))
+            if self._keeps_writer and not self._idle:
                 self._idle.append(writer)
-        if not kept:
-            self._drop(writer, broken=False)
+                return
+        self._drop(writer, broken=False)
 
     def _drop(self, writer: _Writer | None, broken: bool) -> None:
         if writer is not None:
