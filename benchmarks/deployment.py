@@ -232,7 +232,7 @@ def postgresql() -> Iterator[str]:
         warnings.simplefilter("ignore")
         from support.postgres_server import Server  # noqa: PLC0415 (from tests/, and only for this store)
     with tempfile.TemporaryDirectory(prefix="c4b-pg-", ignore_cleanup_errors=True) as folder:
-        server = Server(Path(folder) / "data")
+        server = Server(Path(folder) / "data", waits_for_disk=True)
         try:
             yield server.url()
         finally:

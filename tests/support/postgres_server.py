@@ -15,15 +15,19 @@ with warnings.catch_warnings():
 
 
 class Server:
-    """The package starts it the first time (and makes the user); stopping and starting is done here."""
+    """The package starts it the first time (and makes the user); stopping and starting is done here.
 
-    def __init__(self, data: Path) -> None:
+    waits_for_disk: as in production. Tests do without: they crash the server, not the machine.
+    """
+
+    def __init__(self, data: Path, waits_for_disk: bool = False) -> None:
         self.data = data
         self._server = get_server(data, cleanup_mode="stop")
         self._user = self._server.system_user
-        with psycopg.connect(self.url(), autocommit=True) as connection:
-            connection.execute("ALTER SYSTEM SET fsync = off")  # tests crash the server, not the machine
-            connection.execute("SELECT pg_reload_conf()")
+        if not waits_for_disk:
+            with psycopg.connect(self.url(), autocommit=True) as connection:
+                connection.execute("ALTER SYSTEM SET fsync = off")
+                connection.execute("SELECT pg_reload_conf()")
 
     def url(self, database: str = "postgres") -> str:
         return f"postgresql://postgres:@/{database}?host={self.data}"
