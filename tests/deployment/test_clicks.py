@@ -112,9 +112,18 @@ def test_what_counterweight_the_rule_takes() -> None:
         promise: float = 1.0,
         rival: float = 0.5,
         lowest: bool = True,
+        doubt: float = near,
+        doubts: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0),
     ) -> object:
         found = counterweight(
-            np.array(scores), np.array(margins), pool, lambda _: promise, rival, near, lowest
+            np.array(scores),
+            near + np.array(doubts),
+            np.array(margins),
+            pool,
+            lambda _: (promise, doubt),
+            rival,
+            near,
+            lowest,
         )
         return found.candidate if found.is_sure else "rounding decides"
 
@@ -128,3 +137,8 @@ def test_what_counterweight_the_rule_takes() -> None:
     assert taken([4.0, 3.0, 2.0, 1.0], [-0.1, 0.9, 0.5, 0.4]) == "rounding decides"
     assert taken([4.0, 3.0, 2.0, 1.0], [-0.1, 0.9, 0.6, 0.4], promise=0.0) == "rounding decides"
     assert taken([4.0, 4.0, 2.0, 1.0], [-0.1, 0.9, 0.6, 0.4]) == "rounding decides"
+    assert taken([4.0, 3.0, 2.0, 1.0], [-0.1, 0.9, 0.6, 0.4], doubt=2.0) == "rounding decides"
+    assert (
+        taken([4.0, 3.0, 2.0, 1.0], [-0.1, 0.9, 0.6, 0.4], doubts=(0.0, 1.5, 0.0, 0.0))
+        == "rounding decides"
+    )

@@ -44,6 +44,24 @@ def test_what_is_tried_without_a_promise_is_audited(sqlite_url: str) -> None:
         assert "could be better" in str(report.finding)
 
 
+def test_belief_that_hangs_on_rounding_is_no_finding(sqlite_url: str) -> None:
+    """sigma is 1e-7 of S: what is believed where there are no data is mostly rounding, and so is whether
+    the best-scored candidate promises more than the baseline."""
+    rng = np.random.default_rng(50)
+    theta, baseline = 0.3 * rng.normal(size=6), rng.normal(size=6)
+    baseline *= np.sign(baseline @ theta)
+    model = c4b.LinearModel(6, 2e-7, 2.0)
+    with c4b.Deployment.create(sqlite_url, "shop", model, "reserve-c4b+", alpha=0.1) as dep:
+        dep.learn(np.tile(baseline, (3000, 1)), np.full(3000, baseline @ theta))
+        for _ in range(6):
+            pool = baseline + rng.normal(size=(6, 6)) * 10.0 ** rng.uniform(-2.0, 0.0, size=(6, 1))
+            made = dep.decide(pool, baseline)
+            played = baseline if made.action is None else pool[made.action]
+            dep.observe(made.id, float(played @ theta))
+        report = dep.audit(sample=0)
+        assert report.clean, report
+
+
 @pytest.mark.parametrize(
     ("left", "tried", "finding"),
     [

@@ -106,22 +106,23 @@ def rule_in_words(spec: PolicySpec, dim: int) -> str:
             "as that one would be played and the baseline saves enough for it in as many rounds as "
             "there were."
         )
+    unthrifty = ", without thrift" if rule.thrift else ""
     if rule.optimism:
         bound = "by the upper bound"
         if rule.boldest > 1:
             bound = (
                 f"by the upper bound, one in {rule.boldest}, or by the middle plus "
-                f"{max(1.0 - rule.restraint, rule.boldness):.2g} of the half-width,"
+                f"{max(1.0 - rule.restraint, rule.boldness):.2g} of the half-width"
             )
         sentences.append(
             f"Of the first t rounds about {rule.optimism:g} (alpha sqrt(t) - {rule.reluctance:.2g}) are "
-            f"optimistic, and one of {rule.period}: they score {bound} and need no thrift, so "
+            f"optimistic, and one of {rule.period}: they score {bound}{unthrifty}, so "
             "that no candidate is ignored for ever."
         )
     elif rule.period:
         sentences.append(
-            f"One round of {rule.period} is optimistic: it scores by the upper bound and needs no "
-            "thrift, so that no candidate is ignored for ever."
+            f"One round of {rule.period} is optimistic: it scores by the upper bound{unthrifty}, so that "
+            "no candidate is ignored for ever."
         )
     if rule.latches:
         sentences.append("Latch: once the data refute the model, only the baseline is played.")

@@ -132,13 +132,22 @@ class RecomputedChoice:
         if latched or self._baseline_is_unplayable(baseline):
             return NONE
         candidates, books = decision.arrays["candidates"], self.books
+        near = self.tolerance * (1.0 + abs(books.bank) + float(np.abs(baseline).max(initial=0.0)))
+        passed_over = np.isneginf(details[SCORE])
+
+        def promise(k: int) -> tuple[float, float]:
+            one = candidates[k : k + 1]
+            doubt = near + self.tolerance * float(self._sizes(one, baseline)[0])
+            return float(self._promises(one, baseline)[0]), doubt
+
         return counterweight(
-            np.where(np.isneginf(details[SCORE]), recomputed, details[SCORE]),
+            np.where(passed_over, recomputed, details[SCORE]),
+            near + np.where(passed_over, self.tolerance * self.blur(candidates), 0.0),
             details[MARGIN],
             candidates,
-            lambda k: float(self._promises(candidates[k : k + 1], baseline)[0]),
+            promise,
             books.baseline_margin(baseline),
-            self.tolerance * (1.0 + abs(books.bank) + float(np.abs(baseline).max(initial=0.0))),
+            near,
             self.rule.competes == COUNTERWEIGHTS,
         )
 

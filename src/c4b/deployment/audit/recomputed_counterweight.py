@@ -30,29 +30,31 @@ NONE = Counterweight(None, True)
 
 def counterweight(
     scores: Array,
+    doubts: Array,
     margins: Array,
     candidates: Array,
-    promise: Callable[[int], float],
+    promise: Callable[[int], tuple[float, float]],
     rival: float,
     near: float,
     lowest: bool,
 ) -> Counterweight:
     """From scores (K,) before any candidate was passed over, NaN or inf where there is none.
 
-    promise: what a candidate promises above the baseline. rival: the baseline's margin. near: difference
-    that rounding can make. lowest: the lowest-scored one is played, not the best-scored one.
+    doubts (K,): difference that rounding can make in a score. promise: what a candidate promises above
+    the baseline, and the difference in it. rival: the baseline's margin. near: difference in a margin.
+    lowest: the lowest-scored one is played, not the best-scored one.
     """
     rank = np.where(np.abs(scores) < np.inf, scores, -np.inf)
     if not np.any(rank > -np.inf):
         return NONE
     top = int(np.argmax(rank))
-    close = rank >= rank[top] - near
+    close = rank + doubts >= rank[top] - doubts[top]
     if (margins[close] >= 0.0).any():
         return (
             NONE if margins[top] >= 0.0 and (margins[close] >= 0.0).all() else Counterweight(None, False)
         )
-    promised = promise(top)
-    if abs(promised) <= near:
+    promised, doubt = promise(top)
+    if not abs(promised) > doubt:
         return Counterweight(None, False)
     if promised < 0.0:
         return NONE

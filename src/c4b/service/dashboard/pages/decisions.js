@@ -183,6 +183,8 @@ function row(name, first, decimals) {
 // Why, in two or three words; the page of the decision says more.
 function reasonOf(line) {
   if (line.because.startsWith("Latch")) return "latched by the alarm";
+  if (line.because.startsWith("Saving up")) return "saving up";
+  if (line.because.startsWith("Counterweight")) return "as a counterweight";
   if (line.because.startsWith("Thrift")) return "by thrift";
   if (line.action !== null || line.bank === null) return "";
   if (line.because.startsWith("Forced phase")) return "forced phase";
