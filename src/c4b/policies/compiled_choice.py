@@ -344,11 +344,11 @@ def _meanwhile(
 ) -> tuple[int, float]:
     """What to play because the best-scored candidate is not admissible, and the baseline's margin.
 
-    If that candidate promises more than the baseline: of those that leave more in the bank than the
-    baseline, ``rival``, would, the best-scored one (SAVES_UP) or the lowest-scored one (COUNTERWEIGHTS).
-    It undoes what earlier plays left uncertain, so that the best-scored ones are admissible again, and
-    the lowest-scored one teaches about the same direction as they do. BASELINE if there is none, or the
-    code of margins that are needed first.
+    If that candidate promises more than the baseline (for COUNTERWEIGHTS by the set alone): of those that
+    leave more in the bank than the baseline, ``rival``, would, the best-scored one (SAVES_UP) or the
+    lowest-scored one (COUNTERWEIGHTS). It undoes what earlier plays left uncertain, so that the
+    best-scored ones are admissible again, and the lowest-scored one teaches about the same direction as
+    they do. BASELINE if there is none, or the code of margins that are needed first.
     """
     top = best_from(details, 0.0, True, lazy)
     while top != BASELINE and not usable(candidates, top):
@@ -361,7 +361,7 @@ def _meanwhile(
         top != BASELINE
         and not details[MARGIN, top] >= 0.0
         and scored(rule.trust, *contrast_interval(region, candidates, top, baseline, scratch)) > 0.0
-        and is_expected(region, belief, rule, scratch)
+        and (rule.competes == COUNTERWEIGHTS or is_expected(region, belief, rule, scratch))
     ):
         if lazy:
             action = ALL_MARGINS

@@ -138,6 +138,8 @@ class RecomputedChoice:
         def promise(k: int) -> tuple[float, float]:
             one = candidates[k : k + 1]
             doubt = near + self.tolerance * float(self._sizes(one, baseline)[0])
+            if self.rule.competes == COUNTERWEIGHTS:
+                return float(books.promises(one, baseline, self.rule.trust)[0]), doubt
             return float(self._promises(one, baseline)[0]), doubt
 
         return counterweight(
