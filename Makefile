@@ -32,10 +32,10 @@ kernels: $(READY)  ## compile all kernels, which two workers of pytest would bot
 
 test: browser  ## every check and every test
 	$(MAKE) --no-print-directory -j 2 check kernels
-	$(BIN)/pytest -n 2 --dist worksteal
+	$(BIN)/pytest -n 2 --dist loadfile
 
 quick: $(READY)  ## the tests without the mark `slow`, in less than a minute once kernels are compiled
-	$(BIN)/pytest tests -n 2 --dist worksteal -m "not slow"
+	$(BIN)/pytest tests -n 2 --dist loadfile -m "not slow"
 
 pythons:  ## `make quick` under each of PYTHONS that runs here, each with its own .venv-<version>
 	@missing=; failed=; \
