@@ -53,10 +53,8 @@ import hashlib
 import json
 import math
 import struct
-from _json import make_encoder
 from collections.abc import Mapping
 from functools import lru_cache
-from json.encoder import encode_basestring_ascii
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,6 +70,7 @@ GENESIS = bytes(32)
 """What the first entry carries for a previous hash."""
 
 _HEAD = struct.Struct("<qqq")
+_dump = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 _LENGTH = struct.Struct("<I")
 _FLOATS = np.dtype("<f8")
 
@@ -148,11 +147,4 @@ def _listed(shapes: tuple[tuple[str, tuple[int, ...]], ...]) -> str:
 
 def canonical(value: object) -> str:
     """JSON with sorted keys and no spaces. Raises ``ValueError`` for a number that is not finite."""
-    return "".join(_encoded(value, 0))
-
-
-_encoded = make_encoder(
-    None, json.JSONEncoder().default, encode_basestring_ascii, None, ":", ",", True, False, False
-)
-"""What ``json.JSONEncoder`` would set up for every call again. In order: no watch for cycles, a default,
-texts, no indentation, separators, sorted keys, no key left out, finite numbers only."""
+    return _dump(value)
