@@ -70,7 +70,8 @@ GENESIS = bytes(32)
 """What the first entry carries for a previous hash."""
 
 _HEAD = struct.Struct("<qqq")
-_dump = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+"""JSON with sorted keys and no spaces. Raises ``ValueError`` for a number that is not finite."""
 _LENGTH = struct.Struct("<I")
 _FLOATS = np.dtype("<f8")
 
@@ -143,8 +144,3 @@ def pack(fields: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
 @lru_cache(256)
 def _listed(shapes: tuple[tuple[str, tuple[int, ...]], ...]) -> str:
     return canonical(shapes)
-
-
-def canonical(value: object) -> str:
-    """JSON with sorted keys and no spaces. Raises ``ValueError`` for a number that is not finite."""
-    return _dump(value)
