@@ -221,3 +221,17 @@ def test_saving_up_is_audited(sqlite_url: str, forgery: Forgery) -> None:
         assert report.clean, report
         forge(dep, forged, forgery)
         assert dep.audit(sample=0).entry == forged
+
+
+@pytest.mark.parametrize("more", [1e-13, 1e-12, 1e-8])
+def test_baseline_that_is_barely_playable(sqlite_url: str, more: float) -> None:
+    """Nothing is known: what the first round may lose with the baseline is alpha S = .05, and only with
+    a larger reserve does the baseline compete. Then the third candidate saves up for the first."""
+    model, baseline = c4b.LinearModel(2, 0.1, 1.0), np.array([1.0, 0.0])
+    pool = np.array([[1.5, 1.0], [1.0, 0.0], [0.97, 0.0]])
+    with c4b.Deployment.create(
+        sqlite_url, "shop", model, "reserve-c4b+", reserve=0.05 + more, baseline_nonnegative=False
+    ) as dep:
+        assert dep.decide(pool, baseline).action == 2
+        report = dep.audit()
+        assert report.clean, report.finding

@@ -82,6 +82,8 @@ class RecomputedChoice:
         """What the rule takes, given all candidates and their recomputed scores (K,)."""
         candidates, baseline = decision.arrays["candidates"], decision.played.baseline
         details = decision.arrays["details"]
+        if self.rule.competes and self._competition_hangs_on_rounding(baseline):
+            return decision.chosen
         if self.rule.competes >= COUNTERWEIGHTS and not self.optimistic:
             weight = self._counterweight(decision, scores)
             if not weight.is_sure:
@@ -324,9 +326,13 @@ class RecomputedChoice:
         return np.asarray(self.belief.blur / self.tolerance * np.linalg.norm(candidates, axis=1))
 
     def _baseline_is_unplayable(self, baseline: Array) -> bool:
-        return (
-            not self.baseline_nonnegative and not self.books.baseline_margin(baseline) >= self.tolerance
-        )
+        """Then it does not compete."""
+        return not self.baseline_nonnegative and not self.books.baseline_margin(baseline) >= 0.0
+
+    def _competition_hangs_on_rounding(self, baseline: Array) -> bool:
+        """Whether the baseline's margin, which must be 0 or more if it competes, is nearly 0."""
+        near = self.tolerance * (1.0 + abs(self.books.bank))
+        return not self.baseline_nonnegative and abs(self.books.baseline_margin(baseline)) <= near
 
     def is_baseline(self, action: int | None, candidates: Array, baseline: Array) -> bool:
         """Whether a candidate is the incumbent offered again: equal features have one linear mean."""
