@@ -195,3 +195,20 @@ def test_a_set_that_says_nothing_is_audited(sqlite_url: str) -> None:
         report = dep.audit(sample=1)
         assert report.clean, report
         assert report.precise == 1
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("policy", ["reserve-c4b+", "refresh", "checkpoints"])
+@pytest.mark.parametrize("dim", [1, 5])
+def test_features_that_nearly_overflow(sqlite_url: str, policy: str, dim: int) -> None:
+    """Some of the candidates are too large to be played (1e100 and more), others are played and leave
+    float64 nothing to say about the rest, and the sums over the journal too few digits for 50."""
+    rng, baseline = np.random.default_rng(3), np.eye(dim)[0]
+    model = LinearModel(dim, 0.1, 1.0)
+    with Deployment.create(sqlite_url, "shop", model, policy, reserve=0.5) as dep:
+        for _ in range(12):
+            pool = baseline + 0.3 * rng.normal(size=(20, dim))
+            pool[rng.integers(20, size=2)] *= 10.0 ** rng.uniform(80.0, 300.0, size=(2, 1))
+            dep.observe(dep.decide(pool, baseline).id, float(rng.normal(0.5, 0.1)))
+        report = dep.audit()
+        assert report.clean, report.finding

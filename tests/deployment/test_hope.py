@@ -165,7 +165,7 @@ def test_what_a_candidate_must_be_able_to_gain(
     known = np.array([cheap, cheap])
     could = np.array([1.0, 0.5])
     hope = Hope(left, 1e-6, could, could, known, ~known, np.array([0.9, second]), 0.5)
-    found = possible_aims(hope, np.array([within, 1.0]), np.array([promise, 0.1]), 0.2, 1e-6)
+    found = possible_aims(hope, np.array([within, 1.0]), np.array([promise, 0.1]), 0.2, np.full(2, 1e-6))
     assert found == pytest.approx(expected)
 
 

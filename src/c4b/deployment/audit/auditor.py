@@ -120,6 +120,7 @@ class Auditor:
     def _extra(self) -> Array:
         return views(self.state.run.gate.snapshot()["evidence"])[1].extra
 
+    @np.errstate(over="ignore", invalid="ignore")  # with features like 1e200; no number bounds nothing
     def take(self, entry: Entry, hash_: bytes) -> None:
         """The next entry, whose hash is ``hash_``."""
         try:

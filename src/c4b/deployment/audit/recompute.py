@@ -182,6 +182,9 @@ class RecomputedSet:
 
     def _watch(self) -> None:
         """Latch an alarm: an empty set, or residuals too large for the noise around any linear mean."""
+        if self.rounding() >= 1.0:  # nothing in float64 tells
+            self.closest = 0.0
+            return
         model, (_, centres, radii, explained) = self.model, self.stack()
         variance, tolerance = model["noise"] ** 2, model["misspecification"] ** 2
         rest = self.squares - explained - self.ridges[0] * model["norm_bound"] ** 2

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from c4b._validate import Array
+from c4b._validate import LARGEST, Array
 from c4b.deployment.audit.audit_report import Finding, Report
 from c4b.deployment.audit.decision_checks import EVERYTHING, RecordedDecision, Share, described, same
 from c4b.deployment.audit.recompute import RecomputedSet
@@ -134,12 +134,17 @@ class RecomputedChecks:
         except Finding:
             if not self.set.is_rough:
                 raise
-            self.region = self._exact() if self.every else self.set
-            self.compares_numbers = bool(self.every)
+            self.compares_numbers = self._can_be_exact
+            self.region = self._exact() if self.compares_numbers else self.set
             try:
                 self._in_either_version(check)
             finally:
                 self.region, self.compares_numbers = self.set, True
+
+    @property
+    def _can_be_exact(self) -> bool:
+        """Whether somebody wants 50 digits and the sums over the journal have enough of them."""
+        return bool(self.every) and self.sums.suffice(self.set.count, float(np.min(self.ridges)))
 
     def _exact(self) -> Any:
         from c4b.deployment.audit.exact import ExactSet  # noqa: PLC0415 (mpmath)
@@ -161,10 +166,15 @@ class RecomputedChecks:
         if optimistic:
             restrained = books.restrained(*schedule, int(self.rule.boldest))
             boldness = max(1.0 - self.rule.restraint, boldness) if restrained else 1.0
+        shown, barred = decision.arrays, _is_barred(details, candidates)
+        if barred.any():
+            candidates = np.where(barred[:, None], 0.0, candidates)
+            decision = decision._replace(arrays={**decision.arrays, "candidates": candidates})
         recomputed = books.details(candidates, baseline, boldness, bool(self.rule.by_certificate))
         choice = self._choice(optimistic, boldness)
         if choice.belief is not None:
             recomputed[SCORE] = sum(choice.belief.view(candidates, self.rule.believes))
+        recomputed[:, barred] = details[:, barred]
         lows = self.region.bounds(candidates)[0]
         scales = scale + choice.blur(candidates)
         if (some := decision.evaluated) is None:
@@ -176,8 +186,8 @@ class RecomputedChecks:
             details = self._with_others(details, recomputed, scales, some)
             decision = decision._replace(arrays={**decision.arrays, "details": details})
         self._near("radius", numbers.radius, self.region.radius, 1.0, larger_is_safe=True)
-        if "estimate" in decision.arrays and self.region is self.set:
-            self._explanation(decision.arrays)
+        if "estimate" in shown and self.region is self.set:
+            self._explanation(shown)
         chosen = decision.chosen
         self._refutation(decision.fields["alarm"])
         if decision.complete:
@@ -207,7 +217,7 @@ class RecomputedChecks:
             self._near("certificate", numbers.certificate, certificate, scale)
         if decision.charged:
             self._sum(numbers.bank, numbers.certificate)
-        if self.every and decision.round % self.every == 0:
+        if self._can_be_exact and decision.round % self.every == 0:
             self._exactly(decision, scale)
 
     def _choice(self, optimistic: bool, boldness: float) -> RecomputedChoice:
@@ -366,3 +376,10 @@ class RecomputedChecks:
             k = int(np.argmax(~(error <= tolerance)))
             raise Finding(f"{what}: recorded {recorded[k]!r}, recomputed {recomputed[k]!r}")
         self.report.largest_error = max(self.report.largest_error, worst)
+
+
+def _is_barred(details: Array, candidates: Array) -> Array:
+    """Which candidates (K,) are too large to be absorbed and were not admitted: their own numbers, which
+    may have overflowed, decide nothing."""
+    huge = ~(np.abs(candidates).max(axis=1, initial=0.0) <= LARGEST)
+    return np.asarray(huge & (details[MARGIN] < 0.0))

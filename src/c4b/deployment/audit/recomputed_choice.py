@@ -287,8 +287,7 @@ class RecomputedChoice:
             return -math.inf, -math.inf
         books = self.books
         saved = books.credit(baseline, books.tolerance, 0.0) * books.rounds
-        near = self.tolerance * (2.0 + abs(books.bank) + saved)
-        near += self.tolerance * float(self._sizes(candidates, baseline).max())
+        near = self.tolerance * (2.0 + abs(books.bank) + saved + self._sizes(candidates, baseline))
         promises = self._promises(candidates, baseline)
         return possible_aims(hope, margins + saved, promises, self.rule.ambition, near)
 

@@ -65,17 +65,19 @@ def check_hope(
 
 
 def possible_aims(
-    hope: Hope, within: Array, promises: Array, ambition: float, near: float
+    hope: Hope, within: Array, promises: Array, ambition: float, nears: Array
 ) -> tuple[float, float]:
     """The least and the most, as rounding can make it, that a candidate must be able to gain to take from
     the bank: a share of what the best-scored one could gain, if that is within reach and would be played.
 
     within (K,): margins, and what the baseline saves in as many rounds as there were. promises (K,) above
-    the baseline. near: difference that rounding can make in all of them.
+    the baseline. nears (K,): differences that rounding can make in what there is of each candidate.
     """
     found = []
     scores = np.where(np.isfinite(hope.scores), hope.scores, -np.inf)
-    for k in np.flatnonzero(scores >= scores.max() - near):
+    top = int(np.argmax(scores))
+    for k in np.flatnonzero(~(scores + nears < scores[top] - nears[top])):
+        near = nears[k]
         gain, better, hopeful = hope.could[k], hope.better[k], hope.left > hope.near
         played = promises[k] > near or (better > near and (hopeful or bool(hope.cheap[k])))
         hopeless = hope.left < -hope.near and bool(hope.dear[k])
