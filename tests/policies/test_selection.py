@@ -11,7 +11,8 @@ import c4b
 from c4b.policies.choice_in_words import because
 from c4b.policies.compiled_choice import MARGIN, SCORE, UCB, choose
 from c4b.policies.compiled_round import ROWS
-from c4b.policies.composition import OPTIMISTIC_PERIOD, SCORES, SELECTIONS
+from c4b.policies.scores import SCORES
+from c4b.policies.selections import SELECTIONS
 from support.oracle import random_stream
 from support.oracle_comparison import history
 
@@ -89,8 +90,8 @@ def test_the_score_moves_from_the_top_to_the_middle_of_the_interval() -> None:
         evidence = policy("filter", score).evidence
         for k, x in enumerate((BOLD, SURE)):
             low, high = evidence.lower(x), evidence.upper(x)
-            spread = np.sqrt(2.5) if OPTIMISTIC_PERIOD[score] else 1.0  # 5/d = 2.5
-            boldness = SCORES[score] * spread
+            spread = np.sqrt(2.5) if SCORES[score].period else 1.0  # 5/d = 2.5
+            boldness = SCORES[score].boldness * spread
             expected = 0.5 * (low + high) + boldness * 0.5 * (high - low)
             assert decision.details[SCORE, k] == pytest.approx(expected, rel=1e-12)
 
@@ -235,7 +236,7 @@ def test_a_baseline_that_cannot_be_played_does_not_compete() -> None:
 
 def test_optimistic_rounds_are_one_in_each_block() -> None:
     """Where the score is the UCB the round is optimistic; only the number of the round decides it."""
-    made, period = policy("competitive", "patient", reserve=10.0), OPTIMISTIC_PERIOD["patient"]
+    made, period = policy("competitive", "patient", reserve=10.0), SCORES["patient"].period
     optimistic = []
     for n in range(6 * period):
         decision = made.decide([BOLD, SURE], BASELINE)

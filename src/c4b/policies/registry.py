@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 from c4b import _validate
 from c4b.errors import InvalidInput
 from c4b.policies import composition as compositions
+from c4b.policies.built_in import BUILT_IN
 from c4b.policies.compiled_gate import CompiledGate
 from c4b.policies.composition import Composition
 from c4b.policies.gate import Gate, GateTerms
@@ -196,5 +197,5 @@ def _factory(name: str, make: Callable[[GateTerms], Gate]) -> GateFactory:
     return GateFactory(name, make, lines[0])
 
 
-for _entry in compositions.BUILT_IN:
+for _entry in BUILT_IN:
     register(_entry)
