@@ -55,6 +55,9 @@ class BoundedTerms(NamedTuple):
         return 1.0 - self.few_rows / (dim * (1.0 - self.shares[0]))
 
 
+LEVERAGE_LIMIT = 1e6
+"""x V^-1 x up to which a deployment updates its inverse; an update cancels as many digits as that has.
+Above, it factorises afresh."""
 BOUNDED = {
     "bounded": BoundedTerms((3, 30, 300, 1500, 15000), (5, 5, 5, 10, 21), 3, (1 / 7,) * 5),
     "bounded-2": BoundedTerms(
@@ -128,6 +131,8 @@ class RecomputedSet:
         self.closest = np.inf
         """How near an alarm's threshold came to being met or missed, relative to its terms."""
         self.squares = 0.0
+        self.longest = 0.0
+        """The largest ||x||^2 of a row."""
         self.within_ball = True
         """Whether the norm ball is part of the bounds; the first version left it out."""
         self.choice: Callable[[], Any] | None = None
@@ -147,6 +152,7 @@ class RecomputedSet:
         self.gram += features.T @ features
         self.moment += features.T @ rewards
         self.squares += float(rewards @ rewards)
+        self.longest = max(self.longest, float(np.sum(features**2, axis=1).max(initial=0.0)))
         self.count += len(rewards)
         if self.variance is not None:
             self.variance.add(features, rewards)
@@ -249,7 +255,9 @@ class RecomputedSet:
             inverse = np.sum(self.stack().roots[0] ** 2, axis=0)
             product = dim * float(inverse @ (np.diagonal(self.gram) + self.ridges[0]))
             steps = self.count + 2000.0 * (dim + 2)
-            return float(2e-16 * steps * product * (1.0 + np.sqrt(self.squares) / model["noise"]))
+            relative = 2e-16 * steps * product * (1.0 + np.sqrt(self.squares) / model["noise"])
+            update = 1e-15 * (dim + 2) * min(self.longest / self.ridges[0], LEVERAGE_LIMIT)
+            return float(relative + update)
         least = 1e-4 * model["ridge"] + max(float(np.linalg.eigvalsh(self.gram)[0]), 0.0)
         unit = 2e-16 * (self.count + 100.0 * dim**2)
         moved = unit * (trace * self.norm_bound + np.sqrt(trace * self.squares))

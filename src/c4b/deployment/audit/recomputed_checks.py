@@ -31,6 +31,8 @@ LEAST_TOLERANCE, ROUNDINGS = 1e-11, 20.0
 """Since then: so many times the rounding error of the set at hand, and at least the former."""
 SUM = 8.0 * np.finfo(np.float64).eps
 """Relative rounding error of a sum of three numbers, generously."""
+SMALL = 1e-4
+"""Share of a candidate's own bound: a smaller difference to the baseline counts as so large."""
 ALLOWANCE = 1e-3
 """Largest difference in the safe direction where rounding may be visible; bounds allow for rounding."""
 
@@ -240,8 +242,12 @@ class RecomputedChecks:
         self, details: Array, recomputed: Array, scale: float, rows: tuple[CandidateField, ...]
     ) -> None:
         self._near("UCB of candidates", details[UCB], recomputed[UCB], scale, larger_is_safe=True)
+        reach = np.where(np.isfinite(recomputed[UCB]), np.abs(recomputed[UCB]), 0.0)
         for row in rows:
-            self._near(f"{row.name.lower()} of candidates", details[row], recomputed[row], scale)
+            # of candidates nearly like the baseline: a root of a small difference of large squares
+            small = np.maximum(np.abs(recomputed[row]), SMALL * reach)
+            sizes = scale + reach + np.where(small > 0.0, reach**2 / small, 0.0)
+            self._near(f"{row.name.lower()} of candidates", details[row], recomputed[row], sizes)
 
     def _with_others(self, details: Array, recomputed: Array, scale: Array, some: list[int]) -> Array:
         """Details with recomputed numbers of all candidates but ``some``, whose own are recorded. Scores
@@ -364,6 +370,8 @@ class RecomputedChecks:
         if not self.compares_numbers:
             return
         recorded, recomputed = np.atleast_1d(recorded), np.atleast_1d(recomputed)
+        if larger_is_safe:  # no number: no bound
+            recorded, recomputed = np.fmin(recorded, np.inf), np.fmin(recomputed, np.inf)
         with np.errstate(invalid="ignore"):
             error = np.abs(recorded - recomputed) / (scale + np.abs(recomputed))
         error[(recorded == recomputed) | (np.isnan(recorded) & np.isnan(recomputed))] = 0.0
