@@ -251,3 +251,26 @@ def test_the_scenarios_raise_alarms() -> None:
     wrong_sigma = [setting for setting in settings if setting.assumed_sigma is not None]
     method = Method("mixture", "reserve-c4b+", "mixture")
     assert any(played_online(s, method, Scene(s, 0))[0].alarm for s in wrong_sigma)
+
+
+def test_who_plays_beside_it_changes_nothing() -> None:
+    """Methods of a setting share memory one after the other. Their sets have different lengths; arms
+    (``cucb``) and clicks keep some of theirs at its end."""
+    arms = Setting(
+        history_size=0, sigma=0.3, alpha=0.2, generator="one-hot", count=4, rounds=60,
+        theta=(0.5, 0.6, 0.5, 0.4, 0.2), baseline=(1.0, 0.0, 0.0, 0.0, 0.0),
+    )  # fmt: skip
+    names = ("linucb", "reserve-c4b+", "clucb", "cucb", "cucb-unknown", "refresh")
+    methods = [Method(name, name) for name in names]
+    _same_alone_and_together(methods, arms)
+    sets = ("self-normalized", "bounded", "bounded-3", "several-ridges", "bounded-2")
+    _same_alone_and_together(
+        [Method(name, "clicks", name) for name in sets], replace(arms, noise="clicks")
+    )
+
+
+def _same_alone_and_together(methods: list[Method], setting: Setting) -> None:
+    together = simulate(Study("x", "x", tuple(methods), (setting,), (), 8, SEED), 0, 8).metrics
+    for n, method in enumerate(methods):
+        alone = simulate(Study("x", "x", (method,), (setting,), (), 8, SEED), 0, 8).metrics
+        np.testing.assert_array_equal(together[:, 0, n], alone[:, 0, 0], err_msg=method.label)

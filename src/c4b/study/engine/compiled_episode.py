@@ -134,13 +134,16 @@ def _play(
     promise_period = int(columns[RuleColumn.PROMISE_PERIOD])
     round_alone = columns[RuleColumn.ROUND_ALONE] == 1.0
     forced_rounds = int(columns[RuleColumn.FORCED_ROUNDS])
-    for i in range(int(columns[RuleColumn.EVIDENCE_SIZE])):
-        work.evidence[i] = evidences[int(columns[RuleColumn.EVIDENCE_START]) + i]
-    for i in range(int(columns[RuleColumn.LEDGER_SIZE])):
-        work.ledger[i] = lineup.ledgers[int(columns[RuleColumn.LEDGER_START]) + i]
+    # of exactly their lengths: some of what is in them is found from the end
+    evidence = shaped_view(work.evidence, 0, (int(columns[RuleColumn.EVIDENCE_SIZE]),))
+    books = shaped_view(work.ledger, 0, (int(columns[RuleColumn.LEDGER_SIZE]),))
+    for i in range(len(evidence)):
+        evidence[i] = evidences[int(columns[RuleColumn.EVIDENCE_START]) + i]
+    for i in range(len(books)):
+        books[i] = lineup.ledgers[int(columns[RuleColumn.LEDGER_START]) + i]
     rounds = len(scene.best)
-    region, data, terms = opened_evidence(work.evidence, stack, dim)
-    ledger, account = opened_ledger(work.ledger, int(work.ledger[0]), dim)
+    region, data, terms = opened_evidence(evidence, stack, dim)
+    ledger, account = opened_ledger(books, int(books[0]), dim)
     pools = shaped_view(scene.pools, 0, (rounds, dim, size))
     means, best, noise = scene.means, scene.best, scene.noise
     baselines, baseline_means = shaped_view(scene.baselines, 0, (rounds, dim)), scene.baseline_means
