@@ -56,10 +56,16 @@ def _four_chains(pool: Array, vectors: Array, g: int, row: int, step: int, out: 
 @inlined
 def _one_chain(pool: Array, vectors: Array, g: int, row: int, out: Array) -> None:
     dim, size = pool.shape
-    for i in range(dim):
-        v = vectors[g, i]
+    fours = dim - dim % 4
+    for i in range(0, fours, 4):
+        v0, v1, v2, v3 = vectors[g, i], vectors[g, i + 1], vectors[g, i + 2], vectors[g, i + 3]
         for k in range(size):
-            out[row, k] = fma(v, pool[i, k], 0.0 if i == 0 else out[row, k])
+            total = fma(v1, pool[i + 1, k], fma(v0, pool[i, k], 0.0 if i == 0 else out[row, k]))
+            out[row, k] = fma(v3, pool[i + 3, k], fma(v2, pool[i + 2, k], total))
+    for i in range(fours, dim):
+        v0 = vectors[g, i]
+        for k in range(size):
+            out[row, k] = fma(v0, pool[i, k], 0.0 if i == 0 else out[row, k])
 
 
 @inlined
