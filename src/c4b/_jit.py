@@ -12,7 +12,15 @@ from typing import Any, TypeVar, cast
 import numba
 from llvmlite import binding
 from numba import types
-from numba.core import codegen, compiler, compiler_lock, compiler_machinery, registry, typed_passes
+from numba.core import (
+    codegen,
+    compiler,
+    compiler_lock,
+    compiler_machinery,
+    config,
+    registry,
+    typed_passes,
+)
 from numba.core import untyped_passes as untyped
 from numba.extending import intrinsic
 
@@ -36,6 +44,7 @@ def _typed_fma(_context: Any, a: Any, b: Any, c: Any) -> Any:
 
 
 _make: Any = intrinsic
+_config: Any = config
 fma: Callable[[float, float, float], float] = _make(_typed_fma)
 """Fused multiply-add for kernels. Written out where it is wanted: if the compiler contracted products and
 sums as it likes, two copies of one kernel could round differently."""
@@ -268,7 +277,17 @@ class _EntryLibrary(_Library):
 
 
 class _EntryOfKnownShapesLibrary(_EntryLibrary):
+    """Loops over few features are unrolled here; what they leave is made into vectors again, without
+    changing any order of operations."""
+
     known_shapes = True
+
+    def _optimize_final_module(self) -> None:
+        before, _config.SLP_VECTORIZE = _config.SLP_VECTORIZE, 1
+        try:
+            super()._optimize_final_module()
+        finally:
+            _config.SLP_VECTORIZE = before
 
 
 _NEEDLESS = (

@@ -10,3 +10,5 @@ OTHER_LEDGERS: bool = True
 """All ledgers but a bank with checkpoints and none at all; means that are told."""
 COMPETITION: bool = True
 """Choices by more than the UCB and the margins: thrift, a baseline that competes, optimistic rounds."""
+UNREAD: bool = True
+"""Sums of contrasts for ledgers that make no claim by them: a state shows them, a simulation does not."""

@@ -15,10 +15,49 @@ def pool_chains(
 ) -> None:
     """out[row + step (g - first), k] = x_k @ vectors[g] for first <= g < last; pool (d, K)."""
     fours = first + (last - first) // 4 * 4
+    if pool.shape[0] == 5:  # as in most small problems: in one pass
+        for g in range(first, fours, 4):
+            _four_of_five(pool, vectors, g, row + step * (g - first), step, out)
+        for g in range(fours, last):
+            _one_of_five(pool, vectors, g, row + step * (g - first), out)
+        return
     for g in range(first, fours, 4):
         _four_chains(pool, vectors, g, row + step * (g - first), step, out)
     for g in range(fours, last):
         _one_chain(pool, vectors, g, row + step * (g - first), out)
+
+
+Five = tuple[float, float, float, float, float]
+
+
+@inlined
+def _five(vectors: Array, g: int) -> Five:
+    return vectors[g, 0], vectors[g, 1], vectors[g, 2], vectors[g, 3], vectors[g, 4]
+
+
+@inlined
+def _chain_of_five(v: Five, x: Five) -> float:
+    return fma(v[4], x[4], fma(v[3], x[3], fma(v[2], x[2], fma(v[1], x[1], fma(v[0], x[0], 0.0)))))
+
+
+@inlined
+def _four_of_five(pool: Array, vectors: Array, g: int, row: int, step: int, out: Array) -> None:
+    """``_four_chains`` of five features."""
+    a, b = _five(vectors, g), _five(vectors, g + 1)
+    c, d = _five(vectors, g + 2), _five(vectors, g + 3)
+    for k in range(pool.shape[1]):
+        x = pool[0, k], pool[1, k], pool[2, k], pool[3, k], pool[4, k]
+        out[row, k] = _chain_of_five(a, x)
+        out[row + step, k] = _chain_of_five(b, x)
+        out[row + 2 * step, k] = _chain_of_five(c, x)
+        out[row + 3 * step, k] = _chain_of_five(d, x)
+
+
+@inlined
+def _one_of_five(pool: Array, vectors: Array, g: int, row: int, out: Array) -> None:
+    v = _five(vectors, g)
+    for k in range(pool.shape[1]):
+        out[row, k] = _chain_of_five(v, (pool[0, k], pool[1, k], pool[2, k], pool[3, k], pool[4, k]))
 
 
 @inlined
@@ -56,10 +95,16 @@ def _four_chains(pool: Array, vectors: Array, g: int, row: int, step: int, out: 
 @inlined
 def _one_chain(pool: Array, vectors: Array, g: int, row: int, out: Array) -> None:
     dim, size = pool.shape
-    for i in range(dim):
-        v = vectors[g, i]
+    fours = dim - dim % 4
+    for i in range(0, fours, 4):
+        v0, v1, v2, v3 = vectors[g, i], vectors[g, i + 1], vectors[g, i + 2], vectors[g, i + 3]
         for k in range(size):
-            out[row, k] = fma(v, pool[i, k], 0.0 if i == 0 else out[row, k])
+            total = fma(v1, pool[i + 1, k], fma(v0, pool[i, k], 0.0 if i == 0 else out[row, k]))
+            out[row, k] = fma(v3, pool[i + 3, k], fma(v2, pool[i + 2, k], total))
+    for i in range(fours, dim):
+        v0 = vectors[g, i]
+        for k in range(size):
+            out[row, k] = fma(v0, pool[i, k], 0.0 if i == 0 else out[row, k])
 
 
 @inlined

@@ -44,9 +44,9 @@ def innermost(region: Region, thorough: bool, space: Array) -> Region:
         return region
     size, count = stack * dim, 0
     shapes, order = shaped_view(space, 0, (stack, dim)), shaped_view(space, 3 * size, (stack,))
-    for g in range(stack):
-        for i in range(dim):
-            shapes[g, i] = 1.0 / region.factors[g, i]
+    flat_shapes, flat_factors = shaped_view(space, 0, (size,)), shaped_view(region.factors, 0, (size,))
+    for n in range(size):
+        flat_shapes[n] = 1.0 / flat_factors[n]
     for g in range(stack):
         if not (
             (g > 0 and _contains(region, shapes, g, g - 1))

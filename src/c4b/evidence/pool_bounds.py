@@ -455,18 +455,37 @@ def _expanded_raise(
             held = -np.inf if anew and g == 0 else out[row, k]
             out[row, k] = value if safe & (held < value) & (value < np.inf) else held
         if cancelled > 0:
-            for k in range(size):
-                terms = forms[squares, k] + offset_square
-                if not terms + forms[CROSS, k] >= CANCELLATION * terms:
-                    width = shifted_norm(inverse, g, offset, pool, k) + blur * math.sqrt(2.0 * terms)
-                    value = shift + forms[centres, k] - reach * width
-                    out[row, k] = value if out[row, k] < value < np.inf else out[row, k]
+            _raise_where_cancelled(region, g, forms, pool, offset_square, shift, offset, row, out)
     if len(region.radius) > 1:
         _shifted_pool_norms(pool, offset, forms)
         reach = ball_reach(region, dim)
         for k in range(size):
             value = base - reach * forms[CROSS, k]
             out[row, k] = value if out[row, k] < value else out[row, k]
+
+
+@called
+def _raise_where_cancelled(
+    region: Region,
+    g: int,
+    forms: Array,
+    pool: Array,
+    offset_square: float,
+    shift: float,
+    offset: Array,
+    row: int,
+    out: Array,
+) -> None:
+    """``_expanded_raise`` by ellipsoid g of candidates whose square would cancel. A function of its own:
+    it is rare, and nothing of it is computed in advance."""
+    reach, blur = region.reach[g], region.blur[g]
+    squares, centres = SQUARES + 2 * g, CENTRES + 2 * g
+    for k in range(pool.shape[1]):
+        terms = forms[squares, k] + offset_square
+        if not terms + forms[CROSS, k] >= CANCELLATION * terms:
+            width = shifted_norm(region.inverse, g, offset, pool, k) + blur * math.sqrt(2.0 * terms)
+            value = shift + forms[centres, k] - reach * width
+            out[row, k] = value if out[row, k] < value < np.inf else out[row, k]
 
 
 @inlined

@@ -15,9 +15,9 @@ import numpy as np
 
 from c4b._jit import inlined
 from c4b._validate import Array
-from c4b.evidence.alarms import root_or_alarm
+from c4b.evidence.alarms import EMPTY_SET, root_or_alarm
 from c4b.evidence.eigenbasis import distance, misturn
-from c4b.evidence.ellipsoids import COUNT, SQUARES_SUM, Data, Region, Terms
+from c4b.evidence.ellipsoids import ALARM, COUNT, SQUARES_SUM, Data, Region, Terms
 from c4b.evidence.rounding import UNIT
 
 
@@ -76,6 +76,22 @@ def write_radius(region: Region, data: Data, g: int, level: float, less: float) 
     rounding = 8.0 * (dim + 12) * UNIT * (level + less)
     region.radius[g], radius = root_or_alarm(data, level - less, rounding)
     region.reach[g] = radius * (1.0 + 2.0 * (dim + 12) * UNIT)
+
+
+@inlined
+def write_radii(region: Region, data: Data) -> None:
+    """``write_radius`` for all ellipsoids, from ``level`` in radius_g and ``less`` in reach_g: a root of
+    several numbers at once takes hardly longer than one."""
+    dim, empty = len(data.moment), 0
+    for g in range(len(region.radius)):
+        level, less = region.radius[g], region.reach[g]
+        square, largest = level - less, level - less + 8.0 * (dim + 12) * UNIT * (level + less)
+        empty += largest < 0.0
+        region.radius[g] = np.nan if largest < 0.0 else math.sqrt(max(square, 0.0))
+        reach = math.sqrt(largest) * (1.0 + 2.0 * (dim + 12) * UNIT)
+        region.reach[g] = np.nan if largest < 0.0 else reach
+    if empty > 0:
+        data.tally[ALARM] = EMPTY_SET
 
 
 @inlined

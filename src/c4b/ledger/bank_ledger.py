@@ -43,7 +43,7 @@ def bank_margins(
     row: int,
 ) -> None:
     """details[row, k] = the largest claim of every candidate; details[certificate] is bounded already."""
-    dim, size = assessed.pool.shape
+    size = assessed.pool.shape[1]
     details, offset = assessed.details, assessed.scratch
     bank, free = ledger.bank[0], -np.inf
     if OTHER_LEDGERS and account.kind == LedgerKind.FREE:
@@ -55,11 +55,32 @@ def bank_margins(
         for c in range(1, len(assessed.claims)):
             claim = assessed.claims[c]
             raise_to_turned(region, assessed.forms, assessed.pool, claim, row, details, False)
-    for m in range(0 if len(assessed.claims) > 0 else int(ledger.tally[Tally.KEPT])):
-        base = ledger.kept_bank[m] + joint_claim(assessed.baseline, account.alpha, offset)
-        for i in range(dim):
-            offset[i] += _since(ledger, m, i)
-        raise_to_lower(region, assessed.forms, assessed.pool, base, offset, row, details, False)
+    kept = 0 if len(assessed.claims) > 0 else int(ledger.tally[Tally.KEPT])
+    if kept > 0:
+        _raise_by_checkpoint(ledger, account, region, assessed, 0, row)
+    if kept > 1:
+        _raise_by_others(ledger, account, region, assessed, row)
+
+
+@called
+def _raise_by_others(
+    ledger: Ledger, account: Account, region: Region, assessed: Assessment, row: int
+) -> None:
+    """All checkpoints but the first. Apart from that: a loop that usually ends after one round would
+    fetch in advance what all rounds need."""
+    for m in range(1, int(ledger.tally[Tally.KEPT])):
+        _raise_by_checkpoint(ledger, account, region, assessed, m, row)
+
+
+@inlined
+def _raise_by_checkpoint(
+    ledger: Ledger, account: Account, region: Region, assessed: Assessment, m: int, row: int
+) -> None:
+    offset, details = assessed.scratch, assessed.details
+    base = ledger.kept_bank[m] + joint_claim(assessed.baseline, account.alpha, offset)
+    for i in range(len(offset)):
+        offset[i] += _since(ledger, m, i)
+    raise_to_lower(region, assessed.forms, assessed.pool, base, offset, row, details, False)
 
 
 class BankClaims(NamedTuple):

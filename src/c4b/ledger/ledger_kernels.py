@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from c4b._jit import allocating, inlined, kernel, pooled
-from c4b._parts import OTHER_LEDGERS
+from c4b._parts import OTHER_LEDGERS, UNREAD
 from c4b._validate import Array
 from c4b.certificates.contrast_kernels import Assessment, structural
 from c4b.evidence.ellipsoids import Region
@@ -141,7 +141,8 @@ def charge(ledger: Ledger, account: Account, margin: float, played: Execution, r
 @inlined
 def _enter(ledger: Ledger, account: Account, played: Execution, sign: float) -> None:
     """Add a round to what is remembered of all rounds, or take it out again."""
-    enter_prefix(ledger, account, played.features, played.baseline, sign)
+    if UNREAD or len(ledger.kept_bank) > 0 or account.kind == LedgerKind.FREE:
+        enter_prefix(ledger, account, played.features, played.baseline, sign)
     if OTHER_LEDGERS and account.kind == LedgerKind.PREFIX:  # nobody else reads the sums
         enter_sums(ledger, played.features, played.baseline, played.is_baseline, sign)
     if OTHER_LEDGERS and account.kind == LedgerKind.FREE:

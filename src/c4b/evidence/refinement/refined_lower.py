@@ -42,7 +42,7 @@ from c4b.evidence.sets.several_ridges import (
     write_ellipsoid,
     write_log_dets,
 )
-from c4b.evidence.spectral import log_det, turned_moment, write_slack
+from c4b.evidence.spectral import log_det, turned_moment, write_radius, write_slack
 
 REFINED = frozenset({SEVERAL_RIDGES, UNBIASED, CONSTRAINED})
 """Codes of the sets whose answers to one question are refined."""
@@ -162,4 +162,5 @@ def _certify(region: Region, data: Data, terms: Terms, question: Question) -> No
             weight += mixes[NOW, j] * question.shares[i, j]
         data.spectrum.fitted[i] = weight / (1.0 + weight / question.caps[NOW])
     level = mix_level(question, terms, NOW) + question.caps[NOW] * question.numbers[ERROR] ** 2
-    write_ellipsoid(region, data, a, 0, math.sqrt(level) * (1.0 + 64.0 * UNIT), terms)
+    reach = math.sqrt(level) * (1.0 + 64.0 * UNIT)
+    write_radius(region, data, 0, *write_ellipsoid(region, data, a, 0, reach, terms))

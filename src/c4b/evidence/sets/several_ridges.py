@@ -35,7 +35,7 @@ from c4b.evidence.spectral import (
     explained_at_most,
     lose,
     turned_moment,
-    write_radius,
+    write_radii,
     write_slack,
 )
 
@@ -79,6 +79,8 @@ NEARLY_FREE = 0.004
 """Smallest a S^2 / R_p^2 of each mix: it widens a bound that the ball does not touch by 0.2 % at most."""
 LEAST_ROOM = 1e-6
 """Smallest share of S^2 that is taken for the room that the ball leaves."""
+LARGE = 1e150
+"""A product of so much is replaced by its logarithm before it could overflow."""
 NO_WEIGHT = -1e9
 """log w_j of a ridge without weight: its part in a mix underflows to 0."""
 LEAST_PART = 1e-9
@@ -171,7 +173,9 @@ def recentre_several_ridges(region: Region, data: Data, terms: Terms) -> float:
         if g == 0 or not _same_mix(choice, g):
             reach = _perturbed(data, terms, choice, g, far, moment_error)
             _write_weights(data, choice, g)
-        write_ellipsoid(region, data, choice.multipliers[g], g, reach, terms)
+        parts = write_ellipsoid(region, data, choice.multipliers[g], g, reach, terms)
+        region.radius[g], region.reach[g] = parts
+    write_radii(region, data)
     write_slack(region, data, terms)
     explained = 0.0
     for i in range(len(values)):
@@ -221,8 +225,11 @@ def _write_weights(data: Data, choice: Choice, g: int) -> None:
 
 
 @inlined
-def write_ellipsoid(region: Region, data: Data, a: float, g: int, reach: float, terms: Terms) -> None:
-    """Factors, centre and radius of ellipsoid g with multiplier a; F is written."""
+def write_ellipsoid(
+    region: Region, data: Data, a: float, g: int, reach: float, terms: Terms
+) -> tuple[float, float]:
+    """Factors and centre of ellipsoid g with multiplier a; F is written. Returns what its squared radius
+    is a difference of."""
     values, moment = data.spectrum.values, data.spectrum.moment
     least = 0.0
     for i in range(len(values)):
@@ -231,7 +238,7 @@ def write_ellipsoid(region: Region, data: Data, a: float, g: int, reach: float, 
         region.factors[g, i] = factor
         region.estimate[g, i] = values[i] * weight * moment[i] * factor
         least += a * factor * weight * moment[i] * moment[i]
-    write_radius(region, data, g, reach**2 + a * terms.norm_bound**2, least)
+    return reach**2 + a * terms.norm_bound**2, least
 
 
 def _ridges(model: LinearModel) -> Array:
@@ -276,12 +283,19 @@ def write_log_dets(values: Array, far: float, ridges: Array, log_dets: Array) ->
     """At least log det(W_j / l_j) (J,), with few logarithms; values (d,) are within ``far`` of the
     eigenvalues of A."""
     for j in range(RIDGES):
-        total, product = 0.0, 1.0
-        for i in range(len(values)):
-            product *= 1.0 + (values[i] + far) / ridges[j]
-            if product > 1e150:
-                total += math.log(product)
-                product = 1.0
+        log_dets[j] = 1.0
+    for i in range(len(values)):
+        for j in range(RIDGES):
+            log_dets[j] *= 1.0 + (values[i] + far) / ridges[j]
+    for j in range(RIDGES):
+        product, total = log_dets[j], 0.0
+        if product > LARGE:  # if it is not, it never was: every factor is at least 1
+            product = 1.0
+            for i in range(len(values)):
+                product *= 1.0 + (values[i] + far) / ridges[j]
+                if product > LARGE:
+                    total += math.log(product)
+                    product = 1.0
         log_dets[j] = total + math.log(product)
         log_dets[j] += 8.0 * (len(values) + 2) * UNIT * (1.0 + log_dets[j])
 

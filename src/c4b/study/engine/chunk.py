@@ -9,11 +9,12 @@ import numpy as np
 from c4b._validate import Array, Counts
 from c4b.errors import InvalidInput
 from c4b.evidence.sets import box
-from c4b.study.engine.compiled_episode import Scene, Workspace, workspace
+from c4b.study.engine.compiled_episode import Scene
 from c4b.study.engine.episode_draws import EpisodeDraws
 from c4b.study.engine.episode_metrics import Metric
 from c4b.study.engine.prepared_setting import PreparedSetting, prepare
 from c4b.study.engine.python_episode import play_method
+from c4b.study.engine.shared_scene import by_scene
 from c4b.study.spec.plan import Study
 
 
@@ -33,22 +34,24 @@ def simulate(study: Study, start: int, stop: int) -> Chunk:
     metrics = np.full((stop - start, *shape, len(Metric)), np.nan)
     sums = np.zeros((2, *shape, study.rounds), dtype=np.int64)
     prepared = [prepare(setting, study.methods) for setting in study.settings]
-    works = [_workspace(one) for one in prepared]
+    shared, falls = by_scene(prepared, len(study.methods)), sums.reshape(2, -1, study.rounds)
     for episode in range(start, stop):
-        draws = EpisodeDraws(study.seed, episode)
-        rows = metrics[episode - start]
-        for s, (one, work) in enumerate(zip(prepared, works, strict=True)):
-            scene = draws.scene(one)
-            if one.compiled is not None and work is not None:
-                if one.compiled.knows_arms:
-                    check_arms(scene, draws.history(one)[0], one.compiled.keeps_told_arm)
-                evidences = draws.learned(one, one.compiled)
-                one.compiled.run(evidences, one.compiled.lineup, scene, work, rows, sums, s)
-            for m, method in one.python:
-                played = play_method(method, one.setting, scene, draws.history(one), episode)
-                rows[s, m] = played.metrics
-                sums[0, s, m, : one.setting.rounds] += played.fallbacks
-                sums[1, s, m, : one.setting.rounds] += played.fallbacks**2
+        draws, rows = EpisodeDraws(study.seed, episode), metrics[episode - start]
+        results = rows.reshape(-1, len(Metric))
+        for members, compiled in shared:
+            scene = draws.scene(members[0][1])
+            if compiled is not None:
+                for _, one in members:
+                    _check_arms(one, scene, draws)
+                compiled.run(
+                    compiled.evidences(draws), compiled.lineup, scene, compiled.work, results, falls
+                )
+            for s, one in members:
+                for m, method in one.python:
+                    played = play_method(method, one.setting, scene, draws.history(one), episode)
+                    rows[s, m] = played.metrics
+                    sums[0, s, m, : one.setting.rounds] += played.fallbacks
+                    sums[1, s, m, : one.setting.rounds] += played.fallbacks**2
             draws.release_if_large()
     return Chunk(start, stop, metrics, sums[0], sums[1])
 
@@ -65,8 +68,7 @@ def check_arms(scene: Scene, history: Array, keeps_told_arm: bool) -> None:
         raise InvalidInput("baselines", scene.baselines, remedy)
 
 
-def _workspace(prepared: PreparedSetting) -> Workspace | None:
-    setting, compiled = prepared.setting, prepared.compiled
-    if compiled is None:
-        return None
-    return workspace(compiled.lineup, compiled.stack, setting.dim, setting.count)
+def _check_arms(prepared: PreparedSetting, scene: Scene, draws: EpisodeDraws) -> None:
+    compiled = prepared.compiled
+    if compiled is not None and compiled.knows_arms:
+        check_arms(scene, draws.history(prepared)[0], compiled.keeps_told_arm)

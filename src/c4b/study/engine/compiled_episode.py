@@ -27,7 +27,7 @@ from c4b.ledger.books import LedgerKind
 from c4b.ledger.books import opened_as as opened_ledger
 from c4b.policies.choice_rule import Rule, boldness_now, is_optimistic, is_plain, opened_rule
 from c4b.policies.compiled_choice import BASELINE, MARGIN
-from c4b.policies.compiled_round import ROWS, certify, executed_bounds, score, settle
+from c4b.policies.compiled_round import ROWS, certify, executed_bounds, new_space, score, settle
 from c4b.study.engine.episode_metrics import Metric
 
 USUAL_STACK, USUAL_DIM, USUAL_SIZE = 1, 5, 32
@@ -59,12 +59,12 @@ class RuleColumn(IntEnum):
     """Index of the first number of the flat ledger."""
     LEDGER_SIZE = _OF_RULE + 8
     """Numbers in the flat ledger."""
-    METHOD = _OF_RULE + 9
-    """Index of the method in the study: where its metrics are written."""
+    RESULT = _OF_RULE + 9
+    """Row of the results that are written."""
 
 
 class Lineup(NamedTuple):
-    """What the compiled methods of a setting start from, as arrays: one call plays them all."""
+    """What the compiled methods of settings with one scene start from: one call plays them all."""
 
     ledgers: Array  # flat ledgers, one after the other, each followed by what else outcomes change
     rules: Array  # (methods, fields of ``Rule`` + RuleColumn)
@@ -87,10 +87,10 @@ def workspace(lineup: Lineup, stack: int, dim: int, size: int) -> Workspace:
     """Scratch for any of the methods."""
     longest = lineup.rules.max(axis=0).astype(int)
     return Workspace(
-        np.empty(longest[RuleColumn.EVIDENCE_SIZE]),
-        np.empty(longest[RuleColumn.LEDGER_SIZE]),
-        np.empty((form_rows(stack, dim, True, size), size)),
-        np.empty((ROWS, size)),
+        new_space(longest[RuleColumn.EVIDENCE_SIZE]),
+        new_space(longest[RuleColumn.LEDGER_SIZE]),
+        new_space(form_rows(stack, dim, True, size) * size).reshape(-1, size),
+        new_space(ROWS * size).reshape(ROWS, size),
         np.empty(dim),
         np.empty(dim),
         np.empty(max(longest[RuleColumn.EARNED_SIZE], 1)),
@@ -120,7 +120,6 @@ def _play(
     work: Workspace,
     metrics: Array,
     fallbacks: Counts,
-    setting: int,
     row: int,
     stack: int,
     dim: int,
@@ -128,7 +127,7 @@ def _play(
 ) -> None:
     """Row ``row`` of the lineup in ``run_setting``, for G = ``stack``, d = ``dim`` and K = ``size``."""
     columns = lineup.rules[row]
-    method = int(columns[RuleColumn.METHOD])
+    result = int(columns[RuleColumn.RESULT])
     rule = opened_rule(columns)
     learns_plays_only = columns[RuleColumn.LEARNS_PLAYS_ONLY] == 1.0
     promise_period = int(columns[RuleColumn.PROMISE_PERIOD])
@@ -200,8 +199,8 @@ def _play(
         outcome = mean + (noise[t, size] if fell_back else noise[t, action])
 
         count += fell_back
-        fallbacks[0, setting, method, t] += count
-        fallbacks[1, setting, method, t] += count * count
+        fallbacks[0, result, t] += count
+        fallbacks[1, result, t] += count * count
         reward += mean
         regret += best[t] - mean
         contrast = mean - (1.0 - account.alpha) * baseline_mean
@@ -224,7 +223,7 @@ def _play(
         if has_learner:
             earned[ABSORBED] += 1.0
 
-    numbers = metrics[setting, method]
+    numbers = metrics[result]
     numbers[Metric.REWARD_RATIO] = reward / scene.baseline_reward
     numbers[Metric.FALLBACK] = count / rounds
     numbers[Metric.MIN_D] = least
@@ -246,17 +245,16 @@ def run_setting(
     work: Workspace,
     metrics: Array,
     fallbacks: Counts,
-    setting: int,
 ) -> None:
     """Play T rounds with every method, from flat evidences, one after the other, left as they are.
 
-    Writes metrics[setting], metrics being (S, M, len(Metric)), and adds the cumulative count of fallbacks
-    and its square to fallbacks[:, setting], fallbacks being (2, S, M, T).
+    Every method has a row of ``metrics`` (R, len(Metric)), which is written, and of ``fallbacks``
+    (2, R, T), to which the cumulative count of fallbacks and its square are added.
     """
     _, dim, size = scene.pools.shape
     for m in range(len(lineup.rules)):
         stack = int(evidences[int(lineup.rules[m, RuleColumn.EVIDENCE_START])])
-        _play(evidences, lineup, scene, work, metrics, fallbacks, setting, m, stack, dim, size)
+        _play(evidences, lineup, scene, work, metrics, fallbacks, m, stack, dim, size)
 
 
 @kernel_of_known_shapes
@@ -267,7 +265,6 @@ def _run_usual_setting(
     work: Workspace,
     metrics: Array,
     fallbacks: Counts,
-    setting: int,
 ) -> None:
     """``run_setting`` for the usual G, d and K: the same source with all three known when compiling.
 
@@ -275,14 +272,14 @@ def _run_usual_setting(
     """
     stack, dim, size = USUAL_STACK, USUAL_DIM, USUAL_SIZE
     for m in range(len(lineup.rules)):
-        _play(evidences, lineup, scene, work, metrics, fallbacks, setting, m, stack, dim, size)
+        _play(evidences, lineup, scene, work, metrics, fallbacks, m, stack, dim, size)
 
 
 run_usual_setting = specialised(
-    _run_usual_setting, "run_usual_setting", ("BOXES", "EIGENBASES", "COMPETITION")
+    _run_usual_setting, "run_usual_setting", ("BOXES", "EIGENBASES", "COMPETITION", "UNREAD")
 )
 """For sets that keep an inverse, and choices by UCB and margins alone."""
-Runner = Callable[[Array, Lineup, Scene, Workspace, Array, Counts, int], None]
+Runner = Callable[[Array, Lineup, Scene, Workspace, Array, Counts], None]
 
 
 def runner(evidences: Iterable[Array], lineup: Lineup, size: int) -> Runner:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from c4b._validate import Array
+from c4b.policies.compiled_round import new_space
 from c4b.study.spec.setting import Setting
 from c4b.study.world import candidate_sources, draws
 
@@ -37,7 +40,8 @@ def pools(setting: Setting, raw: Array) -> Array:
     """Candidates of every round, (T, d, K), from ``raw_pools``."""
     if setting.generator in ("one-hot", "items", "file", "python"):
         return raw
-    full = np.empty((setting.rounds, setting.dim, setting.count))
+    shape = (setting.rounds, setting.dim, setting.count)
+    full = new_space(math.prod(shape)).reshape(shape)
     full[:, 0] = 1.0
     np.multiply(raw, setting.rho, out=full[:, 1:])
     return full
