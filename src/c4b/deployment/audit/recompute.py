@@ -188,7 +188,7 @@ class RecomputedSet:
 
     def _watch(self) -> None:
         """Latch an alarm: an empty set, or residuals too large for the noise around any linear mean."""
-        if self.rounding() >= 1.0:  # nothing in float64 tells
+        if self.is_lost:
             self.closest = 0.0
             return
         model, (_, centres, radii, explained) = self.model, self.stack()
@@ -236,6 +236,12 @@ class RecomputedSet:
         """Whether rounding may be visible in float64, here or in what the deployment recorded: then it
         recorded bounds with a visible allowance for it (docs/theory.md, section "Rounding")."""
         return not self.rounding() < (2e-8 if self.ellipsoids == 1 else 1e-7)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether float64 says nothing about the set: all that a deployment then knows is the norm ball,
+        and neither its radius nor an alarm means anything."""
+        return self.rounding() >= 1.0
 
     @property
     def has_sharp_scores(self) -> bool:

@@ -187,7 +187,8 @@ class RecomputedChecks:
             self._scores(choice, details[:, some], recomputed[:, some], scales[some], lows[some])
             details = self._with_others(details, recomputed, scales, some)
             decision = decision._replace(arrays={**decision.arrays, "details": details})
-        self._near("radius", numbers.radius, self.region.radius, 1.0, larger_is_safe=True)
+        if not self.set.is_lost:
+            self._near("radius", numbers.radius, self.region.radius, 1.0, larger_is_safe=True)
         if "estimate" in shown and self.region is self.set:
             self._explanation(shown)
         chosen = decision.chosen
@@ -330,8 +331,9 @@ class RecomputedChecks:
     def _exactly(self, decision: RecordedDecision, scale: float) -> None:
         books, action, baseline = copy.copy(self.books), decision.action, decision.played.baseline
         books.region = exact = self._exact()
-        radius = decision.numbers.radius
-        self._near("radius (50 digits)", radius, exact.radius, 1.0, larger_is_safe=True)
+        if not self.set.is_lost:
+            radius = decision.numbers.radius
+            self._near("radius (50 digits)", radius, exact.radius, 1.0, larger_is_safe=True)
         if books.gated and decision.charged:
             margin = books.baseline_margin(baseline)
             if action is not None:
