@@ -27,7 +27,7 @@ from c4b.policies.gate import Played
 TOLERANCE = 1e-6
 """Largest difference between two arithmetics, relative to 1 + the size of the numbers involved, in
 journals of early versions, and anywhere."""
-LEAST_TOLERANCE, ROUNDINGS = 1e-11, 20.0
+LEAST_TOLERANCE, ROUNDINGS = 1e-10, 20.0
 """Since then: so many times the rounding error of the set at hand, and at least the former."""
 SUM = 8.0 * np.finfo(np.float64).eps
 """Relative rounding error of a sum of three numbers, generously."""
@@ -163,7 +163,7 @@ class RecomputedChecks:
         action, numbers = decision.action, decision.numbers
         schedule = (int(self.rule.period), self.rule.optimism, self.rule.reluctance)
         optimistic, boldness = books.optimistic(*schedule), self.rule.boldness
-        scale = 1.0 + abs(books.bank) if books.gated else 1.0
+        scale = self._scale
         books.region = self.region
         if optimistic:
             restrained = books.restrained(*schedule, int(self.rule.boldest))
@@ -223,6 +223,16 @@ class RecomputedChecks:
         if self._can_be_exact and decision.round % self.every == 0:
             self._exactly(decision, scale)
 
+    @property
+    def _scale(self) -> float:
+        """The size of what a bank is computed from, to which its rounding is relative: the bank itself,
+        and the values of sums over rounds, which are much larger where many outcomes are pending."""
+        books = self.books
+        if not books.gated:
+            return 1.0
+        values = np.abs(self.set.bounds(np.array([books.prefix, books.played, books.displaced])))
+        return 1.0 + abs(books.bank) + float(values[np.isfinite(values)].max(initial=0.0))
+
     def _choice(self, optimistic: bool, boldness: float) -> RecomputedChoice:
         """The rule of the decision at hand."""
         believing = self.rule.believes and not optimistic
@@ -235,6 +245,7 @@ class RecomputedChecks:
             self.model["misspecification"] == 0.0,
             self.baseline_nonnegative,
             self._tolerance,
+            self._scale,
             optimistic,
             boldness,
         )
@@ -344,6 +355,7 @@ class RecomputedChecks:
 
     def executed(self, round_: int, decided: Played, executed: Played, bank: float) -> None:
         self.set.renew()
+        scale = self._scale
 
         def check() -> None:
             books = copy.copy(self.books)
@@ -356,7 +368,7 @@ class RecomputedChecks:
                 round_,
             )
             if books.gated:
-                self._near("bank", bank, recomputed, 1.0 + abs(books.bank))
+                self._near("bank", bank, recomputed, scale)
                 books.bank = bank
             books.region = self.set
             self.books = books

@@ -75,6 +75,7 @@ class RecomputedChoice:
     linear: bool  # equal features have one mean
     baseline_nonnegative: bool
     tolerance: float  # relative difference of two arithmetics
+    scale: float  # to which it is relative in margins
     optimistic: bool  # the round is
     boldness: float  # half-widths in its scores
 
@@ -134,7 +135,7 @@ class RecomputedChoice:
         if latched or self._baseline_is_unplayable(baseline):
             return NONE
         candidates, books = decision.arrays["candidates"], self.books
-        near = self.tolerance * (1.0 + abs(books.bank) + float(np.abs(baseline).max(initial=0.0)))
+        near = self.tolerance * (self.scale + float(np.abs(baseline).max(initial=0.0)))
         passed_over = np.isneginf(details[SCORE])
 
         def promise(k: int) -> tuple[float, float]:
@@ -170,7 +171,7 @@ class RecomputedChoice:
         promises = self._promises(candidates, baseline)
         rival = self.books.baseline_margin(baseline)
         scale = self._sizes(candidates, baseline)
-        near = self.tolerance * (1.0 + abs(self.books.bank))
+        near = self.tolerance * self.scale
         sure = self.books.promises(candidates, baseline, -1.0)
         hope = self._hopes(candidates, baseline, recomputed)
         gains, aims = hope.could, self._aims(hope, margins, candidates, baseline)
@@ -287,7 +288,7 @@ class RecomputedChoice:
             return -math.inf, -math.inf
         books = self.books
         saved = books.credit(baseline, books.tolerance, 0.0) * books.rounds
-        near = self.tolerance * (2.0 + abs(books.bank) + saved + self._sizes(candidates, baseline))
+        near = self.tolerance * (1.0 + self.scale + saved + self._sizes(candidates, baseline))
         promises = self._promises(candidates, baseline)
         return possible_aims(hope, margins + saved, promises, self.rule.ambition, near)
 
@@ -308,7 +309,7 @@ class RecomputedChoice:
         near = self.tolerance * scale
         no = (promises > -near) | (hope.could - near <= aims[1])
         better = np.where(no, -np.inf, hope.better - near)
-        bank = self.tolerance * (1.0 + abs(self.books.bank))
+        bank = self.tolerance * self.scale
         passed_over = np.isneginf(details[SCORE])
         check_hope(hope._replace(better=better), details[MARGIN], passed_over, tried, bank)
 
@@ -330,7 +331,7 @@ class RecomputedChoice:
 
     def _competition_hangs_on_rounding(self, baseline: Array) -> bool:
         """Whether the baseline's margin, which must be 0 or more if it competes, is nearly 0."""
-        near = self.tolerance * (1.0 + abs(self.books.bank))
+        near = self.tolerance * self.scale
         return not self.baseline_nonnegative and abs(self.books.baseline_margin(baseline)) <= near
 
     def is_baseline(self, action: int | None, candidates: Array, baseline: Array) -> bool:
