@@ -295,7 +295,7 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
         baseline_mean: float | None = None,
         labels: Sequence[str] | None = None,
     ) -> Round:
-        """The arguments of ``decide``, checked, for ``decide_each``; their context is JSON text."""
+        """The arguments of ``decide``, checked, for ``call_each``; their context is JSON text."""
         if isinstance(candidates, Round):
             return self._measured(candidates, candidates.request_id, candidates.context)[0]
         return self._measured(Round(candidates, baseline, baseline_mean, labels), request_id, context)[0]

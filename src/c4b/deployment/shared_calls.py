@@ -51,11 +51,6 @@ class _Waiting(Generic[C, T]):
         with suppress(RuntimeError):  # it was called twice
             self._asleep.release()
 
-    def result(self) -> T:
-        if isinstance(self.answer, C4BError):
-            raise self.answer
-        return self.answer
-
 
 class SharedCalls(Generic[C, T]):
     """Calls on one deployment.
@@ -79,6 +74,11 @@ class SharedCalls(Generic[C, T]):
         _all.add(self)
 
     def __call__(self, call: C) -> T:
+        if self._callers == 1 and self._turn.acquire(blocking=False):
+            try:
+                return _result(self._done([call])[0])
+            finally:
+                self._end_turn()
         mine: _Waiting[C, T] = _Waiting(call)
         self._waiting.append(mine)  # one operation, which no other thread can come between
         try:
@@ -89,8 +89,7 @@ class SharedCalls(Generic[C, T]):
                             self._gather(mine)
                             self._do(self._next())
                     finally:
-                        self._turn.release()
-                        self._wake_next()
+                        self._end_turn()
                 else:
                     gathering = self._gathering
                     if gathering is not None and len(self._waiting) >= self._callers:
@@ -101,12 +100,17 @@ class SharedCalls(Generic[C, T]):
                 self._waiting.remove(mine)
             self._wake_next()
             raise
-        return mine.result()
+        return _result(mine.answer)
+
+    def _end_turn(self) -> None:
+        self._turn.release()
+        self._wake_next()
 
     def _wake_next(self) -> None:
         """Whoever waits finds the turn free now, or finds somebody who will do this later."""
-        with suppress(IndexError):
-            self._waiting[0].wake()
+        if self._waiting:
+            with suppress(IndexError):
+                self._waiting[0].wake()
 
     def _gather(self, mine: _Waiting[C, T]) -> None:
         """Wait for those who seem to call again."""
@@ -138,21 +142,32 @@ class SharedCalls(Generic[C, T]):
 
     def _do(self, batch: list[_Waiting[C, T]]) -> None:
         answers: Sequence[T | C4BError] = []
-        started = monotonic()
         try:
-            answers = self._together([each.call for each in batch])
+            answers = self._done([each.call for each in batch])
         finally:
-            self._patience = (monotonic() - started) / 2
-            self._callers = len(batch) + len(self._waiting)
             for n, each in enumerate(batch):
                 each.answer = answers[n] if n < len(answers) else _interrupted()
                 each.done = True
                 each.wake()
 
+    def _done(self, calls: list[C]) -> Sequence[T | C4BError]:
+        started = monotonic()
+        try:
+            return self._together(calls)
+        finally:
+            self._patience = (monotonic() - started) / 2
+            self._callers = len(calls) + len(self._waiting)
+
     def start_anew(self) -> None:
         """In a child process: threads that were in a call at the fork exist in the parent only."""
         self._waiting, self._turn = deque(), threading.Lock()
         self._callers, self._gathering = 1, None
+
+
+def _result(answer: T | C4BError) -> T:
+    if isinstance(answer, C4BError):
+        raise answer
+    return answer
 
 
 def _interrupted() -> StoreUnavailable:

@@ -15,6 +15,7 @@ from c4b.deployment import Deployment
 from c4b.deployment.commands import ReportedOutcome, numbers_in
 from c4b.errors import C4BError
 from c4b.policies import Decision, Round
+from c4b.policies.slates import Reward
 
 C = TypeVar("C")
 T = TypeVar("T")
@@ -146,8 +147,16 @@ class QueuedDeployment:
 
     async def decide(self, round_: Round) -> Decision:
         """As ``Deployment.decide``, of a round that ``Deployment.request`` has checked."""
-        return cast(Decision, await self.begin(round_))
+        return cast(Decision, await self.begin_decision(round_))
 
-    def begin(self, call: Round | ReportedOutcome) -> asyncio.Future[Decision | None]:
-        """The future of what ``Deployment.request`` or ``Deployment.reported`` has checked."""
-        return self._calls.begin(call)
+    def begin_decision(self, round_: Round) -> asyncio.Future[Decision | None]:
+        """The future of ``decide``."""
+        return self._calls.begin(round_)
+
+    async def observe(self, decision_id: str, reward: Reward) -> None:
+        """As ``Deployment.observe``."""
+        await self.begin_outcome(decision_id, reward)
+
+    def begin_outcome(self, decision_id: str, reward: Reward) -> asyncio.Future[Decision | None]:
+        """The future of ``observe``."""
+        return self._calls.begin(self.deployment.reported(decision_id, reward))

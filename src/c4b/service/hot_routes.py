@@ -57,7 +57,7 @@ def _begin_decision(
     queued: QueuedDeployment, scope: Scope, headers: Headers, body: bytes
 ) -> asyncio.Future[Any] | None:
     round_ = plain_round.parsed(body, _key(headers.get(_KEY)))
-    return None if round_ is None else queued.begin(queued.deployment.request(round_))
+    return None if round_ is None else queued.begin_decision(queued.deployment.request(round_))
 
 
 def _key(given: bytes | None) -> str | None:
@@ -77,7 +77,7 @@ def _begin_outcome(
     outcome: schemas.Outcome | None = None if field is None else parsed(body, field)
     if outcome is None or outcome.reward is None or outcome.lost or outcome.independent:
         return None
-    return queued.begin(queued.deployment.reported(scope["path_params"]["id"], outcome.reward))
+    return queued.begin_outcome(scope["path_params"]["id"], outcome.reward)
 
 
 def _done(_: None) -> bytes:

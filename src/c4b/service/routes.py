@@ -237,7 +237,7 @@ async def observe(request: Request, name: Name, id: Id, body: schemas.Outcome) -
     if body.reward is None:
         await queued.write(queued.deployment.forget, id, independent=body.independent)
     else:
-        await queued.begin(queued.deployment.reported(id, body.reward))
+        await queued.observe(id, body.reward)
     return schemas.Done()
 
 
