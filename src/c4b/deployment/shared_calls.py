@@ -78,7 +78,8 @@ class SharedCalls(Generic[C, T]):
             try:
                 return _result(self._done([call])[0])
             finally:
-                self._end_turn()
+                self._turn.release()
+                self._wake_next()
         mine: _Waiting[C, T] = _Waiting(call)
         self._waiting.append(mine)  # one operation, which no other thread can come between
         try:
@@ -89,7 +90,8 @@ class SharedCalls(Generic[C, T]):
                             self._gather(mine)
                             self._do(self._next())
                     finally:
-                        self._end_turn()
+                        self._turn.release()
+                        self._wake_next()
                 else:
                     gathering = self._gathering
                     if gathering is not None and len(self._waiting) >= self._callers:
@@ -101,10 +103,6 @@ class SharedCalls(Generic[C, T]):
             self._wake_next()
             raise
         return _result(mine.answer)
-
-    def _end_turn(self) -> None:
-        self._turn.release()
-        self._wake_next()
 
     def _wake_next(self) -> None:
         """Whoever waits finds the turn free now, or finds somebody who will do this later."""
@@ -131,13 +129,13 @@ class SharedCalls(Generic[C, T]):
 
     def _next(self) -> list[_Waiting[C, T]]:
         """The calls of the next commit, in order of arrival: at least one."""
-        batch, weight = [self._waiting.popleft()], 0
-        weight += self._weight(batch[0].call)
-        while self._waiting and len(batch) < MOST_CALLS:
-            weight += self._weight(self._waiting[0].call)
-            if weight > MOST_WEIGHT:
-                break
-            batch.append(self._waiting.popleft())
+        batch, weight = list[_Waiting[C, T]](), 0
+        with suppress(IndexError):  # no more, or a thread that was interrupted took its call back
+            while len(batch) < MOST_CALLS:
+                weight += self._weight(self._waiting[0].call)
+                if batch and weight > MOST_WEIGHT:
+                    break
+                batch.append(self._waiting.popleft())
         return batch
 
     def _do(self, batch: list[_Waiting[C, T]]) -> None:
