@@ -6,6 +6,7 @@ commits, not the number of calls, and a lone thread loses nothing.
 
 Threads whose calls were answered together often call again at once. The first of them waits for the
 others, for at most half the time of a commit: else it would commit alone, and they would wait for that.
+If they do not come, the next commits wait for nobody.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ C = TypeVar("C")
 T = TypeVar("T")
 MOST_CALLS, MOST_WEIGHT = 256, 2_000_000
 """Most calls, and most numbers in their candidates, of one commit; a single call may have more."""
+LONGEST = 0.02
+"""Most seconds to wait for others, however long a commit takes."""
 MOST_PAUSES = 64
 """Most commits for which nobody waits for others, after that was in vain again and again."""
 
@@ -153,7 +156,7 @@ class SharedCalls(Generic[C, T]):
         try:
             return self._together(calls)
         finally:
-            self._patience = (monotonic() - started) / 2
+            self._patience = min((monotonic() - started) / 2, LONGEST)
             self._callers = len(calls) + len(self._waiting)
 
     def start_anew(self) -> None:
