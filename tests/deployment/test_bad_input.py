@@ -136,7 +136,7 @@ def test_the_largest_accepted_input_fits_into_its_entry(sqlite_url: str, policy:
             return dep.request(Round(rivals(rng, size), BASELINE, labels=labels, context=context))
 
         pool = largest(ask)
-        dep.decide_each([ask(pool)])
+        dep.call_each([ask(pool)])
         learned, decided = (
             next(entry for entry in entries_of(dep) if entry.kind == kind)
             for kind in ("learned", "decided")

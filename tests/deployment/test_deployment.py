@@ -10,6 +10,7 @@ import pytest
 
 import c4b
 from c4b import Decision, Deployment, Policy
+from c4b.deployment.recent_requests import RecentRequests
 from c4b.errors import (
     ContradictoryOutcome,
     ContradictoryRequest,
@@ -30,6 +31,7 @@ from support.shop_world import (
     in_agreement,
     outcome,
     rivals,
+    seen,
     trade,
 )
 
@@ -357,29 +359,50 @@ def test_requests_of_several_callers_in_one_commit(any_url: str) -> None:
     with create(any_url) as dep:
         pools = [rivals(rng) for _ in range(5)]
         asked = [dep.request(pool, BASELINE, f"r-{n}", {"n": n}) for n, pool in enumerate(pools)]
-        first = dep.decide_each(asked[:3])
+        first = dep.call_each(asked[:3])
         made = [each for each in first if isinstance(each, Decision)]
         assert [each.receipt.seq for each in made if each.receipt] == [1, 2, 3]
         one, two, three = (each.id for each in made)
         before = dep.state().seq
-        mixed = dep.decide_each([asked[0], dep.request(pools[1], BASELINE, "r-0"), asked[3], asked[4]])
+        mixed = dep.call_each([asked[0], dep.request(pools[1], BASELINE, "r-0"), asked[3], asked[4]])
         assert mixed[0] == first[0]
         assert isinstance(mixed[1], ContradictoryRequest)
         later = [each.receipt for each in mixed[2:] if isinstance(each, Decision)]
         assert [receipt.seq for receipt in later if receipt] == [before + 1, before + 2]
-        twins = dep.decide_each([dep.request(pools[0], BASELINE, "twin")] * 2)
+        twins = dep.call_each([dep.request(pools[0], BASELINE, "twin")] * 2)
         assert twins[0] == twins[1]
-        assert dep.decide_each([]) == []
+        assert dep.call_each([]) == []
 
-        answers = dep.observe_each([(one, 0.5), ("shop-9999", 0.5), (two, 0.4)])
+        answers = dep.call_each(
+            [dep.reported(one, 0.5), dep.reported("shop-9999", 0.5), dep.reported(two, 0.4)]
+        )
         assert [type(each) for each in answers] == [type(None), UnknownDecision, type(None)]
-        assert dep.observe_each([(one, 0.5), (three, 0.3)]) == [None, None]
-        again = dep.observe_each([(one, 0.6)])
+        assert dep.call_each([dep.reported(one, 0.5), dep.reported(three, 0.3)]) == [None, None]
+        again = dep.call_each([dep.reported(one, 0.6)])
         assert isinstance(again[0], ContradictoryOutcome)
         assert in_agreement(dep)
         assert dep.audit().clean
-    apart = dep.decide_each([asked[0], asked[1]])  # closed: the store's fault is everybody's
+    apart = dep.call_each([asked[0], asked[1]])  # closed: the store's fault is everybody's
     assert all(isinstance(error, StoreUnavailable) for error in apart)
+
+
+def test_decisions_and_outcomes_in_one_commit(any_url: str) -> None:
+    rng = np.random.default_rng(5)
+    with create(any_url) as dep:
+        pools = [rivals(rng) for _ in range(4)]
+        asked = [dep.request(pool, BASELINE, f"r-{n}") for n, pool in enumerate(pools)]
+        one, two = (dep.decide(round_) for round_ in asked[:2])
+        before = dep.state().seq
+        answers = dep.call_each([dep.reported(one, 0.4), asked[2], dep.reported("shop-9999", 0.5)])
+        assert [type(each) for each in answers] == [type(None), Decision, UnknownDecision]
+        assert dep.state().seq == before + 2
+        seen(dep).recent = RecentRequests()  # as if the first request were long ago
+        answers = dep.call_each([asked[3], dep.reported(two, 0.5), asked[0]])
+        assert [type(each) for each in answers] == [Decision, type(None), Decision]
+        assert answers[2] == one
+        assert dep.state().seq == before + 4
+        assert in_agreement(dep)
+        assert dep.audit().clean
 
 
 @pytest.mark.parametrize("policy", ["refresh", "separate", "revalue", "linucb", "reserve-c4b+"])

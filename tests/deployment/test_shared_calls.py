@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -23,15 +25,13 @@ class Gatherer:
 
     def __init__(self, others: int, weight: int = 0) -> None:
         self.others, self.batches = others, list[list[int]]()
-        self.calls: SharedCalls[int, int] = SharedCalls(self.alone, self.together, lambda call: weight)
+        self.calls: SharedCalls[int, int] = SharedCalls(self.together, lambda call: weight)
         self.first_is_in, self.go = threading.Event(), threading.Event()
 
-    def alone(self, call: int) -> int:
-        self.first_is_in.set()
-        self.go.wait(30)
-        return -call
-
     def together(self, calls: Sequence[int]) -> list[int | C4BError]:
+        if not self.first_is_in.is_set():
+            self.first_is_in.set()
+            self.go.wait(30)
         self.batches.append(list(calls))
         if 13 in calls:
             raise KeyboardInterrupt
@@ -59,13 +59,13 @@ class Gatherer:
 def test_who_waits_is_done_in_one_commit() -> None:
     gatherer = Gatherer(5)
     assert gatherer.run([2, 4, 5, 6]) == [0, -2, -4, InvalidInput, -6]
-    assert gatherer.batches == [[2, 4, 5, 6]]
+    assert gatherer.batches == [[0], [2, 4, 5, 6]]
 
 
 def test_heavy_calls_are_not_all_taken_at_once() -> None:
     gatherer = Gatherer(4, weight=MOST_WEIGHT // 2)
     assert gatherer.run([2, 4, 6]) == [0, -2, -4, -6]
-    assert gatherer.batches == [[2, 4], [6]]
+    assert gatherer.batches == [[0], [2, 4], [6]]
 
 
 def test_an_interrupted_thread_leaves_no_other_waiting() -> None:
@@ -74,6 +74,59 @@ def test_an_interrupted_thread_leaves_no_other_waiting() -> None:
     assert sorted(map(str, answers[1:])) == sorted(
         map(str, [KeyboardInterrupt, StoreUnavailable, StoreUnavailable])
     )
+
+
+def test_a_thread_that_is_interrupted_while_it_waits_leaves_no_other_waiting() -> None:
+    gatherer = Gatherer(2)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        with ThreadPoolExecutor(2) as threads:
+            first = threads.submit(gatherer.calls, 0)
+            assert gatherer.first_is_in.wait(30)
+
+            def interrupted() -> int:
+                while len(gatherer.calls._waiting) < 1:
+                    pass
+                os.kill(os.getpid(), signal.SIGUSR1)
+                return gatherer.calls(4)
+
+            last = threads.submit(interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                gatherer.calls(2)
+            gatherer.go.set()
+            assert (first.result(), last.result()) == (0, -4)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert gatherer.batches == [[0], [4]]
+
+
+def test_each_call_is_done_once() -> None:
+    done: list[int] = []
+
+    def together(calls: Sequence[int]) -> list[int | C4BError]:
+        time.sleep(0.0002 * (calls[0] % 3))
+        done.extend(calls)
+        return [-call for call in calls]
+
+    shared: SharedCalls[int, int] = SharedCalls(together)
+
+    def work(thread: int) -> list[int]:
+        answers = []
+        for n in range(150):
+            answers.append(shared(1000 * thread + n))
+            if n % (1 + thread) == 0:
+                time.sleep(0.0001 * thread)
+        return answers
+
+    with ThreadPoolExecutor(8) as threads:
+        answers = [each for found in threads.map(work, range(8)) for each in found]
+    asked = [1000 * thread + n for thread in range(8) for n in range(150)]
+    assert answers == [-call for call in asked]
+    assert sorted(done) == asked
 
 
 def test_threads_of_a_deployment(tmp_path: Path) -> None:
@@ -103,7 +156,7 @@ def test_threads_of_a_deployment(tmp_path: Path) -> None:
 def test_a_child_does_not_wait_for_threads_of_its_parent(tmp_path: Path) -> None:
     with Deployment.create(f"sqlite:///{tmp_path}/shop.db", "shop", MODEL, policy="refresh") as dep:
         dep.decide(POOL, BASELINE)
-        with dep._decisions._turn:
+        with dep._calls._turn:
             child = os.fork()
             if child == 0:
                 os._exit(0 if dep.decide(POOL, BASELINE).id else 1)

@@ -343,10 +343,10 @@ def test_who_asks_for_what_was_archived_hinders_nobody_else(memory_url: str, tmp
         busy(dep, 20)
         last = dep.decide(pool, BASELINE)
         assert dep.archive(tmp_path / "a.parquet", "a year old") > 2
-        answers = dep.decide_each([dep.request(pool, BASELINE, id_) for id_ in ("old", "new")])
+        answers = dep.call_each([dep.request(pool, BASELINE, id_) for id_ in ("old", "new")])
         assert isinstance(answers[0], EntryArchived)
         assert isinstance(answers[1], Decision)
-        reported = dep.observe_each([(old.id, 0.5), (last.id, 0.5)])
+        reported = dep.call_each([dep.reported(old.id, 0.5), dep.reported(last.id, 0.5)])
         assert isinstance(reported[0], EntryArchived)
         assert reported[1] is None
         assert dep.erase_context("old") == 0  # no file holds a context

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -54,6 +54,20 @@ EXPIRED_AT_ONCE = 1000
 """Outcomes closed in one transaction for being overdue."""
 HANDED_OVER = "the bank is below the reserve that the successor took over"
 NEGATIVE_BANK = "the bank is negative: what was executed instead is not covered by it"
+
+
+class ReportedOutcome(NamedTuple):
+    """The outcome of a decision, checked."""
+
+    id: str
+    reward: Outcome
+    argument: str = ""
+    """What errors put before the names of its arguments."""
+
+
+def numbers_in(call: Round | ReportedOutcome) -> int:
+    """How many numbers a call adds to a commit, about."""
+    return call.candidates.size if isinstance(call, Round) else 0
 
 
 class JournalNeeded(C4BError):
@@ -165,6 +179,16 @@ class Commands:
         self._append(kinds.LEARNED, self._knowledge(), arrays, request_id=request_id)
         self._record_model_alarm()
 
+    def call(
+        self, rounds: Sequence[Round], outcomes: Sequence[ReportedOutcome], look_up: bool = True
+    ) -> list[Decision]:
+        """Decide checked rounds, then take outcomes of earlier decisions; all or none."""
+        news = self._news(outcomes)
+        decisions = self.decide(rounds, look_up) if rounds else []
+        for seq, reward in news.items():
+            self._observed(seq, reward, CALLER)
+        return decisions
+
     def decide(self, rounds: Sequence[Round], look_up: bool = True) -> list[Decision]:
         """Decide all checked rounds or none; a request id that the journal knows gets its decision again.
 
@@ -208,7 +232,7 @@ class Commands:
 
     def take_back(self) -> bool:
         """Undo ``decide``; False if another command was run, which cannot be undone."""
-        if self._mark is None:
+        if self._mark is None or self.changed:
             return False
         self.state.undo(self._mark)
         self.entries.clear()
@@ -259,10 +283,10 @@ class Commands:
 
     # -- outcomes ------------------------------------------------------------------------------
 
-    def observe(self, outcomes: Sequence[tuple[str, str, Outcome]]) -> None:
-        """Triples (prefix of the argument's name, id, reward); all are taken or none."""
+    def _news(self, outcomes: Sequence[ReportedOutcome]) -> dict[int, Outcome]:
+        """Outcomes that are not known yet, by number of the decision's entry."""
         news: dict[int, Outcome] = {}
-        for argument, id_, reward in outcomes:
+        for id_, reward, argument in outcomes:
             seq = self._number(id_, f"{argument}decision_id")
             if plain(news.get(seq, reward)) != plain(reward):
                 remedy = f"the same batch also reports {news[seq]!r} for {id_}"
@@ -271,8 +295,7 @@ class Commands:
                 round_ = self.state.open[seq].round
                 self.state.run.check_outcome(round_, f"{argument}reward", reward)
                 news[seq] = reward
-        for seq, reward in news.items():
-            self._observed(seq, reward, CALLER)
+        return news
 
     def _observed(self, seq: int, reward: Outcome, by: str) -> None:
         self.changed = True

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from c4b import _array_likes, _validate
 from c4b.deployment import limits as checks
 from c4b.deployment import succession
+from c4b.deployment.commands import ReportedOutcome, numbers_in
 from c4b.deployment.configuration import SNAPSHOT_EVERY, Configuration
 from c4b.deployment.deployment_orders import DeploymentOrders, user_name
 from c4b.deployment.deployment_questions import DeploymentQuestions
@@ -44,9 +45,6 @@ from c4b.policies.registry import DEFAULT_POLICY, PolicySpec
 from c4b.policies.round import Round, checked_round
 from c4b.policies.slates import Outcome, Reward, checked_execution, checked_outcome
 
-C = TypeVar("C")
-T = TypeVar("T")
-
 
 class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
     """A policy whose decisions, outcomes and budget live in a journal (see ``c4b.journal.backend``).
@@ -77,13 +75,8 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
         self._model = transactor.configuration.model
         self._dim = self._model.dim
         self._needs = registry.needs(transactor.configuration.spec)
-        self._decisions: SharedCalls[Round, Decision] = SharedCalls(
-            lambda round_: self._decide([round_])[0],
-            self.decide_each,
-            lambda round_: round_.candidates.size,
-        )
-        self._reports: SharedCalls[tuple[str, Outcome], None] = SharedCalls(
-            self._report, self.observe_each
+        self._calls: SharedCalls[Round | ReportedOutcome, Decision | None] = SharedCalls(
+            self.call_each, numbers_in
         )
 
     # -- existence -----------------------------------------------------------------------------
@@ -231,7 +224,7 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
         need it; see :meth:`c4b.Policy.decide`.
         """
         round_ = self.request(candidates, baseline, request_id, context, baseline_mean, labels)
-        return self._decisions(round_)
+        return cast(Decision, self._calls(round_))
 
     def decide_many(
         self,
@@ -257,17 +250,21 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
         self._limits.together("rounds", size)
         return self._decide(checked) if checked else []
 
-    def _decide(self, rounds: Sequence[Round]) -> list[Decision]:
-        """Retries are rare: the journal is asked for request ids only when it refuses one, or when what
+    def _decide(
+        self, rounds: Sequence[Round], outcomes: Sequence[ReportedOutcome] = ()
+    ) -> list[Decision]:
+        """Decisions, and outcomes of earlier ones, in one commit; all or none.
+
+        Retries are rare: the journal is asked for request ids only when it refuses one, or when what
         was safe then is not now."""
         try:
-            return self._written(rounds, look_up=False)
+            return self._written(rounds, outcomes, look_up=False)
         except (KnownRequest, NoSafeAction, DecisionsClosed) as first:
             if all(round_.request_id is None for round_ in rounds):
                 raise
             lost = first.lost if isinstance(first, KnownRequest) else None
         try:
-            return self._written(rounds, look_up=True)
+            return self._written(rounds, outcomes, look_up=True)
         except DeploymentError as error:
             if lost is not None:
                 raise lost from error
@@ -278,9 +275,11 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
                 "run an audit"
             ) from error
 
-    def _written(self, rounds: Sequence[Round], look_up: bool) -> list[Decision]:
-        """Decisions in one commit. One that is repeated lacks what its entry leaves out."""
-        made = self._transactor.write(lambda commands: commands.decide(rounds, look_up))
+    def _written(
+        self, rounds: Sequence[Round], outcomes: Sequence[ReportedOutcome], look_up: bool
+    ) -> list[Decision]:
+        """A decision that is repeated lacks what its entry leaves out."""
+        made = self._transactor.write(lambda commands: commands.call(rounds, outcomes, look_up))
         if self.configuration.records == EVERYTHING:
             for n, round_ in enumerate(rounds):
                 if round_.request_id is not None and _lacks_numbers(made[n]):
@@ -296,7 +295,7 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
         baseline_mean: float | None = None,
         labels: Sequence[str] | None = None,
     ) -> Round:
-        """The arguments of ``decide``, checked, for ``decide_each``; their context is JSON text."""
+        """The arguments of ``decide``, checked, for ``call_each``; their context is JSON text."""
         if isinstance(candidates, Round):
             return self._measured(candidates, candidates.request_id, candidates.context)[0]
         return self._measured(Round(candidates, baseline, baseline_mean, labels), request_id, context)[0]
@@ -314,32 +313,28 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
         id_ = checks.request_id(f"{argument}request_id", request_id)
         return Round(candidates, baseline, mean, labels, id_, text, argument, items), size
 
-    def decide_each(self, rounds: Sequence[Round]) -> list[Decision | C4BError]:
-        """Rounds of several callers, each from ``request``, in one commit; one that cannot be decided
-        does not hinder the rest.
+    def reported(self, decision_id: str | Decision, reward: Reward) -> ReportedOutcome:
+        """The arguments of ``observe``, checked, for ``call_each``."""
+        return ReportedOutcome(_array_likes.decision_id(decision_id), self._reward("reward", reward))
 
-        Each gets its decision or the error that ``decide`` would have raised.
+    def call_each(self, calls: Sequence[Round | ReportedOutcome]) -> list[Decision | C4BError | None]:
+        """Calls of several callers, each from ``request`` or ``reported``, in one commit; one that is at
+        fault does not hinder the rest.
+
+        Each gets what ``decide`` or ``observe`` would have returned, or the error that it would have
+        raised.
         """
-
-        def together(some: Sequence[Round]) -> list[Decision | C4BError]:
-            return list(self._decide(some))
-
-        return _each(rounds, together, lambda one: self._decide([one])[0])
-
-    def observe_each(self, outcomes: Sequence[tuple[str, Reward]]) -> list[C4BError | None]:
-        """Reports (id, reward) of several callers in one commit; each gets None or its error."""
-
-        def together(some: Sequence[tuple[str, Reward]]) -> list[C4BError | None]:
-            self.observe_many(some)
-            return [None] * len(some)
-
-        return _each(outcomes, together, self._observe_alone)
-
-    def _observe_alone(self, outcome: tuple[str, Reward]) -> None:
-        self._report((outcome[0], self._reward("reward", outcome[1])))
-
-    def _report(self, checked: tuple[str, Outcome]) -> None:
-        self._transactor.write(lambda commands: commands.observe([("", *checked)]))
+        rounds = [call for call in calls if isinstance(call, Round)]
+        outcomes = [call for call in calls if isinstance(call, ReportedOutcome)]
+        try:
+            made = iter(self._decide(rounds, outcomes))
+            return [next(made) if isinstance(call, Round) else None for call in calls]
+        except C4BError as error:
+            shared = isinstance(error, DeploymentError) and not isinstance(error, EntryArchived)
+            if shared or len(calls) == 1:  # the store's fault, not a caller's
+                return [error] * len(calls)
+        half = len(calls) // 2  # who is at fault is in one of the two
+        return self.call_each(calls[:half]) + self.call_each(calls[half:])
 
     def observe(self, decision_id: str | Decision, reward: Reward) -> None:
         """A decision's reward, in any order, after any delay; repeating the same report is harmless.
@@ -347,7 +342,7 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
         Of a slate: the rewards of its items in their order, or one number, which is their sum. The
         decision itself may be given instead of its id, and True or False as the reward.
         """
-        self._reports((_array_likes.decision_id(decision_id), self._reward("reward", reward)))
+        self._calls(self.reported(decision_id, reward))
 
     def _reward(self, argument: str, value: object) -> Outcome:
         return checked_outcome(self._model, argument, value)
@@ -360,15 +355,15 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
         pairs = _validate.pairs("outcomes", listed, "must be a mapping, or pairs (id, reward)")
         self._limits.several("outcomes", len(pairs))
         checked = [
-            (
-                f"outcomes[{n}].",
+            ReportedOutcome(
                 _array_likes.decision_id(id_),
                 self._reward(f"outcomes[{n}].reward", reward),
+                f"outcomes[{n}].",
             )
             for n, (id_, reward) in enumerate(pairs)
         ]
         if checked:
-            self._transactor.write(lambda commands: commands.observe(checked))
+            self._decide([], checked)
 
     def forget(self, decision_id: str | Decision, *, independent: bool = False) -> None:
         """Declare an outcome lost, which *asserts that the loss depends on no reward of this decision or
@@ -461,28 +456,6 @@ def _closed_on_error(backend: JournalBackend, owned: bool) -> Iterator[None]:
         if owned:
             backend.close()
         raise
-
-
-def _each(
-    calls: Sequence[C], together: Callable[[Sequence[C]], list[T | C4BError]], alone: Callable[[C], T]
-) -> list[T | C4BError]:
-    """All calls at once; if one of them is at fault, each by itself to find out which."""
-    if len(calls) > 1:
-        try:
-            return together(calls)
-        except EntryArchived:
-            pass  # one of them asks for what was archived, the others do not
-        except DeploymentError as error:  # the store's fault, not a caller's
-            return [error] * len(calls)
-        except C4BError:
-            pass
-    answers: list[T | C4BError] = []
-    for one in calls:
-        try:
-            answers.append(alone(one))
-        except C4BError as error:
-            answers.append(error)
-    return answers
 
 
 def _lacks_numbers(decision: Decision) -> bool:

@@ -73,8 +73,7 @@ class Transactor:
         self._alone, self._trust = 0, TRUST
         self._turn = threading.RLock()
         _transactors.add(self)
-        self._process = os.getpid()
-        self._closed = False
+        self._forked = self._closed = False
         self._beside: Transactor | None = None  # for readers while this one is busy
         self._beside_turn = threading.Lock()
 
@@ -142,12 +141,13 @@ class Transactor:
         """Refuse a closed object; connect anew after a fork."""
         if self._closed:
             raise StoreUnavailable(f"this object for {self.name!r} was closed; open the deployment again")
-        if self._process != os.getpid():
+        if self._forked:
             self.backend.after_fork()
-            self._process = os.getpid()
+            self._forked = False
 
     def leave_turn_to_parent(self) -> None:
         """In a child process: a thread that was in a call at the fork exists in the parent only."""
+        self._forked = True
         if self._turn.acquire(blocking=False):
             self._turn.release()
         else:

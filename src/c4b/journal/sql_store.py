@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from sqlalchemy import (
@@ -35,6 +34,9 @@ from c4b.errors import InvalidInput, JournalCorrupt, StoreUnavailable
 from c4b.journal import sqlite_queue
 from c4b.journal.backend import KnownRequest, LostBeforeCommit, Unacknowledged
 from c4b.journal.sqlite_queue import SQLiteQueue
+
+if TYPE_CHECKING:
+    from c4b.journal.prepared_statement import PreparedStatement
 
 WAIT = 30
 """Seconds to wait for another writer before giving up."""
@@ -150,8 +152,7 @@ class Store:
         """Whether a statement can write to two tables."""
         self._queue = SQLiteQueue(self.url.database or "") if self._sqlite else None
         self._keeps_writer = connections is None or connections >= ENOUGH
-        self._idle: list[_Writer] = []  # kept between two writes: one at most
-        self._keeping = threading.Lock()
+        self._idle: list[_Writer] = []  # kept between two writes: one, or two until the next write
         self._busy: set[int] = set()  # ids of the writers in a transaction
         self._locked_by_parent = False
         self._compiled: dict[Any, Compiled] = {}
@@ -208,15 +209,17 @@ class Store:
         """A transaction that is known beforehand, durable on return; False if nothing was written.
 
         ``then``, a second statement and its values, is executed only after ``statement`` wrote something.
-        Without it the statement is a transaction by itself. Values are as for ``Transaction.run_ready``.
+        Its values, and those of ``statement`` then, are as for ``Transaction.run_ready``. Without it the
+        statement is a transaction by itself, of a server, and has its values by name.
         """
         sent, writer = False, None
         try:
             writer = self._taken()
             transaction = writer.transaction
             if then is None:
+                prepared = self._prepared(writer.connection, statement)
                 sent = True
-                written = transaction.run_ready(statement, values) > 0
+                written = prepared.run(values) > 0
             else:
                 self._begin(transaction)
                 written = transaction.run_ready(statement, values) > 0
@@ -233,6 +236,17 @@ class Store:
             raise
         self._keep(writer)
         return written
+
+    def _prepared(self, connection: PoolProxiedConnection, statement: Any) -> PreparedStatement:
+        """The statement as the connection knows it while it lasts."""
+        known = connection.info
+        if statement not in known:
+            from c4b.journal.prepared_statement import PreparedStatement  # noqa: PLC0415 (not for SQLite)
+
+            driver: Any = connection.driver_connection
+            known[statement] = PreparedStatement(driver, statement, f"c4b_{len(known)}")
+        prepared: PreparedStatement = known[statement]
+        return prepared
 
     def _taken(self) -> _Writer:
         """A writer that nobody else uses."""
@@ -277,11 +291,10 @@ class Store:
     def _keep(self, writer: _Writer) -> None:
         """Its transaction ended."""
         self._busy.discard(id(writer))
-        with self._keeping:
-            if self._keeps_writer and not self._idle:
-                self._idle.append(writer)
-                return
-        self._drop(writer, broken=False)
+        if self._keeps_writer and not self._idle:
+            self._idle.append(writer)
+        else:
+            self._drop(writer, broken=False)
 
     def _drop(self, writer: _Writer | None, broken: bool) -> None:
         if writer is not None:
@@ -318,7 +331,7 @@ class Store:
     def after_fork(self) -> None:
         """Leave the parent's connections to the parent."""
         self._locked_by_parent = self._locked_by_parent or (self._sqlite and bool(self._busy))
-        self._idle, self._busy, self._keeping = [], set(), threading.Lock()
+        self._idle, self._busy = [], set()
         if self._queue is not None:
             self._queue.after_fork()
         self._engine.dispose(close=False)

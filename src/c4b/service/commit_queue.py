@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Executor, Future
 from contextlib import suppress
 from functools import partial
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar, cast
 
 from anyio import CapacityLimiter, to_thread
 
 from c4b.deployment import Deployment
+from c4b.deployment.commands import ReportedOutcome, numbers_in
 from c4b.errors import C4BError
 from c4b.policies import Decision, Round
 from c4b.policies.slates import Reward
@@ -130,16 +131,13 @@ class CommitQueue(Generic[C, T]):
 
 
 class QueuedDeployment:
-    """A deployment with one commit queue for decisions and one for outcomes."""
+    """A deployment with a commit queue for decisions and outcomes."""
 
     def __init__(self, deployment: Deployment, executor: Executor) -> None:
         self.deployment = deployment
         self._one_at_a_time = CapacityLimiter(1)
-        self._decisions: CommitQueue[Round, Decision] = CommitQueue(
-            deployment.decide_each, executor, lambda round_: round_.candidates.size
-        )
-        self._outcomes: CommitQueue[tuple[str, Reward], None] = CommitQueue(
-            deployment.observe_each, executor
+        self._calls: CommitQueue[Round | ReportedOutcome, Decision | None] = CommitQueue(
+            deployment.call_each, executor, numbers_in
         )
 
     async def write(self, call: Callable[..., T], *arguments: object, **options: object) -> T:
@@ -149,16 +147,16 @@ class QueuedDeployment:
 
     async def decide(self, round_: Round) -> Decision:
         """As ``Deployment.decide``, of a round that ``Deployment.request`` has checked."""
-        return await self._decisions.submit(round_)
+        return cast(Decision, await self.begin_decision(round_))
 
-    def begin_decision(self, round_: Round) -> asyncio.Future[Decision]:
+    def begin_decision(self, round_: Round) -> asyncio.Future[Decision | None]:
         """The future of ``decide``."""
-        return self._decisions.begin(round_)
+        return self._calls.begin(round_)
 
     async def observe(self, decision_id: str, reward: Reward) -> None:
         """As ``Deployment.observe``."""
-        await self._outcomes.submit((decision_id, reward))
+        await self.begin_outcome(decision_id, reward)
 
-    def begin_outcome(self, decision_id: str, reward: Reward) -> asyncio.Future[None]:
+    def begin_outcome(self, decision_id: str, reward: Reward) -> asyncio.Future[Decision | None]:
         """The future of ``observe``."""
-        return self._outcomes.begin((decision_id, reward))
+        return self._calls.begin(self.deployment.reported(decision_id, reward))
