@@ -177,7 +177,7 @@ def test_high_precision_agrees_with_the_recomputation() -> None:
     }
     model["misspecification"] = 0.01
     ridges = MODEL.ridges
-    sums, plain = Sums(3), RecomputedSet(model, ridges, np.array([1e-3, 0.5]))
+    sums, plain = Sums(3, float(ridges.min()), 1.0), RecomputedSet(model, ridges, np.array([1e-3, 0.5]))
     sums.add(x, y)
     plain.add(x, y)
     vectors = rng.normal(size=(5, 3))

@@ -13,8 +13,8 @@ from c4b.deployment.state import State
 from c4b.errors import InvalidInput, JournalCorrupt, KeyMissing
 from c4b.journal import seal
 from c4b.policies import CandidateField
-from support.forgeries import Forgery, another, follow_banks, numbers_of, only_one
-from support.shop_world import BASELINE, create, entries_of, forge, in_agreement, rivals, trade
+from support.forgeries import Forgery, another, follow_banks, numbers_of, only_one, play
+from support.shop_world import BASELINE, THETA, create, entries_of, forge, in_agreement, rivals, trade
 
 KEY, OTHER_KEY = "7" * 64, "8" * 64
 
@@ -79,6 +79,51 @@ def test_every_bank_a_little_larger(sqlite_url: str, policy: str, factor: float)
     with Deployment.open(sqlite_url, "shop") as dep:
         follow_banks(dep, factor)
         assert not dep.audit(sample=0).clean
+
+
+def admit(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
+    """The candidate that is nearly admissible is admitted, and played."""
+    margins = arrays["details"][CandidateField.MARGIN]
+    nearly = int(np.argmax(np.where(margins < 0.0, margins, -np.inf)))
+    margins[nearly] = 0.0
+    play(nearly, fields, arrays)
+
+
+def test_a_margin_of_almost_0_is_not_admitted(sqlite_url: str) -> None:
+    """Rounding makes a margin smaller, never larger, so there is no more tolerance where one is small."""
+    rng = np.random.default_rng(0)
+    with create(sqlite_url) as dep:
+        history = rivals(rng, 1000)
+        dep.learn(history, history @ THETA + 0.1 * rng.normal(size=1000))
+        steps = np.linspace(1.6, 1.7, 4000)[:, None]  # the further, the less is known
+        made = dep.decide(BASELINE + steps * [1.0, 0.0, 3.0], BASELINE)
+        margins = made.details[CandidateField.MARGIN]
+        assert -1e-4 < margins[margins < 0.0].max() < -1e-6
+        assert made.receipt is not None
+        assert dep.audit(sample=0).clean
+        forge(dep, made.receipt.seq, admit)
+        assert "margin of candidates" in str(dep.audit(sample=0).finding)
+
+
+@pytest.mark.parametrize("size", [1e10, 1e14, 1e20, 1e40])
+@pytest.mark.parametrize("policy", ["refresh", "reserve-c4b+", "contrast"])
+def test_a_huge_row_hides_nothing(sqlite_url: str, policy: str, size: float) -> None:
+    """It leaves float64 little to say, but an audit knows what follows from the rows."""
+    rng = np.random.default_rng(0)
+    with create(sqlite_url, policy=policy) as dep:
+        history = np.vstack([rivals(rng, 50), size * BASELINE])
+        dep.learn(history, history @ THETA + 0.1 * rng.normal(size=51))
+        made = dep.decide([BASELINE - 3.0 * THETA], BASELINE)
+        assert made.action is None
+        assert made.receipt is not None
+        assert dep.audit(sample=1).clean
+
+        def change(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
+            arrays["details"][[CandidateField.MARGIN, CandidateField.JOINT], 0] = 5.0, 4.5
+            play(0, fields, arrays)
+
+        forge(dep, made.receipt.seq, change)
+        assert "candidates: recorded" in str(dep.audit(sample=1).finding)
 
 
 def test_the_last_reward_is_for_a_key_or_a_witness(sqlite_url: str, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """The confidence set in 50 digits, for a sample of decisions.
 
-Sums over the whole journal are kept as pairs of float64 (error-free transformations, 32 digits), so that
-a journal of any length needs high precision only where it is sampled.
+Sums over the whole journal are kept as a few float64 each (error-free transformations, 32 digits or
+more), so that a journal of any length needs high precision only where it is sampled.
 """
 
 from __future__ import annotations
@@ -43,36 +43,39 @@ def _two_product(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 class Sum:
-    """A sum of arrays as high + low."""
+    """A sum of arrays as two parts, or as many more as leave out at most ``grain`` in one addition."""
 
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self.high, self.low = np.zeros(shape), np.zeros(shape)
+    def __init__(self, shape: tuple[int, ...], grain: float = 0.0) -> None:
+        self.parts, self.grain = [np.zeros(shape), np.zeros(shape)], grain
 
-    def add(self, values: Array, sign: float = 1.0) -> None:
-        self.high, error = _two_sum(self.high, sign * values)
-        self.low = self.low + error
+    def add(self, values: Array, first: int = 0) -> None:
+        """Parts before the ``first`` stay as they are."""
+        for n in range(first, len(self.parts)):
+            self.parts[n], values = _two_sum(self.parts[n], values)
+        if np.abs(values).max() > self.grain:
+            self.parts.append(values)
 
     def add_products(self, a: Array, b: Array) -> None:
         product, error = _two_product(a, b)
         self.add(product)
-        self.low = self.low + error
+        self.add(error, 1)
 
     def exact(self) -> Any:
         """As a column or matrix of mpmath numbers."""
-        rows = self.high.reshape(len(self.high), -1)
-        low = self.low.reshape(rows.shape)
-        out = mpmath.matrix(*rows.shape)
-        for i in range(rows.shape[0]):
-            for j in range(rows.shape[1]):
-                out[i, j] = mpmath.mpf(float(rows[i, j])) + mpmath.mpf(float(low[i, j]))
-        return out
+        rows = [part.reshape(len(part), -1).tolist() for part in self.parts]
+        total = mpmath.matrix(rows[0])
+        for part in rows[1:]:
+            total += mpmath.matrix(part)
+        return total
 
 
 class Sums:
-    """What a confidence set is made of, in 32 digits."""
+    """What a confidence set is made of; what is left out is nothing beside the ridge."""
 
-    def __init__(self, dim: int) -> None:
-        self.gram, self.moment = Sum((dim, dim)), Sum((dim,))
+    def __init__(self, dim: int, ridge: float, norm_bound: float) -> None:
+        self.ridge = ridge
+        self.gram = Sum((dim, dim), 1e-24 * ridge)
+        self.moment = Sum((dim,), 1e-24 * ridge * norm_bound)
 
     def add(self, features: Array, rewards: Array) -> None:
         """Rows (n, d) with rewards (n,)."""
@@ -81,10 +84,20 @@ class Sums:
             self.gram.add_products(rows, columns)
             self.moment.add_products(x, np.full_like(x, y))
 
-    def suffice(self, count: int, ridge: float) -> bool:
-        """Whether what 32 digits leave out of so many rows is nothing beside the smallest ridge. It is
-        not where features are ten billion times as large as others."""
-        return bool(np.trace(self.gram.high) * (count + 1.0) * 2.0**-104 < 1e-9 * ridge)
+    @property
+    def range(self) -> float:
+        """Digits between the squares of features and the ridge."""
+        return float(np.log10(1.0 + np.trace(self.gram.parts[0]) / self.ridge))
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether some features are ten billion times as large as others may be."""
+        return self.range >= 20.0
+
+    @property
+    def digits(self) -> int:
+        """How many it takes to invert what is summed."""
+        return DIGITS + 2 * int(max(self.range - 10.0, 0.0))
 
 
 class Ellipsoid(NamedTuple):
@@ -260,8 +273,9 @@ class ExactSet:
         variance: VarianceSums | None = None,
     ) -> None:
         self.norm_bound, self.ellipsoids = float(model["norm_bound"]), len(ridges)
-        self.within_ball = True
-        with mpmath.workdps(DIGITS):
+        self.within_ball, self.is_lost = True, False
+        self.digits = sums.digits
+        with mpmath.workdps(self.digits):
             self.stack = list(
                 SETS[model["confidence"]](Moment(sums, count, model, ridges, choice, variance))
             )
@@ -274,7 +288,7 @@ class ExactSet:
     def bounds(self, vectors: Array) -> tuple[Array, Array]:
         """(L, U) of v @ theta for vectors (n, d), shape (n,) each."""
         low, high = np.full(len(vectors), -np.inf), np.full(len(vectors), np.inf)
-        with mpmath.workdps(DIGITS):
+        with mpmath.workdps(self.digits):
             for n, vector in enumerate(vectors):
                 v = mpmath.matrix(vector.tolist())
                 for inverse, centre, radius in self.stack:

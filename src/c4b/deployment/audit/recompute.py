@@ -290,12 +290,15 @@ class Bounded(Protocol):
     def norm_bound(self) -> float: ...
     @property
     def ellipsoids(self) -> int: ...
+    @property
+    def is_lost(self) -> bool: ...
 
 
 def within_ball(region: Bounded, vectors: Array, low: Array, high: Array) -> tuple[Array, Array]:
-    """Bounds with ||theta|| <= S: always in a stack of several ellipsoids, else where there are none."""
+    """Bounds with ||theta|| <= S: always in a stack of several ellipsoids, or where that is all that a
+    deployment knows; else where there are none."""
     far = region.norm_bound * np.sqrt(np.sum(vectors**2, axis=1))
-    several = region.ellipsoids > 1
+    several = region.ellipsoids > 1 or region.is_lost
     low = np.where(several | ~np.isfinite(low), np.maximum(low, -far), low)
     high = np.where(several | ~np.isfinite(high), np.minimum(high, far), high)
     return low, high

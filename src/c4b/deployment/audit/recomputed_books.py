@@ -76,6 +76,15 @@ class Books:
         """Whether a round's certificate is the separate one."""
         return self.known or (self.certificate == "separate" and self.ledger in ("carry", "round"))
 
+    @property
+    def reach(self) -> float:
+        """How large the values of sums over rounds are, whose small difference a bank can be: where
+        rounds are valued anew, and where many outcomes are pending."""
+        if not self.gated:
+            return 0.0
+        found = np.abs(self.region.bounds(np.array([self.prefix, self.played, self.displaced])))
+        return float(np.max(found, initial=0.0, where=np.isfinite(found)))
+
     def tell(self, baseline: Array, mean: float | None) -> None:
         """The baseline's mean in the round to come, which its own interval may refute."""
         self.mean = np.nan if mean is None else mean

@@ -69,11 +69,12 @@ class RecomputedChecks:
         self.books = Books(fields, arrays["rule"], self.set)
         self.region: Any = self.set
         """What judges: the set in float64, or in 50 digits."""
-        self.compares_numbers = True
+        self.compares_numbers = self.judges_choice = True
         if every:
             from c4b.deployment.audit.exact import Sums  # noqa: PLC0415 (mpmath is needed here only)
 
-            self.sums: Any = Sums(self.model["dim"])
+            ridge, bound = float(np.min(self.ridges)), float(self.model["norm_bound"])
+            self.sums: Any = Sums(self.model["dim"], ridge, bound)
 
     @property
     def bank(self) -> float:
@@ -130,23 +131,32 @@ class RecomputedChecks:
 
     def _in_either_arithmetic(self, check: Callable[[], None]) -> None:
         """A check in float64. Where rounding may be visible, 50 digits have the last word; an audit that
-        does without them compares no numbers there, but still checks the choice."""
+        does without them compares no numbers there, but still checks the choice. What a deployment knew
+        in float64 has the last word about that where features differ so much that 50 digits know more."""
         try:
             self._in_either_version(check)
         except Finding:
             if not self.set.is_rough:
                 raise
-            self.compares_numbers = self._can_be_exact
-            self.region = self._exact() if self.compares_numbers else self.set
-            try:
-                self._in_either_version(check)
-            finally:
-                self.region, self.compares_numbers = self.set, True
+            wide = bool(self.every) and self.sums.is_wide
+            if wide or not self.every:
+                self._judge(check, self.set, numbers=False, choice=True)
+            if self._can_be_exact:
+                self._judge(check, self._exact(), numbers=True, choice=not wide)
+
+    def _judge(self, check: Callable[[], None], region: Any, numbers: bool, choice: bool) -> None:
+        """A check by a region, of what is asked for."""
+        self.region, self.compares_numbers, self.judges_choice = region, numbers, choice
+        try:
+            self._in_either_version(check)
+        finally:
+            self.region, self.compares_numbers, self.judges_choice = self.set, True, True
 
     @property
     def _can_be_exact(self) -> bool:
-        """Whether somebody wants 50 digits and the sums over the journal have enough of them."""
-        return bool(self.every) and self.sums.suffice(self.set.count, float(np.min(self.ridges)))
+        """Whether somebody wants 50 digits, and sums have enough of them; those of ``bounded``, which are
+        weighted in float64, do not if they are wide."""
+        return bool(self.every) and not (self.set.variance is not None and self.sums.is_wide)
 
     def _exact(self) -> Any:
         from c4b.deployment.audit.exact import ExactSet  # noqa: PLC0415 (mpmath)
@@ -154,7 +164,7 @@ class RecomputedChecks:
         exact = ExactSet(
             self.sums, self.set.count, self.model, self.ridges, self.set.choice, self.set.variance
         )
-        exact.within_ball = self.set.within_ball
+        exact.within_ball, exact.is_lost = self.set.within_ball, self.set.is_lost
         return exact
 
     def _recompute(self, decision: RecordedDecision) -> None:
@@ -163,7 +173,8 @@ class RecomputedChecks:
         action, numbers = decision.action, decision.numbers
         schedule = (int(self.rule.period), self.rule.optimism, self.rule.reluctance)
         optimistic, boldness = books.optimistic(*schedule), self.rule.boldness
-        scale = self._scale
+        scale = 1.0 + abs(books.bank) if books.gated else 1.0
+        reach = books.reach
         books.region = self.region
         if optimistic:
             restrained = books.restrained(*schedule, int(self.rule.boldest))
@@ -185,7 +196,7 @@ class RecomputedChecks:
         else:
             self._bounds(details[:, some], recomputed[:, some], scale, (MARGIN, JOINT))
             self._scores(choice, details[:, some], recomputed[:, some], scales[some], lows[some])
-            details = self._with_others(details, recomputed, scales, some)
+            details = self._with_others(details, recomputed, scales + reach, some)
             decision = decision._replace(arrays={**decision.arrays, "details": details})
         if not self.set.is_lost:
             self._near("radius", numbers.radius, self.region.radius, 1.0, larger_is_safe=True)
@@ -193,7 +204,9 @@ class RecomputedChecks:
             self._explanation(shown)
         chosen = decision.chosen
         self._refutation(decision.fields["alarm"])
-        if decision.complete:
+        if not self.judges_choice:
+            pass
+        elif decision.complete:
             chosen = choice.chosen(decision, recomputed[SCORE])
         elif self.rule.latches and decision.fields["alarm"] is not None and chosen is not None:
             raise Finding(f"chooses {described(chosen)} although the model is refuted")
@@ -202,7 +215,8 @@ class RecomputedChecks:
             raise Finding(f"chooses {described(made)}, its own numbers choose {described(chosen)}")
         if action is None:
             if decision.charged:
-                self._near("bank", numbers.bank, books.baseline_margin(baseline), scale)
+                margin = books.baseline_margin(baseline)
+                self._near("bank", numbers.bank, margin, scale + reach * (numbers.bank < margin))
             elif not same(numbers.bank, books.bank):
                 raise Finding(f"charges a round in shadow: {books.bank!r} becomes {numbers.bank!r}")
             credit = books.credit(baseline, books.tolerance)
@@ -220,18 +234,8 @@ class RecomputedChecks:
             self._near("certificate", numbers.certificate, certificate, scale)
         if decision.charged:
             self._sum(numbers.bank, numbers.certificate)
-        if self._can_be_exact and decision.round % self.every == 0:
+        if self._can_be_exact and self.compares_numbers and decision.round % self.every == 0:
             self._exactly(decision, scale)
-
-    @property
-    def _scale(self) -> float:
-        """The size of what a bank is computed from, to which its rounding is relative: the bank itself,
-        and the values of sums over rounds, which are much larger where many outcomes are pending."""
-        books = self.books
-        if not books.gated:
-            return 1.0
-        values = np.abs(self.set.bounds(np.array([books.prefix, books.played, books.displaced])))
-        return 1.0 + abs(books.bank) + float(values[np.isfinite(values)].max(initial=0.0))
 
     def _choice(self, optimistic: bool, boldness: float) -> RecomputedChoice:
         """The rule of the decision at hand."""
@@ -245,7 +249,7 @@ class RecomputedChecks:
             self.model["misspecification"] == 0.0,
             self.baseline_nonnegative,
             self._tolerance,
-            self._scale,
+            1.0 + abs(self.books.bank) + self.books.reach,
             optimistic,
             boldness,
         )
@@ -254,11 +258,10 @@ class RecomputedChecks:
         self, details: Array, recomputed: Array, scale: float, rows: tuple[CandidateField, ...]
     ) -> None:
         self._near("UCB of candidates", details[UCB], recomputed[UCB], scale, larger_is_safe=True)
-        reach = np.where(np.isfinite(recomputed[UCB]), np.abs(recomputed[UCB]), 0.0)
         for row in rows:
-            # of candidates nearly like the baseline: a root of a small difference of large squares
-            small = np.maximum(np.abs(recomputed[row]), SMALL * reach)
-            sizes = scale + reach + np.where(small > 0.0, reach**2 / small, 0.0)
+            sizes = scale + _cancelled(details[row], recomputed[row], recomputed[UCB])
+            if row is MARGIN:
+                sizes += np.where(details[row] < recomputed[row], self.books.reach, 0.0)
             self._near(f"{row.name.lower()} of candidates", details[row], recomputed[row], sizes)
 
     def _with_others(self, details: Array, recomputed: Array, scale: Array, some: list[int]) -> Array:
@@ -277,6 +280,8 @@ class RecomputedChecks:
         """A score of -inf leaves a candidate out, which only the baseline's competition may do; it is
         checked there. A score is no bound: where rounding is visible it has no safe direction, but it is
         not above the UCB, unless the set is nearly empty and lower bounds are above upper ones."""
+        if not self.judges_choice:
+            return
         scores = details[SCORE]
         missing = ~np.isfinite(scores) & np.isfinite(recomputed[SCORE])
         missing &= ~(np.isneginf(scores) & (bool(self.rule.competes) and not choice.optimistic))
@@ -346,19 +351,21 @@ class RecomputedChecks:
             radius = decision.numbers.radius
             self._near("radius (50 digits)", radius, exact.radius, 1.0, larger_is_safe=True)
         if books.gated and decision.charged:
-            margin = books.baseline_margin(baseline)
+            margin, bank = books.baseline_margin(baseline), decision.numbers.bank
             if action is not None:
                 candidate = decision.arrays["candidates"][action : action + 1]
-                margin = books.details(candidate, baseline, 1.0)[MARGIN, 0]
-            self._near("bank (50 digits)", decision.numbers.bank, margin, scale)
+                ((ucb, margin, *_),) = books.details(candidate, baseline, 1.0).T
+                scale += float(_cancelled(np.array(bank), margin, ucb))
+            scale += books.reach * (bank < margin)
+            self._near("bank (50 digits)", bank, margin, scale)
         self.report.precise += 1
 
     def executed(self, round_: int, decided: Played, executed: Played, bank: float) -> None:
         self.set.renew()
-        scale = self._scale
+        before, reach = self.books, self.books.reach
 
         def check() -> None:
-            books = copy.copy(self.books)
+            books = copy.copy(before)
             books.region = self.region
             recomputed = books.amended(
                 (decided.features, decided.is_baseline),
@@ -368,7 +375,7 @@ class RecomputedChecks:
                 round_,
             )
             if books.gated:
-                self._near("bank", bank, recomputed, scale)
+                self._near("bank", bank, recomputed, 1.0 + abs(books.bank) + reach * (bank < recomputed))
                 books.bank = bank
             books.region = self.set
             self.books = books
@@ -398,6 +405,16 @@ class RecomputedChecks:
             k = int(np.argmax(~(error <= tolerance)))
             raise Finding(f"{what}: recorded {recorded[k]!r}, recomputed {recomputed[k]!r}")
         self.report.largest_error = max(self.report.largest_error, worst)
+
+
+def _cancelled(recorded: Array, recomputed: Array, ucb: Array) -> Array:
+    """How much larger numbers are in the squares whose small difference a bound is the root of, where a
+    candidate is nearly like the baseline. What is recorded has an allowance for what they cancel: it
+    makes a bound smaller, never larger."""
+    reach = np.where(np.isfinite(ucb), np.abs(ucb), 0.0)
+    small = np.maximum(np.abs(recomputed), SMALL * reach)
+    squares = np.divide(reach**2, small, out=np.zeros_like(small), where=small > 0.0)
+    return np.where(recorded < recomputed, reach + squares, 0.0)
 
 
 def _is_barred(details: Array, candidates: Array) -> Array:
