@@ -130,7 +130,7 @@ def test_a_huge_row_hides_nothing(sqlite_url: str, policy: str, size: float) -> 
 
 @pytest.mark.parametrize(("alarm", "expected"), [(None, 0), ("refuted", None)])
 def test_a_refuted_model_plays_no_candidate(alarm: str | None, expected: int | None) -> None:
-    """Whether a baseline with a margin of 0 competes hangs on rounding; that an alarm latches does not."""
+    """Whether a baseline with a margin of 0 competes hangs on rounding, but no alarm does."""
     rule = RecordedRule(0.0, 1.0, 0.0, latches=1.0, checkpoints=1.0, cushion=0.0, competes=1.0)
     books: Any = SimpleNamespace(bank=0.0, baseline_margin=lambda baseline: 0.0)
     decision: Any = SimpleNamespace(
