@@ -61,6 +61,8 @@ def test_many_outcomes_are_pending() -> None:
             dep.observe(dep.decide(pool, baseline).id, float(rng.normal(1.0, 0.3)))
         for some in np.split(pools[21:], 3):
             dep.decide_many([(pool, baseline) for pool in some])
+        report = dep.audit(sample=0)
+        assert report.clean, report.finding
 
 
 @pytest.mark.parametrize("size", [30.0, 100.0, 300.0, 2000.0])

@@ -139,7 +139,7 @@ def test_a_refuted_model_plays_no_candidate(alarm: str | None, expected: int | N
         fields={"alarm": alarm},
         chosen=0,
     )
-    choice = RecomputedChoice(rule, books, None, None, 0.1, True, False, 1e-9, False, 1.0)
+    choice = RecomputedChoice(rule, books, None, None, 0.1, True, False, 1e-9, 1.0, False, 1.0)
     assert choice.chosen(decision, np.ones(1)) == expected
 
 
