@@ -63,3 +63,38 @@ def test_many_outcomes_are_pending() -> None:
             dep.decide_many([(pool, baseline) for pool in some])
         report = dep.audit(sample=0)
         assert report.clean, report.finding
+
+
+@pytest.mark.parametrize("size", [30.0, 100.0, 300.0, 2000.0])
+@pytest.mark.parametrize("policy", ["refresh", "revalue", "lcbce", "contrast"])
+def test_updates_that_cancel_digits(sqlite_url: str, policy: str, size: float) -> None:
+    """One feature is large and others are hardly known: bounds have a visible allowance for rounding."""
+    rng, baseline = np.random.default_rng(1), np.array([size, 0.0, 0.0])
+    told = {"baseline_mean": 0.5} if policy == "lcbce" else {}
+    model = LinearModel(3, 0.1, 1.0)
+    with Deployment.create(sqlite_url, "shop", model, policy, alpha=0.1, reserve=0.2) as dep:
+        for _ in range(12):
+            pool = baseline + 0.3 * rng.normal(size=(6, 3))
+            made = dep.decide(pool, baseline, **told)
+            played = baseline if made.action is None else pool[made.action]
+            dep.observe(made.id, float(played @ [0.5 / size, 0.3, -0.2] + 0.1 * rng.normal()))
+        for sample in (0, 1):
+            report = dep.audit(sample=sample)
+            assert report.clean, report.finding
+            assert report.largest_error < 1e-9
+
+
+def test_an_alarm_by_what_the_set_chose_after_the_rows(sqlite_url: str) -> None:
+    """The sets for rewards in a range choose a prior scale from the data; an alarm hangs on it."""
+    rng = np.random.default_rng(140)
+    _ = [rng.choice(3) for _ in range(3)]
+    theta = rng.normal(size=3)
+    theta *= 0.5 / np.linalg.norm(theta)
+    rows = rng.normal(size=(300, 3))
+    with Deployment.create(
+        sqlite_url, "shop", LinearModel.bounded(3, 1.0, (0.0, 1.0)), "contrast", reserve=1.0
+    ) as dep:
+        dep.learn(rows, 1.0 * (rng.random(300) < np.clip(rows @ theta, 0.0, 1.0)))
+        assert dep.decide(rows[1:3], rows[0]).alarm is not None
+        report = dep.audit(sample=0)
+        assert report.clean, report.finding

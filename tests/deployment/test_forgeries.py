@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from c4b import Deployment
+from c4b.deployment.audit.recomputed_choice import RecomputedChoice, RecordedRule
 from c4b.deployment.state import State
 from c4b.errors import InvalidInput, JournalCorrupt, KeyMissing
 from c4b.journal import seal
@@ -124,6 +126,21 @@ def test_a_huge_row_hides_nothing(sqlite_url: str, policy: str, size: float) -> 
 
         forge(dep, made.receipt.seq, change)
         assert "candidates: recorded" in str(dep.audit(sample=1).finding)
+
+
+@pytest.mark.parametrize(("alarm", "expected"), [(None, 0), ("refuted", None)])
+def test_a_refuted_model_plays_no_candidate(alarm: str | None, expected: int | None) -> None:
+    """Whether a baseline with a margin of 0 competes hangs on rounding, but no alarm does."""
+    rule = RecordedRule(0.0, 1.0, 0.0, latches=1.0, checkpoints=1.0, cushion=0.0, competes=1.0)
+    books: Any = SimpleNamespace(bank=0.0, baseline_margin=lambda baseline: 0.0)
+    decision: Any = SimpleNamespace(
+        arrays={"candidates": BASELINE[None], "details": np.ones((5, 1))},
+        played=SimpleNamespace(baseline=BASELINE),
+        fields={"alarm": alarm},
+        chosen=0,
+    )
+    choice = RecomputedChoice(rule, books, None, None, 0.1, True, False, 1e-9, 1.0, False, 1.0)
+    assert choice.chosen(decision, np.ones(1)) == expected
 
 
 def test_the_last_reward_is_for_a_key_or_a_witness(sqlite_url: str, tmp_path: Path) -> None:

@@ -140,6 +140,10 @@ class Auditor:
         self.alarms.take(entry.kind, fields, arrays, self.state)
         before = self.state.fingerprint()
         self.state.apply(entry)
+        if entry.kind in ("learned", "observed", "forgotten") and isinstance(
+            self.checks, RecomputedChecks
+        ):
+            self.checks.set.chosen()
         if "set" in fields:
             used = entry.kind in ("decided", "executed")
             self.report.replay_differences += fields["set"] != (

@@ -55,9 +55,6 @@ class BoundedTerms(NamedTuple):
         return 1.0 - self.few_rows / (dim * (1.0 - self.shares[0]))
 
 
-LEVERAGE_LIMIT = 1e6
-"""x V^-1 x up to which a deployment updates its inverse; an update cancels as many digits as that has.
-Above, it factorises afresh."""
 BOUNDED = {
     "bounded": BoundedTerms((3, 30, 300, 1500, 15000), (5, 5, 5, 10, 21), 3, (1 / 7,) * 5),
     "bounded-2": BoundedTerms(
@@ -159,7 +156,14 @@ class RecomputedSet:
         if self.totals is not None:
             self.totals.add(features, rewards)
         self._stack = None
-        self._watch()
+        if self.choice is None:
+            self._watch()
+
+    def chosen(self) -> None:
+        """What was added has been replayed, too, so that ``choice`` says what the set then chose."""
+        if self.choice is not None:
+            self._stack = None
+            self._watch()
 
     def stack(self) -> Stack:
         """The ellipsoids, kept until the next observation."""
@@ -244,6 +248,11 @@ class RecomputedSet:
         return self.rounding() >= 1.0
 
     @property
+    def leverage(self) -> float:
+        """The largest x V^-1 x with which an inverse can have been updated."""
+        return self.longest / float(self.ridges[0]) if self.ellipsoids == 1 else 0.0
+
+    @property
     def has_sharp_scores(self) -> bool:
         """Whether rounding is not visible in a single bound. What ``bounded`` sums up over rounds shows
         its allowances, but one bound of a set that is not degenerate does not."""
@@ -261,9 +270,7 @@ class RecomputedSet:
             inverse = np.sum(self.stack().roots[0] ** 2, axis=0)
             product = dim * float(inverse @ (np.diagonal(self.gram) + self.ridges[0]))
             steps = self.count + 2000.0 * (dim + 2)
-            relative = 2e-16 * steps * product * (1.0 + np.sqrt(self.squares) / model["noise"])
-            update = 1e-15 * (dim + 2) * min(self.longest / self.ridges[0], LEVERAGE_LIMIT)
-            return float(relative + update)
+            return float(2e-16 * steps * product * (1.0 + np.sqrt(self.squares) / model["noise"]))
         least = 1e-4 * model["ridge"] + max(float(np.linalg.eigvalsh(self.gram)[0]), 0.0)
         unit = 2e-16 * (self.count + 100.0 * dim**2)
         moved = unit * (trace * self.norm_bound + np.sqrt(trace * self.squares))

@@ -35,6 +35,9 @@ SMALL = 1e-4
 """Share of a candidate's own bound: a smaller difference to the baseline counts as so large."""
 ALLOWANCE = 1e-3
 """Largest difference in the safe direction where rounding may be visible; bounds allow for rounding."""
+CANCELLED, VISIBLE = 1e-10, 1e3
+"""The same where only updates of an inverse have cancelled digits, times their leverage, if that is so
+large."""
 
 
 class RecomputedChecks:
@@ -289,12 +292,13 @@ class RecomputedChecks:
             left_out = int(missing.argmax())
             raise Finding(f"gives candidate {left_out} the score {scores[left_out]!r}")
         scored = np.isfinite(scores)
-        if not self.set.is_rough:
+        if not self._allowance:
             self._near("score of candidates", scores[scored], recomputed[SCORE][scored], scale[scored])
             return
         if self.set.has_sharp_scores:
             size = 1.0 + np.abs(low) + np.abs(recomputed[UCB])
-            if not (np.abs(scores - recomputed[SCORE]) <= TOLERANCE * size)[scored].all():
+            near = size * (TOLERANCE if self.set.is_rough else max(self._allowance, TOLERANCE))
+            if not (np.abs(scores - recomputed[SCORE]) <= near)[scored].all():
                 raise Finding("gives a candidate another score than its bounds do")
         size = 1.0 + np.abs(details[UCB])
         above = scores > details[UCB] + SUM * size
@@ -334,7 +338,15 @@ class RecomputedChecks:
     @property
     def _tolerance(self) -> float:
         """Of comparisons without a safe direction."""
-        return ALLOWANCE if self.set.is_rough else self._two_arithmetics
+        return max(self._allowance, self._two_arithmetics)
+
+    @property
+    def _allowance(self) -> float:
+        """What bounds may have been made worse by, so that they hold in spite of rounding."""
+        if self.set.is_rough:
+            return ALLOWANCE
+        leverage = self.set.leverage
+        return min(CANCELLED * leverage, ALLOWANCE) if leverage > VISIBLE else 0.0
 
     @property
     def _two_arithmetics(self) -> float:
@@ -397,9 +409,8 @@ class RecomputedChecks:
             error = np.abs(recorded - recomputed) / (scale + np.abs(recomputed))
         error[(recorded == recomputed) | (np.isnan(recorded) & np.isnan(recomputed))] = 0.0
         error[np.isneginf(recorded)] = 0.0
-        if self.set.is_rough:
-            safe = recorded > recomputed if larger_is_safe else recorded < recomputed
-            error[safe & ((error <= ALLOWANCE) | (self.region is not self.set))] = 0.0
+        safe = recorded > recomputed if larger_is_safe else recorded < recomputed
+        error[safe & ((error <= self._allowance) | (self.region is not self.set))] = 0.0
         worst, tolerance = float(np.max(error, initial=0.0)), self._two_arithmetics
         if not worst <= tolerance:
             k = int(np.argmax(~(error <= tolerance)))

@@ -84,7 +84,8 @@ class RecomputedChoice:
         candidates, baseline = decision.arrays["candidates"], decision.played.baseline
         details = decision.arrays["details"]
         if self.rule.competes and self._competition_hangs_on_rounding(baseline):
-            return decision.chosen
+            latched = self.rule.latches and decision.fields["alarm"] is not None
+            return None if latched else decision.chosen
         if self.rule.competes >= COUNTERWEIGHTS and not self.optimistic:
             weight = self._counterweight(decision, scores)
             if not weight.is_sure:
