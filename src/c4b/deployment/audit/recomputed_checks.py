@@ -199,7 +199,8 @@ class RecomputedChecks:
         else:
             self._bounds(details[:, some], recomputed[:, some], scale, (MARGIN, JOINT))
             self._scores(choice, details[:, some], recomputed[:, some], scales[some], lows[some])
-            details = self._with_others(details, recomputed, scales + reach, some)
+            others = choice.scale + choice.blur(candidates)
+            details = self._with_others(details, recomputed, others, some)
             decision = decision._replace(arrays={**decision.arrays, "details": details})
         if not self.set.is_lost:
             self._near("radius", numbers.radius, self.region.radius, 1.0, larger_is_safe=True)
@@ -243,6 +244,7 @@ class RecomputedChecks:
     def _choice(self, optimistic: bool, boldness: float) -> RecomputedChoice:
         """The rule of the decision at hand."""
         believing = self.rule.believes and not optimistic
+        reach = self.books.reach * min(1.0, TOLERANCE / self._tolerance)
         return RecomputedChoice(
             self.rule,
             self.books,
@@ -252,7 +254,7 @@ class RecomputedChecks:
             self.model["misspecification"] == 0.0,
             self.baseline_nonnegative,
             self._tolerance,
-            1.0 + abs(self.books.bank) + self.books.reach,
+            1.0 + abs(self.books.bank) + reach,
             optimistic,
             boldness,
         )
