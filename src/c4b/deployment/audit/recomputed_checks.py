@@ -244,7 +244,8 @@ class RecomputedChecks:
     def _choice(self, optimistic: bool, boldness: float) -> RecomputedChoice:
         """The rule of the decision at hand."""
         believing = self.rule.believes and not optimistic
-        reach = self.books.reach * min(1.0, TOLERANCE / self._tolerance)
+        scale = 1.0 + abs(self.books.bank) if self.books.gated else 1.0
+        scale += self.books.reach * min(1.0, TOLERANCE / self._tolerance)
         return RecomputedChoice(
             self.rule,
             self.books,
@@ -254,7 +255,7 @@ class RecomputedChecks:
             self.model["misspecification"] == 0.0,
             self.baseline_nonnegative,
             self._tolerance,
-            1.0 + abs(self.books.bank) + reach,
+            scale,
             optimistic,
             boldness,
         )
