@@ -16,7 +16,8 @@ from psycopg.pq.abc import PGresult
 from sqlalchemy import BigInteger, Integer, LargeBinary, String
 from sqlalchemy.dialects.postgresql import psycopg as dialects
 
-_NUMBERED = dialects.dialect(paramstyle="numeric_dollar")  # type: ignore[no-untyped-call]
+_dialect: Any = dialects.dialect  # SQLAlchemy declares no types for it
+_NUMBERED = _dialect(paramstyle="numeric_dollar")
 _TYPES: dict[type, tuple[int, Callable[[Any], bytes]]] = {
     BigInteger: (20, struct.Struct(">q").pack),
     Integer: (23, struct.Struct(">i").pack),

@@ -187,17 +187,17 @@ class RecomputedChecks:
             candidates = np.where(barred[:, None], 0.0, candidates)
             decision = decision._replace(arrays={**decision.arrays, "candidates": candidates})
         recomputed = books.details(candidates, baseline, boldness, bool(self.rule.by_certificate))
-        choice = self._choice(optimistic, boldness)
+        choice = self._choice(optimistic, boldness, scale, reach)
         if choice.belief is not None:
             recomputed[SCORE] = sum(choice.belief.view(candidates, self.rule.believes))
         recomputed[:, barred] = details[:, barred]
         lows = self.region.bounds(candidates)[0]
         scales = scale + choice.blur(candidates)
         if (some := decision.evaluated) is None:
-            self._bounds(details, recomputed, scale, (MARGIN, JOINT, SEPARATE))
+            self._bounds(details, recomputed, scale, reach, (MARGIN, JOINT, SEPARATE))
             self._scores(choice, details, recomputed, scales, lows)
         else:
-            self._bounds(details[:, some], recomputed[:, some], scale, (MARGIN, JOINT))
+            self._bounds(details[:, some], recomputed[:, some], scale, reach, (MARGIN, JOINT))
             self._scores(choice, details[:, some], recomputed[:, some], scales[some], lows[some])
             others = choice.scale + choice.blur(candidates)
             details = self._with_others(details, recomputed, others, some)
@@ -241,11 +241,9 @@ class RecomputedChecks:
         if self._can_be_exact and self.compares_numbers and decision.round % self.every == 0:
             self._exactly(decision, scale)
 
-    def _choice(self, optimistic: bool, boldness: float) -> RecomputedChoice:
+    def _choice(self, optimistic: bool, boldness: float, scale: float, reach: float) -> RecomputedChoice:
         """The rule of the decision at hand."""
         believing = self.rule.believes and not optimistic
-        scale = 1.0 + abs(self.books.bank) if self.books.gated else 1.0
-        scale += self.books.reach * min(1.0, TOLERANCE / self._tolerance)
         return RecomputedChoice(
             self.rule,
             self.books,
@@ -255,19 +253,24 @@ class RecomputedChecks:
             self.model["misspecification"] == 0.0,
             self.baseline_nonnegative,
             self._tolerance,
-            scale,
+            scale + reach * min(1.0, TOLERANCE / self._tolerance),
             optimistic,
             boldness,
         )
 
     def _bounds(
-        self, details: Array, recomputed: Array, scale: float, rows: tuple[CandidateField, ...]
+        self,
+        details: Array,
+        recomputed: Array,
+        scale: float,
+        reach: float,
+        rows: tuple[CandidateField, ...],
     ) -> None:
         self._near("UCB of candidates", details[UCB], recomputed[UCB], scale, larger_is_safe=True)
         for row in rows:
             sizes = scale + _cancelled(details[row], recomputed[row], recomputed[UCB])
             if row is MARGIN:
-                sizes += np.where(details[row] < recomputed[row], self.books.reach, 0.0)
+                sizes += np.where(details[row] < recomputed[row], reach, 0.0)
             self._near(f"{row.name.lower()} of candidates", details[row], recomputed[row], sizes)
 
     def _with_others(self, details: Array, recomputed: Array, scale: Array, some: list[int]) -> Array:
