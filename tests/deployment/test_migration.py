@@ -30,6 +30,7 @@ VERSION_1 = [
 ON_A_SERVER = [
     "ALTER TABLE c4b_journal ALTER payload SET STORAGE EXTERNAL",
     "ALTER TABLE c4b_journal SET (toast_tuple_target = 8160)",
+    "ALTER TABLE c4b_snapshot ALTER content SET STORAGE EXTENDED",
 ]
 
 
@@ -56,7 +57,7 @@ def structure(url: str) -> list[tuple[object, ...]]:
             "SELECT tablename, regexp_replace(indexdef, 'INDEX \\S+ ON', '') FROM pg_indexes "
             "WHERE schemaname = current_schema() ORDER BY 1, 2",
         ),
-        *sql(url, "SELECT attstorage FROM pg_attribute WHERE attname = 'payload' ORDER BY 1"),
+        *sql(url, "SELECT attstorage FROM pg_attribute WHERE attname IN ('payload', 'content')"),
         *sql(url, "SELECT reloptions FROM pg_class WHERE relname = 'c4b_journal'"),
         *sql(url, "SELECT conrelid::regclass::text FROM pg_constraint WHERE contype = 'f' ORDER BY 1"),
     ]

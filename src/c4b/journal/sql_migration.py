@@ -25,6 +25,7 @@ def migrate(url: str) -> tuple[int, int]:
             before = schema.recorded_version(connection)
             if schema.OLDEST <= before <= schema.VERSION:
                 _drop_reference(connection)
+                schema.compress_nothing(connection)
             if before == schema.VERSION:
                 schema.restore_indexes(connection)
                 return before, before
