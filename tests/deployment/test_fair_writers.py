@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import statistics
 import time
 from pathlib import Path
 
@@ -19,30 +18,28 @@ WRITERS, ROUNDS = 8, 150
 
 
 def test_eight_writers_take_turns(tmp_path: Path) -> None:
+    """Between two decisions of one, all others have about one round each; without a queue five and more
+    happen in one of a hundred cases."""
     url = f"sqlite:///{tmp_path}/shop.db"
 
     def work(number: int) -> None:
-        candidates, times = rivals(np.random.default_rng(number)), []
+        candidates, entries = rivals(np.random.default_rng(number)), []
         with Deployment.open(url, "shop") as dep:
             for _ in range(ROUNDS):
-                began = time.perf_counter()
                 made = dep.decide(candidates, BASELINE)
-                decided = time.perf_counter()
                 dep.observe(made.id, 0.5)
-                times += [decided - began, time.perf_counter() - decided]
-        (tmp_path / f"{number}.json").write_text(json.dumps(times))
+                assert made.receipt is not None
+                entries.append(made.receipt.seq)
+        (tmp_path / f"{number}.json").write_text(json.dumps(entries))
 
     with create(url) as dep:
         trade(dep, 3)
         writers = [fork(lambda number=n: work(number)) for n in range(WRITERS)]  # type: ignore[misc]
         assert [waited(pid) for pid in writers] == [0] * WRITERS
-        times = sorted(
-            seconds
-            for n in range(WRITERS)
-            for seconds in json.loads((tmp_path / f"{n}.json").read_text())
-        )
-        assert len(times) == 2 * WRITERS * ROUNDS
-        assert times[int(0.99 * len(times))] < 50 * statistics.median(times)
+        entries = [json.loads((tmp_path / f"{n}.json").read_text()) for n in range(WRITERS)]
+        assert sum(map(len, entries)) == WRITERS * ROUNDS
+        between = np.sort(np.concatenate([np.diff(own) for own in entries]))
+        assert between[int(0.99 * len(between))] < 4 * 2 * WRITERS
         assert dep.state().rounds == WRITERS * ROUNDS + 3
         assert in_agreement(dep)
 
