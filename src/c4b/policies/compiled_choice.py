@@ -367,6 +367,9 @@ def _meanwhile(
         and scored(rule.trust, *contrast_interval(region, candidates, top, baseline, scratch)) > 0.0
         and (rule.competes == COUNTERWEIGHTS or is_expected(region, belief, rule, scratch))
     ):
+        near = details[MARGIN, top] >= (1.0 - FEW_BANKS) * ledger.bank[0]
+        if lazy and not (near and rule.competes == SAVES_UP):
+            return ALL_MARGINS, rival
         if np.isnan(rival):
             rival = baseline_margin(ledger, account, region, baseline, mean, earned, scratch)
         sign = 1.0 if rule.competes == SAVES_UP else -1.0
@@ -377,8 +380,7 @@ def _meanwhile(
             if saves and best < value < np.inf and usable(candidates, k):
                 action, best = k, value
         if action != BASELINE and np.isnan(details[MARGIN, action]):
-            near = (1.0 - FEW_BANKS) * ledger.bank[0] <= details[MARGIN, top]
-            action = BEST_MARGINS if near and rule.competes == SAVES_UP else ALL_MARGINS
+            action = BEST_MARGINS
     return action, rival
 
 
