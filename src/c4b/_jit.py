@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 import numba
-from llvmlite import binding
+from llvmlite import binding, ir
 from numba import types
 from numba.core import (
     codegen,
@@ -62,6 +62,33 @@ def _typed_larger(_context: Any, a: Any, b: Any) -> Any:
 larger: Callable[[float, float], float] = _make(_typed_larger)
 """The larger of two numbers, neither of them NaN; of two zeros either one. The compiler knows that, and
 finds the largest of many side by side."""
+
+
+Four = tuple[float, float, float, float]
+
+
+def _typed_quotients(_context: Any, a: Any, b: Any) -> Any:
+    """Division is exact to the last bit in every lane, so these are the quotients of single numbers."""
+    four = types.UniTuple(types.float64, 4)
+
+    def generate(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
+        number = ir.DoubleType()
+        lanes = [ir.Constant(ir.VectorType(number, 4), ir.Undefined)] * 2
+        for n in range(4):
+            for side in range(2):
+                part = builder.extract_value(arguments[side], n)
+                lanes[side] = builder.insert_element(lanes[side], part, ir.Constant(ir.IntType(32), n))
+        divided, made = builder.fdiv(*lanes), ir.Constant(ir.ArrayType(number, 4), ir.Undefined)
+        for n in range(4):
+            part = builder.extract_element(divided, ir.Constant(ir.IntType(32), n))
+            made = builder.insert_value(made, part, n)
+        return made
+
+    return four(four, four), generate
+
+
+quotients: Callable[[Four, Four], Four] = _make(_typed_quotients)
+"""Four quotients a_n / b_n in the time of one. The compiler does so by itself in loops that are long."""
 
 
 # -- what Python calls, and what kernels call --------------------------------------------------

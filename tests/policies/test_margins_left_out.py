@@ -12,7 +12,7 @@ from c4b.errors import C4BError, InvalidInput
 from c4b.evidence.chains import four_products, pool_chains
 from c4b.policies.compiled_choice import MARGIN, SCORE, UCB
 from c4b.policies.compiled_gate import CompiledGate
-from c4b.policies.compiled_round import JOINT
+from c4b.policies.compiled_round import JOINT, SPECTRAL_BLOCK
 
 DIM = 6
 
@@ -144,6 +144,28 @@ def test_the_recommended_policies_too(name: str) -> None:
         pair = twins(name, model, alpha=0.2, reserve=rng.choice([0.0, 2.0]))
         left_out += play(pair, rng, 40, binary=name == "clicks")
     assert left_out > 500
+
+
+def test_who_saves_up_in_a_large_pool_looks_among_the_best_scored_first() -> None:
+    rng, size, baseline = np.random.default_rng(5), 700, np.eye(DIM)[0]
+    theta, rows = np.r_[0.5, np.full(DIM - 1, 0.05)], np.c_[np.ones(60), rng.normal(size=(60, DIM - 1))]
+    pair = twins("reserve-c4b+", c4b.LinearModel.bounded(DIM, 1.5), alpha=0.05, reserve=2.0)
+    pair.learn(rows, np.clip(rows @ theta, 0.0, 1.0))
+    some, all_ = 0, 0
+    for n in range(40):
+        candidates = np.c_[np.ones(size), 0.3 * rng.normal(size=(size, DIM - 1))]
+        candidates[rng.integers(size, size=50)] = candidates[0]  # ties
+        if n % 4 == 0:
+            candidates[rng.integers(size, size=200 if n % 8 else 3)] *= 1e160  # beyond all bounds
+        decisions = pair.decide(candidates, baseline)
+        known = size - assert_same(*decisions)
+        some, all_ = some + (16 < known <= SPECTRAL_BLOCK), all_ + (known == size)
+        action = decisions[0].action
+        played = baseline if action is None else candidates[action]
+        for each, decision in zip(pair, decisions, strict=True):
+            each.observe(decision.id, float(np.clip(played @ theta, 0.0, 1.0)))
+    assert some >= 5
+    assert all_ >= 5  # where none of the best-scored saves enough
 
 
 def test_equal_candidates_tie_as_ever_whatever_is_left_out() -> None:

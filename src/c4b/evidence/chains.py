@@ -41,6 +41,12 @@ def _chain_of_five(v: Five, x: Five) -> float:
 
 
 @inlined
+def chain_of_five(vectors: Array, g: int, x: Five) -> float:
+    """vectors[g] @ x of five features."""
+    return _chain_of_five(_five(vectors, g), x)
+
+
+@inlined
 def _four_of_five(pool: Array, vectors: Array, g: int, row: int, step: int, out: Array) -> None:
     """``_four_chains`` of five features."""
     a, b = _five(vectors, g), _five(vectors, g + 1)

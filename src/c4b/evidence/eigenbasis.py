@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from c4b._jit import called, inlined
+from c4b._jit import Four, called, inlined, quotients
 from c4b._validate import Array
 from c4b.evidence.rounding import UNIT
 
@@ -70,8 +70,7 @@ def turn(basis: Array, spectrum: Spectrum, x: Array) -> None:
         return
     top = values[dim - 1] + size
     m, lost = _deflate(basis, spectrum, math.sqrt(size), top)
-    for k in range(m):
-        _root(spectrum, m, k)
+    _write_roots(spectrum, m)
     residual, skew = _eigenvectors(spectrum, m)
     product = 1.1 * m * UNIT * math.sqrt(float(m * dim))  # rounding in U Q
     residual += (2.0 * m + 12.0) * UNIT * size + 3.0 * m * UNIT * top
@@ -117,16 +116,38 @@ def _deflate(basis: Array, spectrum: Spectrum, length: float, top: float) -> tup
 
 
 @inlined
-def _root(spectrum: Spectrum, m: int, k: int) -> None:
-    """Root k of the secular equation: rotation[k, i] = poles_i - root, and the root among ``values``.
+def _write_roots(spectrum: Spectrum, m: int) -> None:
+    """The roots of the secular equation: rotation[k, i] = poles_i - root k, and the roots among
+    ``values``.
 
-    It lies between pole k and the next one. It is found as a distance from the nearer of the two by a
-    rational interpolation that both poles fit, within a bracket that each step narrows.
+    Root k lies between pole k and the next one. It is found as a distance from the nearer of the two by
+    a rational interpolation that both poles fit, within a bracket that each step narrows. All roots take
+    their steps in turn: every operation of a step waits for the one before it, but not for those of
+    other roots. Each has its ``shift`` from a pole in ``fitted``, its bracket on the diagonals of
+    ``rotation`` and ``copied``, and the number of that pole in ``image``, less m once it is found.
     """
-    poles, weights, row = spectrum.poles, spectrum.weights, spectrum.rotation[k]
-    last = k == m - 1
+    for k in range(m):
+        _open_bracket(spectrum, m, k)
+    for _ in range(ITERATIONS):
+        found = 0
+        for k in range(m):
+            if spectrum.image[k] < 0.0 or not _narrow_bracket(spectrum, m, k):
+                found += 1
+        if found == m:
+            break
+    for k in range(m):
+        poles, at = spectrum.poles, spectrum.image[k]
+        origin, shift = int(at if at >= 0.0 else at + m), spectrum.fitted[k]
+        for i in range(m):
+            spectrum.rotation[k, i] = (poles[i] - poles[origin]) - shift
+        spectrum.values[int(spectrum.active[k])] = poles[origin] + shift
+
+
+@inlined
+def _open_bracket(spectrum: Spectrum, m: int, k: int) -> None:
+    poles, weights = spectrum.poles, spectrum.weights
     origin, low, high = k, 0.0, 0.0
-    if last:
+    if k == m - 1:
         for i in range(m):
             high += weights[i] * weights[i]
         high *= 1.0 + 8.0 * m * UNIT
@@ -140,25 +161,37 @@ def _root(spectrum: Spectrum, m: int, k: int) -> None:
             high, shift = 2.0 * half, half
         else:
             origin, low, shift = k + 1, -2.0 * half, -half
-    for _ in range(ITERATIONS):
-        below, above, slope_below, slope_above = 0.0, 0.0, 0.0, 0.0
-        for i in range(k + 1):
-            ratio = weights[i] / ((poles[i] - poles[origin]) - shift)
-            below += weights[i] * ratio
-            slope_below += ratio * ratio
-        for i in range(k + 1, m):
-            ratio = weights[i] / ((poles[i] - poles[origin]) - shift)
-            above += weights[i] * ratio
-            slope_above += ratio * ratio
-        value = 1.0 + below + above
-        if abs(value) <= 4.0 * UNIT * (1.0 - below + above):
-            break
+    spectrum.fitted[k], spectrum.image[k] = shift, origin
+    spectrum.rotation[k, k], spectrum.copied[k, k] = low, high
+
+
+@inlined
+def _narrow_bracket(spectrum: Spectrum, m: int, k: int) -> bool:
+    """One step of root k; False if it was the last."""
+    poles, weights = spectrum.poles, spectrum.weights
+    origin, shift = int(spectrum.image[k]), spectrum.fitted[k]
+    low, high = spectrum.rotation[k, k], spectrum.copied[k, k]
+    sums, at, fours = (0.0, 0.0, 0.0, 0.0), poles[origin], m // 4 * 4
+    for i in range(0, fours, 4):
+        a, b, c, d = poles[i] - at, poles[i + 1] - at, poles[i + 2] - at, poles[i + 3] - at
+        four = weights[i], weights[i + 1], weights[i + 2], weights[i + 3]
+        a, b, c, d = quotients(four, (a - shift, b - shift, c - shift, d - shift))
+        sums = _with_pole(sums, i <= k, weights[i], a)
+        sums = _with_pole(sums, i + 1 <= k, weights[i + 1], b)
+        sums = _with_pole(sums, i + 2 <= k, weights[i + 2], c)
+        sums = _with_pole(sums, i + 3 <= k, weights[i + 3], d)
+    for i in range(fours, m):
+        sums = _with_pole(sums, i <= k, weights[i], weights[i] / ((poles[i] - at) - shift))
+    below, above, slope_below, slope_above = sums
+    value = 1.0 + below + above
+    more = not abs(value) <= 4.0 * UNIT * (1.0 - below + above)
+    if more:
         if value < 0.0:
             low = shift
         else:
             high = shift
         near = (poles[k] - poles[origin]) - shift
-        if last:
+        if k == m - 1:
             rest = value - near * slope_below
             step = near + near * near * slope_below / rest
         else:
@@ -171,12 +204,22 @@ def _root(spectrum: Spectrum, m: int, k: int) -> None:
         trial = shift + step
         if not (low < trial < high):
             trial = 0.5 * (low + high)
-        if trial == shift or not (low < trial < high):
-            break
-        shift = trial
-    for i in range(m):
-        row[i] = (poles[i] - poles[origin]) - shift
-    spectrum.values[int(spectrum.active[k])] = poles[origin] + shift
+        more = trial != shift and low < trial < high
+        if more:
+            spectrum.fitted[k] = trial
+            spectrum.rotation[k, k], spectrum.copied[k, k] = low, high
+    if not more:
+        spectrum.image[k] -= m
+    return more
+
+
+@inlined
+def _with_pole(sums: Four, is_below: bool, weight: float, ratio: float) -> Four:
+    """The secular equation's sums over poles below and above a root, and their slopes, with one more."""
+    below, above, slope_below, slope_above = sums
+    if is_below:
+        return below + weight * ratio, above, slope_below + ratio * ratio, slope_above
+    return below, above + weight * ratio, slope_below, slope_above + ratio * ratio
 
 
 @inlined

@@ -194,10 +194,10 @@ def parts(flat: Array, stack: int, dim: int) -> tuple[Region, Data, Terms]:
 
 
 def region_size(flat: Array) -> int:
-    """So many numbers at the front of a flat vector hold the region and all that decisions read: up to
-    the eigenvalues of A, from which a belief is computed."""
+    """So many numbers at the front of a flat vector hold the region, but for ``Region.totals``, and all
+    that decisions read: up to the eigenvalues of A, from which a belief is computed."""
     region, data, _ = views(flat)
-    if len(region.totals) or not region.spectral:
+    if not region.spectral:
         return len(flat)
     values = data.spectrum.values
     before = (values.ctypes.data - flat.ctypes.data) // flat.itemsize

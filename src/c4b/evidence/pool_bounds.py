@@ -16,7 +16,7 @@ from c4b._shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.evidence.bounds import ball_reach, clipped, slack_over_norm
 from c4b.evidence.box_bounds import is_box, pool_box_interval, pool_box_lower
-from c4b.evidence.chains import four_products, pool_chains
+from c4b.evidence.chains import chain_of_five, four_products, pool_chains
 from c4b.evidence.ellipsoids import Region
 from c4b.evidence.leading_ellipsoid import PARTS, lead, lead_squares, may_raise
 from c4b.evidence.rounding import UNIT
@@ -32,7 +32,7 @@ ABREAST = 4
 """Ellipsoids of a spectral set whose squares are computed together."""
 SUMS = PARTS + 1
 """Rows for squares, of ellipsoids abreast, or of a leader and of one other."""
-FEW = 64
+FEW = 8
 """Candidates up to which every root is computed: to look first whether one counts would take as long."""
 NEARLY = 1.0 - 32.0 * UNIT
 """A square times this is below what rounding can have made of it."""
@@ -492,6 +492,14 @@ def _raise_where_cancelled(
 def turn_offset(region: Region, offset: Array, along: Array, shifts: Array) -> None:
     """The coordinates of an offset (d,) in the eigenbasis, and its part of every centre (G,)."""
     stack, dim = region.estimate.shape
+    if dim == 5:  # the same sums in one pass
+        x = offset[0], offset[1], offset[2], offset[3], offset[4]
+        for i in range(5):
+            along[i] = chain_of_five(region.basis, i, x)
+        x = along[0], along[1], along[2], along[3], along[4]
+        for g in range(stack):
+            shifts[g] = chain_of_five(region.estimate, g, x)
+        return
     for i in range(0, dim, 4):
         a, b, c, d = four_products(region.basis, i, offset)
         for n in range(min(4, dim - i)):

@@ -83,17 +83,22 @@ def _raise_by_checkpoint(
     raise_to_lower(region, assessed.forms, assessed.pool, base, offset, row, details, False)
 
 
+ABREAST = 8
+"""Numbers that a processor computes with at once. Loops over claims are short: what a whole number of
+times so many leaves over would take as long as the rest."""
+
+
 class BankClaims(NamedTuple):
     """All claims about the coming round, one a column, as the margin of a single candidate needs them.
 
     For spectral sets. The first is the joint certificate, which the bank is added to; then comes one for
-    each checkpoint.
+    each checkpoint, then columns of zeros up to C', the next multiple of ABREAST.
     """
 
-    offsets: Array  # (d, C)
-    bases: Array  # (C,)
-    forms: Array  # (R, C) of the offsets, as if they were candidates
-    values: Array  # (1, C) scratch
+    offsets: Array  # (d, C')
+    bases: Array  # (C',)
+    forms: Array  # (R, C') of the offsets, as if they were candidates
+    values: Array  # (1, C') scratch
     turned: Array  # (d + G,) scratch
     rows: Array  # (C, 1 + 2 d + G) see ``Assessment.claims``
     bank: float
@@ -102,7 +107,8 @@ class BankClaims(NamedTuple):
 
 def claims_size(stack: int, dim: int, room: int) -> int:
     """How large ``space`` of ``bank_claims`` must be for M checkpoints."""
-    return (3 * dim + 3 + stack) * (1 + room) + 2 * dim + stack + forms_size(stack, dim, 1 + room)
+    most = room + ABREAST
+    return (3 * dim + 3 + stack) * most + 2 * dim + stack + forms_size(stack, dim, most)
 
 
 @called
@@ -112,31 +118,37 @@ def bank_claims(
     """What margins need, computed once a round, in ``space``; empty unless it is ``wanted``."""
     stack, dim = region.estimate.shape
     count, width = 1 + int(ledger.tally[Tally.KEPT]) if wanted else 0, 1 + 2 * dim + stack
-    at_rows = (dim + 2) * count + dim + stack
-    after = at_rows + width * count
+    columns = (count + ABREAST - 1) // ABREAST * ABREAST
+    lines = form_rows(stack, dim, region.spectral, columns)
+    after = (dim + 2 + lines) * columns
     claims = BankClaims(
-        shaped_view(space, 0, (dim, count)),
-        shaped_view(space, dim * count, (count,)),
-        shaped_view(space, after, (form_rows(stack, dim, region.spectral, count), count)),
-        shaped_view(space, (dim + 1) * count, (1, count)),
-        shaped_view(space, (dim + 2) * count, (dim + stack,)),
-        shaped_view(space, at_rows, (count, width)),
+        shaped_view(space, 0, (dim, columns)),
+        shaped_view(space, dim * columns, (columns,)),
+        shaped_view(space, (dim + 2) * columns, (lines, columns)),
+        shaped_view(space, (dim + 1) * columns, (1, columns)),
+        shaped_view(space, after, (dim + stack,)),
+        shaped_view(space, after + dim + stack, (count, width)),
         ledger.bank[0],
         -np.inf,
     )
     if not EIGENBASES or not wanted:
         return claims
     offsets, bases, offset = claims.offsets, claims.bases, shaped_view(claims.turned, 0, (dim,))
-    for c in range(count):
-        base, length = joint_claim(baseline, account.alpha, offset), 0.0
-        if c > 0:
-            base = ledger.kept_bank[c - 1] + base
-        for i in range(dim):
-            if c > 0:
-                offset[i] += _since(ledger, c - 1, i)
-            length += abs(offset[i])
-            offsets[i, c] = offset[i]
-        bases[c] = base_below(region, base, length)
+    joint, lengths = joint_claim(baseline, account.alpha, offset), claims.values
+    for c in range(columns):
+        lengths[0, c] = 0.0
+    for i in range(dim):
+        own, high, low = offset[i], ledger.prefix[i], ledger.low[0, i]
+        offsets[i, 0] = own
+        for c in range(1, count):
+            offsets[i, c] = own + _gap(high, low, ledger.kept_prefix[c - 1, i], ledger.kept_low[c - 1, i])
+        for c in range(count, columns):
+            offsets[i, c] = 0.0
+        for c in range(columns):
+            lengths[0, c] += abs(offsets[i, c])
+    for c in range(columns):
+        base = ledger.kept_bank[c - 1] + joint if 0 < c < count else joint
+        bases[c] = base_below(region, base, lengths[0, c])
     spectral_centres(region, offsets, claims.forms)
     if OTHER_LEDGERS and account.kind == LedgerKind.FREE:
         now, _, free = free_claims(ledger, account, region, baseline, offset)
@@ -150,8 +162,8 @@ def bank_claims(
 @called
 def write_rows(claims: BankClaims, stack: int) -> None:
     """The claims as ``Assessment.claims``, for margins of all candidates."""
-    dim, count = claims.offsets.shape
-    turned = shaped_view(claims.forms, (1 + 2 * stack) * count, (dim, count))
+    (dim, columns), count = claims.offsets.shape, len(claims.rows)
+    turned = shaped_view(claims.forms, (1 + 2 * stack) * columns, (dim, columns))
     for c in range(count):
         claims.rows[c, 0] = claims.bases[c]
         for i in range(dim):
@@ -178,7 +190,7 @@ def bank_margin(claims: BankClaims, account: Account, region: Region, x: Array) 
         region, claims.forms, claims.offsets, 0.0, claims.bases, x, along, shifts, 0, values, True
     )
     margin = max(claims.bank + values[0, 0], claims.free)
-    for c in range(1, values.shape[1]):
+    for c in range(1, len(claims.rows)):
         margin = max(margin, values[0, c])
     if account.tolerance > 0.0:
         margin -= round_slack(account, False)
@@ -269,6 +281,10 @@ def amend_bank(
 @inlined
 def _since(ledger: Ledger, m: int, i: int) -> float:
     """(Z - Z_m)_i, exact to the last bits of the difference however large Z itself is."""
-    gap: float = ledger.prefix[i] - ledger.kept_prefix[m, i]
-    gap += ledger.low[0, i] - ledger.kept_low[m, i]
-    return gap
+    return _gap(ledger.prefix[i], ledger.low[0, i], ledger.kept_prefix[m, i], ledger.kept_low[m, i])
+
+
+@inlined
+def _gap(high: float, low: float, kept_high: float, kept_low: float) -> float:
+    """The difference of two sums that are kept in two parts each."""
+    return (high - kept_high) + (low - kept_low)

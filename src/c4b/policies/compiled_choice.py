@@ -41,9 +41,13 @@ from c4b.policies.comparison import (
 
 BASELINE = -1
 """The index that stands for the baseline in kernels."""
-ALL_MARGINS, ONE_MARGIN = -4, -5
-"""Codes in the place of a choice: it needs all margins; with ONE_MARGIN - k, that of candidate k."""
+ALL_MARGINS, BEST_MARGINS, ONE_MARGIN = -4, -5, -6
+"""Codes in the place of a choice: it needs all margins; those of the best-scored candidates, though they
+may not be enough; with ONE_MARGIN - k, that of candidate k."""
 UCB, MARGIN, SCORE = int(CandidateField.UCB), int(CandidateField.MARGIN), int(CandidateField.SCORE)
+FEW_BANKS = 10.0
+"""If the best-scored candidate takes no more than so many banks, one that saves up is looked for among
+the best-scored first: some of them are likely to be admissible."""
 CUSHION = 6.0
 """A thrifty choice keeps no more than this many rounds of certified baseline credit in the bank."""
 NO_SCORE = float(np.finfo(np.float64).min)
@@ -363,17 +367,20 @@ def _meanwhile(
         and scored(rule.trust, *contrast_interval(region, candidates, top, baseline, scratch)) > 0.0
         and (rule.competes == COUNTERWEIGHTS or is_expected(region, belief, rule, scratch))
     ):
-        if lazy:
-            action = ALL_MARGINS
-        else:
-            if np.isnan(rival):
-                rival = baseline_margin(ledger, account, region, baseline, mean, earned, scratch)
-            sign = 1.0 if rule.competes == SAVES_UP else -1.0
-            best, least = -np.inf, max(rival, 0.0)
-            for k in range(details.shape[1]):
-                value = sign * details[SCORE, k]
-                if details[MARGIN, k] > least and best < value < np.inf and usable(candidates, k):
-                    action, best = k, value
+        near = details[MARGIN, top] >= (1.0 - FEW_BANKS) * ledger.bank[0]
+        if lazy and not (near and rule.competes == SAVES_UP):
+            return ALL_MARGINS, rival
+        if np.isnan(rival):
+            rival = baseline_margin(ledger, account, region, baseline, mean, earned, scratch)
+        sign = 1.0 if rule.competes == SAVES_UP else -1.0
+        best, least = -np.inf, max(rival, 0.0)
+        for k in range(details.shape[1]):
+            value, margin = sign * details[SCORE, k], details[MARGIN, k]
+            saves = margin > least or (lazy and np.isnan(margin))
+            if saves and best < value < np.inf and usable(candidates, k):
+                action, best = k, value
+        if action != BASELINE and np.isnan(details[MARGIN, action]):
+            action = BEST_MARGINS
     return action, rival
 
 

@@ -53,12 +53,16 @@ class StateOfDecision(NamedTuple):
     candidates: Array
     baseline: Array
     mean: float
+    totals: bytes = b""
+    """The end of the evidence, of sets that have ``Region.totals``."""
 
     def details(self, known: Array) -> Array:
         """Decide again with every margin; the decision's own scores show whether all is as it was."""
         region, ledger, earned = (np.frombuffer(part).copy() for part in self[:3])
         evidence = np.full(self.observed, np.nan)
         evidence[: len(region)] = region
+        totals = np.frombuffer(self.totals)
+        evidence[len(evidence) - len(totals) :] = totals
         size = len(self.candidates)
         found, space = np.empty((ROWS, size)), new_space(space_size(evidence, ledger, size))
         given = (self.candidates, self.baseline, self.mean, False, 0, 0)
@@ -104,7 +108,7 @@ class CompiledGate(Gate):
         self._absorb = self.evidence.absorber
         self._rule = rule_numbers(composition.rule(terms.model.dim, terms.model.noise))
         self._room, self._space = -1, np.empty(0)  # for so many candidates
-        self._before = self._region = self._space
+        self._before = self._region = self._totals = self._space
         """The part of it in which the last decision left the ledger as it was before."""
         self._decide = decider(self._flat, self.ledger, self._rule)
         self._name = composition.name
@@ -121,6 +125,8 @@ class CompiledGate(Gate):
         self._known = [*_pieces(self._flat, known), self.earned]
         self._learns_plays_only = composition.learns == "plays"
         self.learns_alike = not (self._learns_plays_only or self._has_learner or self._earns)
+        self._observed, self._keeps_earned = len(self._flat), len(self.earned) > 0
+        self._keeps_totals = region.spectral and len(region.totals) > 0
         self._count_of = data.tally
         self.ellipsoids = len(region.radius)
         self._radius_at = ellipsoids.radius_index(self._flat)
@@ -149,6 +155,7 @@ class CompiledGate(Gate):
             space = new_space(space_size(flat, ledger, size))
             self._room, self._space, self._before = size, space, space[: len(ledger)]
             self._region = flat[: ellipsoids.region_size(flat)]
+            self._totals = ellipsoids.views(flat)[0].totals
         space, details, scored = self._space, np.empty((ROWS, size)), 0
         if lazy and size >= sliced_scores.LEAST:
             scored = self._score_slices(candidates, baseline, mean, details, round_)
@@ -164,12 +171,13 @@ class CompiledGate(Gate):
                 (
                     self._region.tobytes(),
                     self._before.tobytes(),
-                    earned.tobytes() if len(earned) else b"",
-                    len(flat),
+                    earned.tobytes() if self._keeps_earned else b"",
+                    self._observed,
                     rule,
                     candidates,
                     baseline,
                     mean,
+                    self._totals.tobytes() if self._keeps_totals else b"",
                 ),
             )
         return _new(
@@ -318,7 +326,7 @@ class CompiledGate(Gate):
     def __getstate__(self) -> dict[str, Any]:
         """Copies get a working space of their own: views of this one would not be views of theirs."""
         nothing = np.empty(0)
-        parts = dict.fromkeys(("_space", "_before", "_region"), nothing)
+        parts = dict.fromkeys(("_space", "_before", "_region", "_totals"), nothing)
         return self.__dict__ | parts | {"_room": -1}
 
     def mark(self) -> Array:

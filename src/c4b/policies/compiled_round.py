@@ -43,6 +43,7 @@ from c4b.policies.comparison import CONTRASTS, DEVIATION, EXPECTED, HIGH, LOW
 from c4b.policies.compiled_choice import (
     ALL_MARGINS,
     BASELINE,
+    BEST_MARGINS,
     MARGIN,
     ONE_MARGIN,
     SCORE,
@@ -63,6 +64,10 @@ MARGINS_ONE_BY_ONE = 16
 BLOCK, SPECTRAL_BLOCK = 256, 128
 """Candidates assessed at a time, so that everything about them stays in cache. From so many candidates on
 it pays to look for ellipsoids that say nothing."""
+MANY = 4 * SPECTRAL_BLOCK
+"""Candidates from which on it pays to compute the margins of a block of the best-scored first."""
+BISECTIONS = 20
+"""For the lowest score of that block."""
 LINE = 8
 """Numbers in a line of cache: vectors that begin with one are read faster."""
 NUMBERS = 4096
@@ -243,7 +248,7 @@ def space_size(evidence_flat: Array, ledger_flat: Array, size: int) -> int:
     """How large ``space`` of ``decide`` must be for K candidates."""
     stack, dim, room = int(evidence_flat[0]), int(evidence_flat[1]), int(ledger_flat[0])
     block = min(size, BLOCK)
-    assessing = 2 * LINE + (1 + block) * dim + ROWS * block + forms_size(stack, dim, block)
+    assessing = 3 * LINE + (1 + block) * dim + ROWS * block + forms_size(stack, dim, block)
     kept = (
         len(ledger_flat) + dim + (CONTRASTS + ROWS) * size + innermost_size(stack, dim) + belief_size(dim)
     )
@@ -296,7 +301,7 @@ def decide(
     full, start = shaped_view(space, start, (ROWS, size)), start + ROWS * size
     room = room_for_innermost(stack, dim)
     of_region, start = shaped_view(space, start, (room,)), start + room
-    of_belief, start = shaped_view(space, start, (3 * dim,)), start + 3 * dim
+    of_belief, start = shaped_view(space, start, (3 * dim,)), _whole_lines(start + 3 * dim)
     region = whole_region
     if EIGENBASES:
         region = innermost(whole_region, size >= SPECTRAL_BLOCK, of_region)
@@ -327,7 +332,7 @@ def decide(
     contest = opened_contest(
         region, belief, ledger, account, rule, alarmed, baseline, mean, earned, executed
     )
-    asked = 0
+    asked, best_known = 0, size <= MANY
     while True:
         action, contest = chosen(
             region, belief, ledger, account, rule, contest, candidates, baseline, mean, earned, details,
@@ -335,7 +340,14 @@ def decide(
         )  # fmt: skip
         if not EIGENBASES or action > ALL_MARGINS:
             break
-        if action == ALL_MARGINS or asked == MARGINS_ONE_BY_ONE:  # after which no claim is asked
+        if action == BEST_MARGINS and not best_known:
+            best_known = True
+            write_rows(claims, len(region.radius))
+            _assess_best(
+                region, belief, ledger, account, rule, rows, candidates, baseline, mean, earned, details,
+                rest,
+            )  # fmt: skip
+        elif action >= BEST_MARGINS or asked == MARGINS_ONE_BY_ONE:  # after which no claim is asked
             lazy = False
             write_rows(claims, len(region.radius))
             _assess(
@@ -422,6 +434,62 @@ def _assess(
                 for k in range(count):
                     details[row, start + k] = whole[row, k]
     return -1
+
+
+@called
+def _assess_best(
+    region: Region,
+    belief: Belief,
+    ledger: Ledger,
+    account: Account,
+    rule: Rule,
+    claims: Array,
+    candidates: Array,
+    baseline: Array,
+    mean: float,
+    earned: Array,
+    details: Array,
+    space: Array,
+) -> None:
+    """Margins and certificates of up to SPECTRAL_BLOCK candidates whose scores are above all others.
+
+    They are gathered at the end of ``space``, of which ``_assess`` needs no more than the first half.
+    """
+    (size, dim), room = candidates.shape, SPECTRAL_BLOCK
+    low, high = np.inf, -np.inf
+    for k in range(size):
+        value = details[SCORE, k]
+        low, high = min(low, value), max(high, value if value < np.inf else -np.inf)
+    count = 0
+    for _ in range(BISECTIONS):
+        middle, above = 0.5 * (low + high), 0
+        for k in range(size):
+            above += (details[SCORE, k] > middle) & (details[SCORE, k] < np.inf)
+        if above > room:
+            low = middle
+        else:
+            high, count = middle, above
+        if room // 2 <= count:
+            break
+    start = len(space) - room * (dim + ROWS + 1)
+    listed = shaped_view(space, start, (room,))
+    best = shaped_view(space, start + room, (count, dim))
+    found = shaped_view(space, start + room * (dim + 1), (ROWS, count))
+    n = 0
+    for k in range(size):
+        if high < details[SCORE, k] < np.inf:
+            listed[n] = k
+            for i in range(dim):
+                best[n, i] = candidates[k, i]
+            n += 1
+    _assess(
+        region, belief, ledger, account, rule, claims, best, 0, count, baseline, mean, earned, found,
+        False, space,
+    )  # fmt: skip
+    for n in range(count):
+        k = int(listed[n])
+        for row in (JOINT, SEPARATE, MARGIN):
+            details[row, k] = found[row, n]
 
 
 @called

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from c4b._jit import called, inlined
+from c4b._jit import called, inlined, quotients
 from c4b._shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.evidence.ellipsoids import COUNT, LOG_DET, SEVERAL_RIDGES, Data, Region, Terms, drift
@@ -56,6 +56,7 @@ LEAST_RIDGE = 1.0 / 3.0
 """Smallest ridge in units of sigma^2 / S^2. A smaller one would serve eigenvalues at which the norm ball
 says more than the data do, so it has no weight; and the first favoured ridge is never below it."""
 RIDGES = len(POWERS)
+FOURS_OF_RIDGES = RIDGES // 4 * 4
 
 ELLIPSOIDS = 24
 """G: mixes times multipliers."""
@@ -83,6 +84,8 @@ LARGE = 1e150
 """A product of so much is replaced by its logarithm before it could overflow."""
 NO_WEIGHT = -1e9
 """log w_j of a ridge without weight: its part in a mix underflows to 0."""
+NEGLIGIBLE = -750.0
+"""exp of it is 0; the library takes its time to find that out."""
 LEAST_PART = 1e-9
 """Parts of a mix below it are left out: they gain nothing, and a small ridge amplifies rounding."""
 RENEW = 0.0625
@@ -171,8 +174,8 @@ def recentre_several_ridges(region: Region, data: Data, terms: Terms) -> float:
     reach = 0.0
     for g in range(ELLIPSOIDS):
         if g == 0 or not _same_mix(choice, g):
-            reach = _perturbed(data, terms, choice, g, far, moment_error)
             _write_weights(data, choice, g)
+            reach = _perturbed(data, terms, choice, g, far, moment_error)
         parts = write_ellipsoid(region, data, choice.multipliers[g], g, reach, terms)
         region.radius[g], region.reach[g] = parts
     write_radii(region, data)
@@ -197,14 +200,13 @@ def _perturbed(
 ) -> float:
     """R_p + epsilon sqrt(n) for the mix of ellipsoid g, enlarged by what rounding can have done.
 
-    As ``spectral.perturbed``, with the smallest ridge of the mix in the first term and F in the second.
+    As ``spectral.perturbed``, with the smallest ridge of the mix in the first term and F, which is
+    written, in the second.
     """
-    smallest = data.spectrum.values[0]
-    least, weight = np.inf, 0.0
+    least, weight = np.inf, data.spectrum.fitted[0]  # of the smallest eigenvalue
     for j in range(RIDGES):
         if choice.mixes[g, j] > 0.0:
-            least = min(least, smallest + choice.ridges[j])
-            weight += choice.mixes[g, j] / (smallest + choice.ridges[j])
+            least = min(least, data.spectrum.values[0] + choice.ridges[j])
     square = mixed_spread(choice.mixes, g, choice.log_dets, choice.log_weights, terms)
     radius = math.sqrt(square) + drift(data, terms)
     more = (far * terms.norm_bound + moment_error) * math.sqrt(weight)
@@ -215,12 +217,21 @@ def _perturbed(
 def _write_weights(data: Data, choice: Choice, g: int) -> None:
     """F_i for the mix of ellipsoid g, into the working space of the spectrum."""
     values, weights = data.spectrum.values, data.spectrum.fitted
+    fours = len(values) // 4 * 4
     for i in range(len(values)):
         weights[i] = 0.0
     for j in range(RIDGES):
         part, ridge = choice.mixes[g, j], choice.ridges[j]
         if part > 0.0:
-            for i in range(len(values)):
+            for i in range(0, fours, 4):
+                a, b, c, d = values[i], values[i + 1], values[i + 2], values[i + 3]
+                shapes = a + ridge, b + ridge, c + ridge, d + ridge
+                a, b, c, d = quotients((part, part, part, part), shapes)
+                weights[i] += a
+                weights[i + 1] += b
+                weights[i + 2] += c
+                weights[i + 3] += d
+            for i in range(fours, len(values)):
                 weights[i] += part / (values[i] + ridge)
 
 
@@ -285,8 +296,16 @@ def write_log_dets(values: Array, far: float, ridges: Array, log_dets: Array) ->
     for j in range(RIDGES):
         log_dets[j] = 1.0
     for i in range(len(values)):
-        for j in range(RIDGES):
-            log_dets[j] *= 1.0 + (values[i] + far) / ridges[j]
+        top = values[i] + far
+        for j in range(0, FOURS_OF_RIDGES, 4):
+            units = ridges[j], ridges[j + 1], ridges[j + 2], ridges[j + 3]
+            a, b, c, d = quotients((top, top, top, top), units)
+            log_dets[j] *= 1.0 + a
+            log_dets[j + 1] *= 1.0 + b
+            log_dets[j + 2] *= 1.0 + c
+            log_dets[j + 3] *= 1.0 + d
+        for j in range(FOURS_OF_RIDGES, RIDGES):
+            log_dets[j] *= 1.0 + top / ridges[j]
     for j in range(RIDGES):
         product, total = log_dets[j], 0.0
         if product > LARGE:  # if it is not, it never was: every factor is at least 1
@@ -351,7 +370,8 @@ def write_mix(
             top = max(top, mixes[g, j])
         total, slope = 0.0, 0.0
         for j in range(RIDGES):
-            mixes[g, j] = math.exp(mixes[g, j] - top)
+            less = mixes[g, j] - top
+            mixes[g, j] = 0.0 if less < NEGLIGIBLE else math.exp(less)
             total += mixes[g, j]
             slope += mixes[g, j] * focus / (focus + ridges[j])
         if step < NEWTON_STEPS:
