@@ -98,3 +98,16 @@ def test_an_alarm_by_what_the_set_chose_after_the_rows(sqlite_url: str) -> None:
         assert dep.decide(rows[1:3], rows[0]).alarm is not None
         report = dep.audit(sample=0)
         assert report.clean, report.finding
+
+
+@pytest.mark.parametrize("ridge", [0.003, 0.01, 1.0])
+def test_rewards_in_a_range_beside_large_features(memory_url: str, ridge: float) -> None:
+    """A deployment knows of W only that it is above its prior, so its bounds allow for per cents."""
+    rng, baseline = np.random.default_rng(0), np.array([3e4])
+    model = LinearModel.bounded(1, 1.2, (0.0, 3e4), ridge=ridge)
+    with Deployment.create(memory_url, "shop", model, "refresh", alpha=0.3, reserve=3000.0) as dep:
+        dep.learn(baseline + 7e5 * rng.normal(size=(300, 1)), 3e4 * (rng.random(300) < 0.3))
+        dep.decide(baseline + 7e5 * rng.normal(size=(3, 1)), baseline)
+        for sample in (0, 1):
+            report = dep.audit(sample=sample)
+            assert report.clean, report.finding

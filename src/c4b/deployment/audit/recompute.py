@@ -15,6 +15,9 @@ from c4b._validate import Array
 from c4b.deployment.audit.recomputed_linearity import LinearitySums
 from c4b.deployment.audit.recomputed_totals import Totals, totals_of
 
+UNIT = 2.0**-53
+"""Largest relative error of one operation."""
+
 
 class Stack(NamedTuple):
     """Ellipsoids of one moment: {||theta - centre_g||_{V_g} <= radius_g}."""
@@ -23,6 +26,7 @@ class Stack(NamedTuple):
     centres: Array  # (G, d)
     radii: Array  # (G,)
     explained: float  # m V^-1 m for V = sum xx' + a I at the first a
+    reach: float = np.nan  # R, where rewards are in a range
 
 
 class Choice(NamedTuple):
@@ -195,7 +199,7 @@ class RecomputedSet:
         if self.is_lost:
             self.closest = 0.0
             return
-        model, (_, centres, radii, explained) = self.model, self.stack()
+        model, (_, centres, radii, explained, _) = self.model, self.stack()
         variance, tolerance = model["noise"] ** 2, model["misspecification"] ** 2
         rest = self.squares - explained - self.ridges[0] * model["norm_bound"] ** 2
         allowed = self.bets * tolerance / (variance * (1.0 - self.bets))
@@ -215,7 +219,7 @@ class RecomputedSet:
 
     def bounds(self, vectors: Array) -> tuple[Array, Array]:
         """(L, U) of v @ theta for vectors (n, d), shape (n,) each; no number: no bound."""
-        roots, centres, radii, _ = self.stack()
+        roots, centres, radii, _, _ = self.stack()
         norms = np.sqrt(np.sum(np.einsum("gij,nj->gni", roots, vectors) ** 2, axis=2))
         middles = centres @ vectors.T
         widths = radii[:, None] * norms
@@ -252,19 +256,11 @@ class RecomputedSet:
         """The largest x V^-1 x with which an inverse can have been updated."""
         return self.longest / float(self.ridges[0]) if self.ellipsoids == 1 else 0.0
 
-    @property
-    def has_sharp_scores(self) -> bool:
-        """Whether rounding is not visible in a single bound. What ``bounded`` sums up over rounds shows
-        its allowances, but one bound of a set that is not degenerate does not."""
-        if self.variance is None:
-            return not self.is_rough
-        return self._rounding_of_bounded(self.variance) < 2e-8
-
     def rounding(self) -> float:
         """About the largest relative error of a bound in float64, with the allowance for it; NaN:
-        unknown, as for ``bounded``, whose radius has allowances of its own."""
+        unknown."""
         if self.variance is not None:
-            return np.nan
+            return self._rounding_of_bounded(self.variance)
         model, dim, trace = self.model, len(self.moment), float(np.trace(self.gram))
         if self.ellipsoids == 1:
             inverse = np.sum(self.stack().roots[0] ** 2, axis=0)
@@ -278,16 +274,24 @@ class RecomputedSet:
             return float(np.maximum(moved / (model["noise"] * np.sqrt(least)), unit * trace / least))
 
     def _rounding_of_bounded(self, variance: VarianceSums) -> float:
-        """Two factorisations, of W and of the ellipsoids, and a radius that is a small difference of
-        squares. What is recorded has an allowance of a few 1e-9 in any case."""
-        (roots, _, radii, _), scale = self.stack(), checked_scale(self.choice)
-        shape = variance.shapes[scale]
-        inverse = np.linalg.inv(shape)
-        products = [np.diagonal(inverse) @ np.diagonal(shape)]
-        products += [np.sum(root**2, axis=0) @ np.sum(np.linalg.inv(root) ** 2, axis=1) for root in roots]
-        energy = self.moment @ inverse @ self.moment / np.min(radii**2)
-        unit = 8e-16 * (self.count + 2000.0 * (len(shape) + 2))
-        return float(2e-9 + unit * len(shape) * max(products) * (1.0 + energy))
+        """The same where radii are small differences of squares: what R and these squares have more for
+        the rounding of A, m and W, of which a deployment knows only that it is above the prior."""
+        (_, _, radii, _, reach), scale = self.stack(), checked_scale(self.choice)
+        shape, prior, dim = variance.shapes[scale], variance.scales[scale], len(self.moment)
+        weights, rows, bound = float(np.trace(shape)), float(np.trace(self.gram)), self.norm_bound
+        far = UNIT * 2.5 * (self.count + dim + 4.0) * weights / prior
+        if not far < 0.5:
+            return np.inf
+        half = np.linalg.solve(np.linalg.cholesky(shape), np.c_[self.gram, self.moment])
+        sizes = np.sqrt(np.sum(half[:, :dim] ** 2)), np.sqrt(np.sum(half[:, dim] ** 2))
+        unit = UNIT * 1.5 * (dim + 2.0) * np.sqrt(weights / prior)
+        moved = unit * (sizes[0] * bound + sizes[1])
+        unit = UNIT * 1.5 * (self.count + 2.0) / np.sqrt(prior)
+        moved += unit * (rows * bound + np.sqrt(rows * self.squares))
+        unit = UNIT * 100.0 * (dim + 2.0)
+        turned = unit * sizes[0] * bound * (sizes[0] * bound + 2.0 * sizes[1])
+        grown = reach * (far * reach + 2.0 * moved) + 2.0 * dim * far + turned
+        return float(4e-9 + grown / np.min(radii**2))
 
 
 class Bounded(Protocol):
@@ -426,7 +430,7 @@ def _bounded(s: RecomputedSet) -> Stack:
     squares = radius**2 + multipliers * bound**2 - half[:, dim] @ half[:, dim]
     squares = squares + np.sum(turned**2 / shapes, axis=1)
     roots = basis.T / np.sqrt(shapes)[:, :, None]
-    return Stack(roots, (turned / shapes) @ basis.T, np.sqrt(squares), np.inf)
+    return Stack(roots, (turned / shapes) @ basis.T, np.sqrt(squares), np.inf, radius)
 
 
 def checked_scale(choice: Callable[[], Any] | None) -> int:

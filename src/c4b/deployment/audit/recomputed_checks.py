@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,9 +35,24 @@ SMALL = 1e-4
 """Share of a candidate's own bound: a smaller difference to the baseline counts as so large."""
 ALLOWANCE = 1e-3
 """Largest difference in the safe direction where rounding may be visible; bounds allow for rounding."""
+ALLOWANCES = 4.0
+"""The same with rewards in a range, where the allowances are known: so many times the rounding error."""
 CANCELLED, VISIBLE = 1e-10, 1e3
 """The same where only updates of an inverse have cancelled digits, times their leverage, if that is so
 large."""
+
+
+class Judge(NamedTuple):
+    """What a decision is compared with, and how closely."""
+
+    region: Any
+    """The set in float64, or in 50 digits."""
+    tolerance: float
+    """Largest relative difference of a number that is better than recomputed."""
+    allowance: float
+    """The same of one that is worse: bounds allow for rounding."""
+    of_choices: bool = True
+    """Whether the choice is judged, too."""
 
 
 class RecomputedChecks:
@@ -70,9 +85,7 @@ class RecomputedChecks:
         self.rule = RecordedRule(*arrays["rule"].tolist())
         self.set = RecomputedSet(self.model, self.ridges, arrays["alarms"])
         self.books = Books(fields, arrays["rule"], self.set)
-        self.region: Any = self.set
-        """What judges: the set in float64, or in 50 digits."""
-        self.compares_numbers = self.judges_choice = True
+        self.judge = Judge(self.set, 0.0, 0.0)
         if every:
             from c4b.deployment.audit.exact import Sums  # noqa: PLC0415 (mpmath is needed here only)
 
@@ -124,36 +137,36 @@ class RecomputedChecks:
         try:
             check()
         except Finding as finding:
-            self.set.within_ball = self.region.within_ball = False
+            self.set.within_ball = self.judge.region.within_ball = False
             try:
                 check()
             except Finding:
                 raise finding from None
             finally:
-                self.set.within_ball = self.region.within_ball = True
+                self.set.within_ball = self.judge.region.within_ball = True
 
     def _in_either_arithmetic(self, check: Callable[[], None]) -> None:
         """A check in float64. Where rounding may be visible, 50 digits have the last word; an audit that
-        does without them compares no numbers there, but still checks the choice. What a deployment knew
-        in float64 has the last word about that where features differ so much that 50 digits know more."""
+        does without them forgives as much as rounding can do. What a deployment knew in float64 has the
+        last word about the choice where features differ so much that 50 digits know more."""
+        tolerance, allowance = self._two_arithmetics, self._allowance
+        self.judge = Judge(self.set, tolerance, allowance)
         try:
             self._in_either_version(check)
         except Finding:
             if not self.set.is_rough:
                 raise
+            if self.set.variance is None or self.set.is_lost:
+                allowance = math.inf
             wide = bool(self.every) and self.sums.is_wide
-            if wide or not self.every:
-                self._judge(check, self.set, numbers=False, choice=True)
+            if wide or not self._can_be_exact:
+                rounding = self.set.rounding()
+                visible = math.inf if math.isnan(rounding) else max(ROUNDINGS * rounding, tolerance)
+                self.judge = Judge(self.set, visible, allowance)
+                self._in_either_version(check)
             if self._can_be_exact:
-                self._judge(check, self._exact(), numbers=True, choice=not wide)
-
-    def _judge(self, check: Callable[[], None], region: Any, numbers: bool, choice: bool) -> None:
-        """A check by a region, of what is asked for."""
-        self.region, self.compares_numbers, self.judges_choice = region, numbers, choice
-        try:
-            self._in_either_version(check)
-        finally:
-            self.region, self.compares_numbers, self.judges_choice = self.set, True, True
+                self.judge = Judge(self._exact(), tolerance, allowance, of_choices=not wide)
+                self._in_either_version(check)
 
     @property
     def _can_be_exact(self) -> bool:
@@ -167,7 +180,7 @@ class RecomputedChecks:
         exact = ExactSet(
             self.sums, self.set.count, self.model, self.ridges, self.set.choice, self.set.variance
         )
-        exact.within_ball, exact.is_lost = self.set.within_ball, self.set.is_lost
+        exact.is_lost = self.set.is_lost
         return exact
 
     def _recompute(self, decision: RecordedDecision) -> None:
@@ -178,7 +191,7 @@ class RecomputedChecks:
         optimistic, boldness = books.optimistic(*schedule), self.rule.boldness
         scale = 1.0 + abs(books.bank) if books.gated else 1.0
         reach = books.reach
-        books.region = self.region
+        books.region = self.judge.region
         if optimistic:
             restrained = books.restrained(*schedule, int(self.rule.boldest))
             boldness = max(1.0 - self.rule.restraint, boldness) if restrained else 1.0
@@ -191,7 +204,7 @@ class RecomputedChecks:
         if choice.belief is not None:
             recomputed[SCORE] = sum(choice.belief.view(candidates, self.rule.believes))
         recomputed[:, barred] = details[:, barred]
-        lows = self.region.bounds(candidates)[0]
+        lows = self.judge.region.bounds(candidates)[0]
         scales = scale + choice.blur(candidates)
         if (some := decision.evaluated) is None:
             self._bounds(details, recomputed, scale, reach, (MARGIN, JOINT, SEPARATE))
@@ -203,12 +216,12 @@ class RecomputedChecks:
             details = self._with_others(details, recomputed, others, some)
             decision = decision._replace(arrays={**decision.arrays, "details": details})
         if not self.set.is_lost:
-            self._near("radius", numbers.radius, self.region.radius, 1.0, larger_is_safe=True)
-        if "estimate" in shown and self.region is self.set:
+            self._near("radius", numbers.radius, self.judge.region.radius, 1.0, larger_is_safe=True)
+        if "estimate" in shown and not self.set.is_rough:
             self._explanation(shown)
         chosen = decision.chosen
         self._refutation(decision.fields["alarm"])
-        if not self.judges_choice:
+        if not self.judge.of_choices:
             pass
         elif decision.complete:
             chosen = choice.chosen(decision, recomputed[SCORE])
@@ -238,7 +251,7 @@ class RecomputedChecks:
             self._near("certificate", numbers.certificate, certificate, scale)
         if decision.charged:
             self._sum(numbers.bank, numbers.certificate)
-        if self._can_be_exact and self.compares_numbers and decision.round % self.every == 0:
+        if self._can_be_exact and decision.round % self.every == 0:
             self._exactly(decision, scale)
 
     def _choice(self, optimistic: bool, boldness: float, scale: float, reach: float) -> RecomputedChoice:
@@ -247,7 +260,7 @@ class RecomputedChecks:
         return RecomputedChoice(
             self.rule,
             self.books,
-            self.region,
+            self.judge.region,
             belief_of(self.set) if believing else None,
             float(self.model["noise"]),
             self.model["misspecification"] == 0.0,
@@ -287,25 +300,21 @@ class RecomputedChecks:
         self, choice: RecomputedChoice, details: Array, recomputed: Array, scale: Array, low: Array
     ) -> None:
         """A score of -inf leaves a candidate out, which only the baseline's competition may do; it is
-        checked there. A score is no bound: where rounding is visible it has no safe direction, but it is
-        not above the UCB, unless the set is nearly empty and lower bounds are above upper ones."""
-        if not self.judges_choice:
+        checked there. A score is no bound: it has no safe direction. It is not above the UCB, unless the
+        set is nearly empty and lower bounds are above upper ones."""
+        if not self.judge.of_choices:
             return
         scores = details[SCORE]
         missing = ~np.isfinite(scores) & np.isfinite(recomputed[SCORE])
         missing &= ~(np.isneginf(scores) & (bool(self.rule.competes) and not choice.optimistic))
-        if missing.any() and self.compares_numbers and self.set.has_sharp_scores:
+        if missing.any() and not self.set.is_rough:
             left_out = int(missing.argmax())
             raise Finding(f"gives candidate {left_out} the score {scores[left_out]!r}")
         scored = np.isfinite(scores)
-        if not self._allowance:
-            self._near("score of candidates", scores[scored], recomputed[SCORE][scored], scale[scored])
-            return
-        if self.set.has_sharp_scores:
-            size = 1.0 + np.abs(low) + np.abs(recomputed[UCB])
-            near = size * (TOLERANCE if self.set.is_rough else max(self._allowance, TOLERANCE))
-            if not (np.abs(scores - recomputed[SCORE]) <= near)[scored].all():
-                raise Finding("gives a candidate another score than its bounds do")
+        size = scale + np.abs(low) + np.abs(recomputed[UCB])
+        near = size * max(self.judge.tolerance, self.judge.allowance)
+        if not (np.abs(scores - recomputed[SCORE]) <= near)[scored].all():
+            raise Finding("gives a candidate another score than its bounds do")
         size = 1.0 + np.abs(details[UCB])
         above = scores > details[UCB] + SUM * size
         above &= ~(scores <= recomputed[SCORE] + self._tolerance * (size + scale))
@@ -315,7 +324,7 @@ class RecomputedChecks:
     def _sum(self, bank: float, certificate: float) -> None:
         """A ledger that carries its bank adds the certificate to it, and nothing else."""
         books = self.books
-        if books.ledger == "carry" and self.compares_numbers and math.isfinite(bank):
+        if books.ledger == "carry" and math.isfinite(bank):
             total = books.bank + certificate
             if abs(bank - total) > SUM * (abs(books.bank) + abs(certificate) + abs(books.price(False))):
                 raise Finding(
@@ -327,10 +336,10 @@ class RecomputedChecks:
         """What decides nothing, but is shown to whoever asks why; early versions did not record it."""
         contrasts = arrays["candidates"] - (1.0 - self.books.alpha) * arrays["baseline"]
         with np.errstate(invalid="ignore"):
-            recorded = contrasts @ arrays["estimate"]
-            recomputed = contrasts @ self.set.stack().centres[0]
+            recorded, centre = contrasts @ arrays["estimate"], self.set.stack().centres[0]
+            recomputed, size = contrasts @ centre, np.abs(contrasts) @ np.abs(centre)
         recorded = np.where(np.isnan(recorded), -np.inf, recorded)
-        self._near("estimated contrasts", recorded, recomputed, 1.0)
+        self._near("estimated contrasts", recorded, recomputed, 1.0 + size)
         if "upper" in arrays:  # one that is too large explains less, but nothing wrongly
             self._near("upper bounds of contrasts", -arrays["upper"], -self.set.bounds(contrasts)[1], 1.0)
 
@@ -349,6 +358,9 @@ class RecomputedChecks:
     @property
     def _allowance(self) -> float:
         """What bounds may have been made worse by, so that they hold in spite of rounding."""
+        if self.set.variance is not None:
+            rounding = ALLOWANCES * self.set.rounding()
+            return min(rounding, 1.0) if self.set.is_rough else 0.0
         if self.set.is_rough:
             return ALLOWANCE
         leverage = self.set.leverage
@@ -357,7 +369,7 @@ class RecomputedChecks:
     @property
     def _two_arithmetics(self) -> float:
         """The largest difference between what is recorded and what is recomputed."""
-        if not self.is_exact:
+        if not self.is_exact or self.set.variance is not None:
             return TOLERANCE
         rounding = ROUNDINGS * self.set.rounding()
         return TOLERANCE if math.isnan(rounding) else min(max(rounding, LEAST_TOLERANCE), TOLERANCE)
@@ -384,7 +396,7 @@ class RecomputedChecks:
 
         def check() -> None:
             books = copy.copy(before)
-            books.region = self.region
+            books.region = self.judge.region
             recomputed = books.amended(
                 (decided.features, decided.is_baseline),
                 (executed.features, executed.is_baseline),
@@ -404,10 +416,8 @@ class RecomputedChecks:
         self, what: str, recorded: Any, recomputed: Any, scale: Any, larger_is_safe: bool = False
     ) -> None:
         """Recorded numbers agree with recomputed ones. A recorded -inf is always safe; +inf or NaN never
-        is, unless recomputed. Where rounding may be visible, what is recorded has an allowance for it: a
-        smaller number, or a larger one, is safe; by how much, only float64 limits."""
-        if not self.compares_numbers:
-            return
+        is, unless recomputed. What is recorded may have an allowance for rounding: a smaller number, or a
+        larger one, is safe."""
         recorded, recomputed = np.atleast_1d(recorded), np.atleast_1d(recomputed)
         if larger_is_safe:  # no number: no bound
             recorded, recomputed = np.fmin(recorded, np.inf), np.fmin(recomputed, np.inf)
@@ -416,8 +426,8 @@ class RecomputedChecks:
         error[(recorded == recomputed) | (np.isnan(recorded) & np.isnan(recomputed))] = 0.0
         error[np.isneginf(recorded)] = 0.0
         safe = recorded > recomputed if larger_is_safe else recorded < recomputed
-        error[safe & ((error <= self._allowance) | (self.region is not self.set))] = 0.0
-        worst, tolerance = float(np.max(error, initial=0.0)), self._two_arithmetics
+        error[safe & (error <= self.judge.allowance)] = 0.0
+        worst, tolerance = float(np.max(error, initial=0.0)), self.judge.tolerance
         if not worst <= tolerance:
             k = int(np.argmax(~(error <= tolerance)))
             raise Finding(f"{what}: recorded {recorded[k]!r}, recomputed {recomputed[k]!r}")
