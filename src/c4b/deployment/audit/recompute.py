@@ -14,9 +14,13 @@ import numpy as np
 from c4b._validate import Array
 from c4b.deployment.audit.recomputed_linearity import LinearitySums
 from c4b.deployment.audit.recomputed_totals import Totals, totals_of
+from c4b.deployment.audit.refutation import Refutation
 
 UNIT = 2.0**-53
 """Largest relative error of one operation."""
+TOLERANCE = 1e-6
+"""Largest difference between two arithmetics, relative to 1 + the size of the numbers involved, in
+journals of early versions, and anywhere."""
 
 
 class Stack(NamedTuple):
@@ -26,7 +30,7 @@ class Stack(NamedTuple):
     centres: Array  # (G, d)
     radii: Array  # (G,)
     explained: float  # m V^-1 m for V = sum xx' + a I at the first a
-    reach: float = np.nan  # R, where rewards are in a range
+    rounding: float = np.nan  # relative error of its bounds, where rewards are in a range
 
 
 class Choice(NamedTuple):
@@ -34,6 +38,22 @@ class Choice(NamedTuple):
 
     mixes: Array  # (G, J) p
     multipliers: Array  # (G,) a
+
+
+class SetChoice(Protocol):
+    """What a set chooses from the data at the moment; it is told of every row."""
+
+    def learn(self, features: Array, rewards: Array) -> None:
+        """History (n, d) with rewards (n,)."""
+
+    def absorb(self, x: Array, y: float) -> None:
+        """One outcome."""
+
+    def ridges(self) -> Choice:
+        """Of ``several-ridges``."""
+
+    def scale(self) -> int:
+        """The prior scale of ``bounded``."""
 
 
 class BoundedTerms(NamedTuple):
@@ -84,7 +104,7 @@ class VarianceSums:
             None if model["confidence"] == "bounded" else LinearitySums(model, terms.left(dim))
         )
         self.shapes = self.scales[:, None, None] * np.eye(dim)
-        self.inverses = np.linalg.inv(self.shapes)
+        self.inverses = _inverses(self.shapes)
         self.inverted_at, self.count = 0, 0
         self.total, self.deviations = 0.0, 0.0
 
@@ -92,7 +112,7 @@ class VarianceSums:
         """Rows (n, d) with rewards (n,)."""
         for x, y in zip(features, rewards.tolist(), strict=True):
             if not self.inverted_at <= self.count < 1.0625 * self.inverted_at:
-                self.inverses, self.inverted_at = np.linalg.inv(self.shapes), self.count
+                self.inverses, self.inverted_at = _inverses(self.shapes), self.count
                 if self.linearity is not None:
                     self.linearity.renew(self.count, self.total / self.count if self.count else 0.0)
             steps = self.reaches * self.width * np.sqrt(np.einsum("i,jik,k->j", x, self.inverses, x))
@@ -128,17 +148,14 @@ class RecomputedSet:
         self.model = model
         self.ridges = ridges
         self.level, self.bets = float(alarms[0]), alarms[1:]
-        self.alarmed = False
-        self.closest = np.inf
-        """How near an alarm's threshold came to being met or missed, relative to its terms."""
+        self.refuted = Refutation()
         self.squares = 0.0
         self.longest = 0.0
         """The largest ||x||^2 of a row."""
         self.within_ball = True
         """Whether the norm ball is part of the bounds; the first version left it out."""
-        self.choice: Callable[[], Any] | None = None
-        """What the replayed set has chosen at this moment: a ``Choice`` of ``several-ridges``, the prior
-        scale of ``bounded``; other sets choose nothing."""
+        self.choice: SetChoice | None = None
+        """None: the set chooses nothing."""
         self.variance = VarianceSums(model) if model["confidence"] in BOUNDED else None
         self.totals: Totals | None = None
         if self.variance is not None and model["rewards"][0] == 0.0:
@@ -148,8 +165,19 @@ class RecomputedSet:
         self.count = 0
         self._stack: Stack | None = None
 
-    def add(self, features: Array, rewards: Array) -> None:
-        """Rows (n, d) with rewards (n,)."""
+    def learn(self, features: Array, rewards: Array) -> None:
+        """History (n, d) with rewards (n,): alarms are looked for once."""
+        if self.choice is not None:
+            self.choice.learn(features, rewards)
+        self._add(features, rewards)
+
+    def absorb(self, x: Array, y: float) -> None:
+        """One outcome."""
+        if self.choice is not None:
+            self.choice.absorb(x, y)
+        self._add(x[None, :], np.array([y]))
+
+    def _add(self, features: Array, rewards: Array) -> None:
         self.gram += features.T @ features
         self.moment += features.T @ rewards
         self.squares += float(rewards @ rewards)
@@ -160,14 +188,7 @@ class RecomputedSet:
         if self.totals is not None:
             self.totals.add(features, rewards)
         self._stack = None
-        if self.choice is None:
-            self._watch()
-
-    def chosen(self) -> None:
-        """What was added has been replayed, too, so that ``choice`` says what the set then chose."""
-        if self.choice is not None:
-            self._stack = None
-            self._watch()
+        self._watch()
 
     def stack(self) -> Stack:
         """The ellipsoids, kept until the next observation."""
@@ -175,11 +196,6 @@ class RecomputedSet:
             with np.errstate(invalid="ignore"):
                 self._stack = SETS[self.model["confidence"]](self)
         return self._stack
-
-    def renew(self) -> None:
-        """The choice may be another one now."""
-        if self.choice is not None:
-            self._stack = None
 
     def shapes(self) -> Array:
         """(G, d, d) sum xx' + a_g I."""
@@ -195,27 +211,23 @@ class RecomputedSet:
         return float(self.model["misspecification"] * np.sqrt(self.count))
 
     def _watch(self) -> None:
-        """Latch an alarm: an empty set, or residuals too large for the noise around any linear mean."""
-        if self.is_lost:
-            self.closest = 0.0
-            return
+        """An empty set, or residuals too large for the noise around any linear mean, refute the model."""
         model, (_, centres, radii, explained, _) = self.model, self.stack()
+        blur = max(self.rounding(), TOLERANCE) if self.rounding() < 1.0 else np.inf
         variance, tolerance = model["noise"] ** 2, model["misspecification"] ** 2
         rest = self.squares - explained - self.ridges[0] * model["norm_bound"] ** 2
         allowed = self.bets * tolerance / (variance * (1.0 - self.bets))
         growth = self.bets * rest / variance + self.count * (np.log1p(-self.bets) - allowed)
-        gap = growth - 2.0 * np.log(3.0 / self.level)
-        self.closest = float(np.min(np.abs(gap)) / (1.0 + self.squares / variance))
-        empty = bool(np.isnan(radii).any()) and not np.isnan(centres).any()
-        if empty and self.is_rough:  # rounding alone can make a square negative
-            self.closest = 0.0
-        self.alarmed = self.alarmed or empty or bool(np.any(gap >= 0.0))
-        if self.variance is not None and self.variance.linearity is not None and not self.alarmed:
+        excess = float(np.max(growth)) - 2.0 * np.log(3.0 / self.level)
+        refuted = self.refuted.weighed(excess, blur * (1.0 + self.squares / variance))
+        if np.isnan(radii).any() and not np.isnan(centres).any():
+            refuted = refuted.weighed(1.0, np.inf if self.is_rough else 0.0)  # a square that is negative
+        if self.variance is not None and self.variance.linearity is not None:
             watched = self.variance.linearity
             (low,), (high,) = self.bounds(watched.features[None])
             excess, unit = watched.excess(float(low), float(high))
-            self.closest = min(self.closest, abs(excess) / (unit + abs(float(high)) + abs(float(low))))
-            self.alarmed = excess > 0.0
+            refuted = refuted.weighed(excess, 4.0 * blur * (unit + abs(float(high)) + abs(float(low))))
+        self.refuted = refuted
 
     def bounds(self, vectors: Array) -> tuple[Array, Array]:
         """(L, U) of v @ theta for vectors (n, d), shape (n,) each; no number: no bound."""
@@ -260,7 +272,7 @@ class RecomputedSet:
         """About the largest relative error of a bound in float64, with the allowance for it; NaN:
         unknown."""
         if self.variance is not None:
-            return self._rounding_of_bounded(self.variance)
+            return self.stack().rounding
         model, dim, trace = self.model, len(self.moment), float(np.trace(self.gram))
         if self.ellipsoids == 1:
             inverse = np.sum(self.stack().roots[0] ** 2, axis=0)
@@ -272,26 +284,6 @@ class RecomputedSet:
         moved = unit * (trace * self.norm_bound + np.sqrt(trace * self.squares))
         with np.errstate(invalid="ignore"):  # NaN says that it is not known
             return float(np.maximum(moved / (model["noise"] * np.sqrt(least)), unit * trace / least))
-
-    def _rounding_of_bounded(self, variance: VarianceSums) -> float:
-        """The same where radii are small differences of squares: what R and these squares have more for
-        the rounding of A, m and W, of which a deployment knows only that it is above the prior."""
-        (_, _, radii, _, reach), scale = self.stack(), checked_scale(self.choice)
-        shape, prior, dim = variance.shapes[scale], variance.scales[scale], len(self.moment)
-        weights, rows, bound = float(np.trace(shape)), float(np.trace(self.gram)), self.norm_bound
-        far = UNIT * 2.5 * (self.count + dim + 4.0) * weights / prior
-        if not far < 0.5:
-            return np.inf
-        half = np.linalg.solve(np.linalg.cholesky(shape), np.c_[self.gram, self.moment])
-        sizes = np.sqrt(np.sum(half[:, :dim] ** 2)), np.sqrt(np.sum(half[:, dim] ** 2))
-        unit = UNIT * 1.5 * (dim + 2.0) * np.sqrt(weights / prior)
-        moved = unit * (sizes[0] * bound + sizes[1])
-        unit = UNIT * 1.5 * (self.count + 2.0) / np.sqrt(prior)
-        moved += unit * (rows * bound + np.sqrt(rows * self.squares))
-        unit = UNIT * 100.0 * (dim + 2.0)
-        turned = unit * sizes[0] * bound * (sizes[0] * bound + 2.0 * sizes[1])
-        grown = reach * (far * reach + 2.0 * moved) + 2.0 * dim * far + turned
-        return float(4e-9 + grown / np.min(radii**2))
 
 
 class Bounded(Protocol):
@@ -410,8 +402,8 @@ def _bounded(s: RecomputedSet) -> Stack:
     """{||m - A theta||^2_{W^-1} + a ||theta||^2 <= const}, W at the chosen prior scale."""
     assert s.variance is not None
     scale, dim, bound = checked_scale(s.choice), len(s.moment), s.model["norm_bound"]
-    shape = s.variance.shapes[scale]
-    log_det = np.linalg.slogdet(shape / s.variance.scales[scale])[1]
+    shape, prior = s.variance.shapes[scale], s.variance.scales[scale]
+    log_det = np.linalg.slogdet(shape / prior)[1]
     radius = bounded_radius(
         log_det - 2.0 * np.log(s.model["delta"] * s.variance.shares[scale]),
         dim,
@@ -430,24 +422,44 @@ def _bounded(s: RecomputedSet) -> Stack:
     squares = radius**2 + multipliers * bound**2 - half[:, dim] @ half[:, dim]
     squares = squares + np.sum(turned**2 / shapes, axis=1)
     roots = basis.T / np.sqrt(shapes)[:, :, None]
-    return Stack(roots, (turned / shapes) @ basis.T, np.sqrt(squares), np.inf, radius)
+    grown = _grown_by_rounding(s, half, radius, float(np.trace(shape)), prior)
+    rounding = 4e-9 + grown / float(np.min(np.abs(squares)))
+    return Stack(roots, (turned / shapes) @ basis.T, np.sqrt(squares), np.inf, rounding)
 
 
-def checked_scale(choice: Callable[[], Any] | None) -> int:
+def _grown_by_rounding(
+    s: RecomputedSet, half: Array, radius: float, weights: float, prior: float
+) -> float:
+    """What the squares of radii are larger by, so that the set holds in spite of the rounding of A, m and
+    W, of which a deployment knows only that it is above the prior. half (d, d + 1): L^-1 (A, m), where
+    W = L L'. weights: tr W."""
+    dim, rows, bound = len(s.moment), float(np.trace(s.gram)), s.norm_bound
+    far = 2.5 * (s.count + dim + 4.0) * UNIT * weights / prior
+    if not far < 0.5:
+        return np.inf
+    gram, moment = float(np.linalg.norm(half[:, :dim])), float(np.linalg.norm(half[:, dim]))
+    moved = (dim + 2.0) * np.sqrt(weights) * (gram * bound + moment)
+    moved += (s.count + 2.0) * (rows * bound + np.sqrt(rows * s.squares))
+    moved *= 1.5 * UNIT / np.sqrt(prior)
+    turned = 100.0 * (dim + 2.0) * UNIT * gram * bound * (gram * bound + 2.0 * moment)
+    return float(radius * (far * radius + 2.0 * moved) + 2.0 * dim * far + turned)
+
+
+def checked_scale(choice: SetChoice | None) -> int:
     """A prior scale that (B) of docs/theory.md allows."""
     if choice is None:
         raise ValueError("this set needs the choice of the replayed set")
-    scale = int(choice())
+    scale = choice.scale()
     if not 0 <= scale < 5:
         raise ValueError(f"there is no prior scale {scale}")
     return scale
 
 
-def checked_choice(choice: Callable[[], Choice] | None, weights: Array) -> Choice:
+def checked_choice(choice: SetChoice | None, weights: Array) -> Choice:
     """A choice that (M) of docs/theory.md allows; any other has no ellipsoid."""
     if choice is None:
         raise ValueError("this set needs the choice of the replayed set")
-    mixes, multipliers = choice()
+    mixes, multipliers = choice.ridges()
     legal = np.all((mixes >= 0.0) & ((weights > 0.0) | (mixes == 0.0)), axis=1)
     legal &= (np.abs(np.sum(mixes, axis=1) - 1.0) < 1e-12) & (multipliers > 0.0)
     return Choice(np.where(legal[:, None], mixes, np.nan), multipliers)
@@ -464,6 +476,16 @@ SETS: dict[str, Callable[[RecomputedSet], Stack]] = {
     "bounded-3": _bounded,
 }
 """Confidence sets that the audit can recompute."""
+
+
+def _inverses(shapes: Array) -> Array:
+    """(n, d, d); where there is none, one so large that no row is short."""
+    try:
+        return np.asarray(np.linalg.inv(shapes))
+    except np.linalg.LinAlgError:
+        if len(shapes) == 1:
+            return 1e200 * np.eye(shapes.shape[1])[None]
+        return np.concatenate([_inverses(shape[None]) for shape in shapes])
 
 
 def _solved(roots: Any, target: Array) -> tuple[Array, Array, Array]:

@@ -17,18 +17,16 @@ import numpy as np
 from c4b._validate import LARGEST, Array
 from c4b.deployment.audit.audit_report import Finding, Report
 from c4b.deployment.audit.decision_checks import EVERYTHING, RecordedDecision, Share, described, same
-from c4b.deployment.audit.recompute import RecomputedSet
+from c4b.deployment.audit.recompute import TOLERANCE, RecomputedSet
 from c4b.deployment.audit.recomputed_belief import belief_of
 from c4b.deployment.audit.recomputed_books import JOINT, MARGIN, SCORE, SEPARATE, UCB, Books
 from c4b.deployment.audit.recomputed_choice import RecomputedChoice, RecordedRule
 from c4b.policies.candidate_fields import CandidateField
 from c4b.policies.gate import Played
 
-TOLERANCE = 1e-6
-"""Largest difference between two arithmetics, relative to 1 + the size of the numbers involved, in
-journals of early versions, and anywhere."""
 LEAST_TOLERANCE, ROUNDINGS = 1e-10, 20.0
-"""Since then: so many times the rounding error of the set at hand, and at least the former."""
+"""Of two arithmetics: so many times the rounding error of the set at hand, and at least the former; since
+journals have known it."""
 SUM = 8.0 * np.finfo(np.float64).eps
 """Relative rounding error of a sum of three numbers, generously."""
 SMALL = 1e-4
@@ -103,30 +101,34 @@ class RecomputedChecks:
         return count
 
     def learn(self, features: Array, rewards: Array) -> None:
-        self.set.add(features, rewards)
+        self.set.learn(features, rewards)
         if self.every:
             self.sums.add(features, rewards)
+
+    def _learn_outcome(self, x: Array, y: float) -> None:
+        self.set.absorb(x, y)
+        if self.every:
+            self.sums.add(x[None, :], np.array([y]))
 
     def absorb(self, played: Played, reward: float | tuple[float, ...], charged: bool) -> None:
         count = 1 if played.items is None else len(played.items)
         if not (self.learns_plays_only and played.is_baseline):
             if isinstance(reward, tuple):
                 assert played.items is not None
-                self.learn(played.items, np.array(reward))
+                for x, y in zip(played.items, reward, strict=True):
+                    self._learn_outcome(x, y)
             else:  # one outcome of n items has the noise of sqrt(n) of them
-                self.learn(played.features[None, :] / np.sqrt(count), np.array([reward / np.sqrt(count)]))
+                self._learn_outcome(played.features / np.sqrt(count), reward / np.sqrt(count))
         if not played.is_baseline:
             self.books.earn(played.features, float(np.sum(reward)), count)
 
     def decided(self, decision: RecordedDecision) -> None:
-        if self.books.known:
-            self.set.renew()
         books = self.books
         if not decision.charged:
             self.books = copy.copy(books)
-        self.books.tell(decision.played.baseline, decision.played.baseline_mean)
+        if self.books.known:
+            self.books.tell(decision.played.baseline, decision.played.baseline_mean, self._tolerance)
         if self.share.covers(decision):
-            self.set.renew()
             self._in_either_arithmetic(lambda: self._recompute(decision))
         if decision.charged:
             self.books.charge(decision.numbers.bank, *decision.played[:4])
@@ -345,9 +347,9 @@ class RecomputedChecks:
 
     def _refutation(self, alarm: str | None) -> None:
         """The decision says of the model what the data say."""
-        refuted = self.set.alarmed or self.books.refuted
-        closest = min(self.set.closest, self.books.closest)
-        if refuted != (alarm is not None) and closest > TOLERANCE:
+        by_data, by_means = self.set.refuted, self.books.refuted
+        surely, perhaps = by_data.surely or by_means.surely, by_data.perhaps or by_means.perhaps
+        if surely if alarm is None else not perhaps:
             raise Finding(f"says {alarm!r} of the model, the data say otherwise")
 
     @property
@@ -391,7 +393,6 @@ class RecomputedChecks:
         self.report.precise += 1
 
     def executed(self, round_: int, decided: Played, executed: Played, bank: float) -> None:
-        self.set.renew()
         before, reach = self.books, self.books.reach
 
         def check() -> None:
