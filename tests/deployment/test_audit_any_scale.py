@@ -111,3 +111,16 @@ def test_rewards_in_a_range_beside_large_features(memory_url: str, ridge: float)
         for sample in (0, 1):
             report = dep.audit(sample=sample)
             assert report.clean, report.finding
+
+
+@pytest.mark.parametrize("seed", [3, 6])
+def test_rows_that_are_alike_and_large(memory_url: str, seed: int) -> None:
+    """Float64 has no inverse of their sum with weights, or of the one without."""
+    rng = np.random.default_rng(seed)
+    baseline, model = 1e6 * rng.normal(size=2), LinearModel.bounded(2, 10.0, (0.0, 1e7))
+    with Deployment.create(memory_url, "shop", model, "refresh", alpha=0.1, reserve=1e8) as dep:
+        dep.learn(np.tile(baseline, (300, 1)), 1e7 * (rng.random(300) < 0.3))
+        dep.decide(baseline + 1.7e7 * rng.normal(size=(3, 2)), baseline)
+        for sample in (0, 1):
+            report = dep.audit(sample=sample)
+            assert report.clean, report.finding

@@ -15,6 +15,7 @@ from c4b._validate import Array
 from c4b.deployment.audit.recomputed_linearity import LinearitySums
 from c4b.deployment.audit.recomputed_totals import Totals, totals_of
 from c4b.deployment.audit.refutation import Refutation
+from c4b.deployment.audit.whitening import whitened
 
 UNIT = 2.0**-53
 """Largest relative error of one operation."""
@@ -104,18 +105,17 @@ class VarianceSums:
             None if model["confidence"] == "bounded" else LinearitySums(model, terms.left(dim))
         )
         self.shapes = self.scales[:, None, None] * np.eye(dim)
-        self.inverses = _inverses(self.shapes)
-        self.inverted_at, self.count = 0, 0
+        self.roots, self.rooted_at, self.count = whitened(self.shapes, self.scales)[0], 0, 0
         self.total, self.deviations = 0.0, 0.0
 
     def add(self, features: Array, rewards: Array) -> None:
         """Rows (n, d) with rewards (n,)."""
         for x, y in zip(features, rewards.tolist(), strict=True):
-            if not self.inverted_at <= self.count < 1.0625 * self.inverted_at:
-                self.inverses, self.inverted_at = _inverses(self.shapes), self.count
+            if not self.rooted_at <= self.count < 1.0625 * self.rooted_at:
+                self.roots, self.rooted_at = whitened(self.shapes, self.scales)[0], self.count
                 if self.linearity is not None:
                     self.linearity.renew(self.count, self.total / self.count if self.count else 0.0)
-            steps = self.reaches * self.width * np.sqrt(np.einsum("i,jik,k->j", x, self.inverses, x))
+            steps = self.reaches * self.width * np.linalg.norm(self.roots @ x, axis=1)
             phi = 0.0
             if self.linearity is not None:
                 phi, step = self.linearity.step(x)
@@ -403,17 +403,16 @@ def _bounded(s: RecomputedSet) -> Stack:
     assert s.variance is not None
     scale, dim, bound = checked_scale(s.choice), len(s.moment), s.model["norm_bound"]
     shape, prior = s.variance.shapes[scale], s.variance.scales[scale]
-    log_det = np.linalg.slogdet(shape / prior)[1]
+    root, log_det = whitened(shape, prior)
     radius = bounded_radius(
-        log_det - 2.0 * np.log(s.model["delta"] * s.variance.shares[scale]),
+        float(log_det - dim * np.log(prior) - 2.0 * np.log(s.model["delta"] * s.variance.shares[scale])),
         dim,
         s.variance.reaches[scale],
     )
-    root = np.linalg.cholesky(shape)
-    half = np.linalg.solve(root, np.c_[s.gram, s.moment])
+    half = root @ np.c_[s.gram, s.moment]
     normal, target = half[:, :dim].T @ half[:, :dim], half[:, :dim].T @ half[:, dim]
     if s.model["misspecification"] > 0.0:
-        share = np.linalg.norm(np.linalg.solve(root, half[:, :dim].T))
+        share = np.linalg.norm(root @ half[:, :dim].T)
         radius += s.drift() * np.sqrt(share)
     values, basis = np.linalg.eigh(normal)
     multipliers = bounded_multipliers(radius, bound)
@@ -431,8 +430,8 @@ def _grown_by_rounding(
     s: RecomputedSet, half: Array, radius: float, weights: float, prior: float
 ) -> float:
     """What the squares of radii are larger by, so that the set holds in spite of the rounding of A, m and
-    W, of which a deployment knows only that it is above the prior. half (d, d + 1): L^-1 (A, m), where
-    W = L L'. weights: tr W."""
+    W, of which a deployment knows only that it is above the prior. half (d, d + 1): R (A, m), where
+    R' R = W^-1. weights: tr W."""
     dim, rows, bound = len(s.moment), float(np.trace(s.gram)), s.norm_bound
     far = 2.5 * (s.count + dim + 4.0) * UNIT * weights / prior
     if not far < 0.5:
@@ -476,16 +475,6 @@ SETS: dict[str, Callable[[RecomputedSet], Stack]] = {
     "bounded-3": _bounded,
 }
 """Confidence sets that the audit can recompute."""
-
-
-def _inverses(shapes: Array) -> Array:
-    """(n, d, d); where there is none, one so large that no row is short."""
-    try:
-        return np.asarray(np.linalg.inv(shapes))
-    except np.linalg.LinAlgError:
-        if len(shapes) == 1:
-            return 1e200 * np.eye(shapes.shape[1])[None]
-        return np.concatenate([_inverses(shape[None]) for shape in shapes])
 
 
 def _solved(roots: Any, target: Array) -> tuple[Array, Array, Array]:

@@ -34,7 +34,7 @@ SMALL = 1e-4
 ALLOWANCE = 1e-3
 """Largest difference in the safe direction where rounding may be visible; bounds allow for rounding."""
 ALLOWANCES = 4.0
-"""The same with rewards in a range, where the allowances are known: so many times the rounding error."""
+"""The same with rewards in a range, where allowances are known: so many times the rounding error."""
 CANCELLED, VISIBLE = 1e-10, 1e3
 """The same where only updates of an inverse have cancelled digits, times their leverage, if that is so
 large."""
@@ -49,6 +49,8 @@ class Judge(NamedTuple):
     """Largest relative difference of a number that is better than recomputed."""
     allowance: float
     """The same of one that is worse: bounds allow for rounding."""
+    of_scores: float
+    """The same of a score, which is no bound and has no safe direction."""
     of_choices: bool = True
     """Whether the choice is judged, too."""
 
@@ -83,7 +85,7 @@ class RecomputedChecks:
         self.rule = RecordedRule(*arrays["rule"].tolist())
         self.set = RecomputedSet(self.model, self.ridges, arrays["alarms"])
         self.books = Books(fields, arrays["rule"], self.set)
-        self.judge = Judge(self.set, 0.0, 0.0)
+        self.judge = Judge(self.set, 0.0, 0.0, 0.0)
         if every:
             from c4b.deployment.audit.exact import Sums  # noqa: PLC0415 (mpmath is needed here only)
 
@@ -151,23 +153,23 @@ class RecomputedChecks:
         """A check in float64. Where rounding may be visible, 50 digits have the last word; an audit that
         does without them forgives as much as rounding can do. What a deployment knew in float64 has the
         last word about the choice where features differ so much that 50 digits know more."""
-        tolerance, allowance = self._two_arithmetics, self._allowance
-        self.judge = Judge(self.set, tolerance, allowance)
+        near, allowance = self._two_arithmetics, self._allowance
+        self.judge = Judge(self.set, near, allowance, max(near, allowance))
         try:
             self._in_either_version(check)
         except Finding:
             if not self.set.is_rough:
                 raise
-            if self.set.variance is None or self.set.is_lost:
-                allowance = math.inf
-            wide = bool(self.every) and self.sums.is_wide
+            rounding = self.set.rounding() if self.set.rounding() >= 0.0 else math.inf
+            has_range, wide = self.set.variance is not None, bool(self.every) and self.sums.is_wide
+            of_scores = self._tolerance if has_range and rounding < 1.0 else math.inf
             if wide or not self._can_be_exact:
-                rounding = self.set.rounding()
-                visible = math.inf if math.isnan(rounding) else max(ROUNDINGS * rounding, tolerance)
-                self.judge = Judge(self.set, visible, allowance)
+                self.judge = Judge(self.set, max(ROUNDINGS * rounding, near), math.inf, of_scores)
                 self._in_either_version(check)
             if self._can_be_exact:
-                self.judge = Judge(self._exact(), tolerance, allowance, of_choices=not wide)
+                if has_range:  # rounding in R changes the multipliers
+                    near = max(rounding if rounding < 1.0 else math.inf, near)
+                self.judge = Judge(self._exact(), near, math.inf, of_scores, not wide)
                 self._in_either_version(check)
 
     @property
@@ -302,8 +304,8 @@ class RecomputedChecks:
         self, choice: RecomputedChoice, details: Array, recomputed: Array, scale: Array, low: Array
     ) -> None:
         """A score of -inf leaves a candidate out, which only the baseline's competition may do; it is
-        checked there. A score is no bound: it has no safe direction. It is not above the UCB, unless the
-        set is nearly empty and lower bounds are above upper ones."""
+        checked there. No score is above the UCB, unless the set is nearly empty and lower bounds are
+        above upper ones."""
         if not self.judge.of_choices:
             return
         scores = details[SCORE]
@@ -314,8 +316,8 @@ class RecomputedChecks:
             raise Finding(f"gives candidate {left_out} the score {scores[left_out]!r}")
         scored = np.isfinite(scores)
         size = scale + np.abs(low) + np.abs(recomputed[UCB])
-        near = size * max(self.judge.tolerance, self.judge.allowance)
-        if not (np.abs(scores - recomputed[SCORE]) <= near)[scored].all():
+        near = np.abs(scores - recomputed[SCORE]) <= self.judge.of_scores * size
+        if not near[scored].all():
             raise Finding("gives a candidate another score than its bounds do")
         size = 1.0 + np.abs(details[UCB])
         above = scores > details[UCB] + SUM * size
