@@ -17,6 +17,7 @@ from c4b._validate import Array
 from c4b.deployment import snapshot
 from c4b.deployment.audit.alarm_checks import AlarmChecks
 from c4b.deployment.audit.audit_report import Finding, Report
+from c4b.deployment.audit.decided_again import check_numbers_again
 from c4b.deployment.audit.decision_checks import (
     EVERYTHING,
     DecisionChecks,
@@ -215,6 +216,8 @@ class Auditor:
         self._continues(decision.numbers.bank_before)
         self.rollout.decided(fields)
         self.checks.decided(decision)
+        if self.checks.left_to_replay and fields.get("set") == self.state.fingerprint():
+            check_numbers_again(self.state.run.gate, decision)
         self.report.unchecked_choices += not decision.complete
         self.uncharged += not decision.charged
         # copies: the arrays are views of the whole entry, and many decisions may be open

@@ -71,6 +71,10 @@ class DecisionChecks(Protocol):
     """``"recomputed"`` or ``"replayed"``; see ``Report.level``."""
 
     @property
+    def left_to_replay(self) -> bool:
+        """Whether rounding leaves open how much worse than recomputed a decision's numbers may be."""
+
+    @property
     def bank(self) -> float:
         """After the entries so far; NaN without a gate."""
 

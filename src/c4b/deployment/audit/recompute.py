@@ -42,7 +42,8 @@ class Choice(NamedTuple):
 
 
 class SetChoice(Protocol):
-    """What a set chooses from the data at the moment; it is told of every row."""
+    """What a set chooses from the data at the moment, or whether rounding left it nothing but the norm
+    ball; it is told of every row."""
 
     def learn(self, features: Array, rewards: Array) -> None:
         """History (n, d) with rewards (n,)."""
@@ -55,6 +56,10 @@ class SetChoice(Protocol):
 
     def scale(self) -> int:
         """The prior scale of ``bounded``."""
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether float64 says nothing about the set."""
 
 
 class BoundedTerms(NamedTuple):
@@ -155,7 +160,6 @@ class RecomputedSet:
         self.within_ball = True
         """Whether the norm ball is part of the bounds; the first version left it out."""
         self.choice: SetChoice | None = None
-        """None: the set chooses nothing."""
         self.variance = VarianceSums(model) if model["confidence"] in BOUNDED else None
         self.totals: Totals | None = None
         if self.variance is not None and model["rewards"][0] == 0.0:
@@ -213,7 +217,7 @@ class RecomputedSet:
     def _watch(self) -> None:
         """An empty set, or residuals too large for the noise around any linear mean, refute the model."""
         model, (_, centres, radii, explained, _) = self.model, self.stack()
-        blur = max(self.rounding(), TOLERANCE) if self.rounding() < 1.0 else np.inf
+        blur = np.inf if self.is_lost else max(self.rounding(), TOLERANCE)
         variance, tolerance = model["noise"] ** 2, model["misspecification"] ** 2
         rest = self.squares - explained - self.ridges[0] * model["norm_bound"] ** 2
         allowed = self.bets * tolerance / (variance * (1.0 - self.bets))
@@ -261,7 +265,7 @@ class RecomputedSet:
     def is_lost(self) -> bool:
         """Whether float64 says nothing about the set: all that a deployment then knows is the norm ball,
         and neither its radius nor an alarm means anything."""
-        return self.rounding() >= 1.0
+        return not self.rounding() < 1.0 or (self.choice is not None and self.choice.is_lost)
 
     @property
     def leverage(self) -> float:

@@ -34,7 +34,7 @@ SMALL = 1e-4
 ALLOWANCE = 1e-3
 """Largest difference in the safe direction where rounding may be visible; bounds allow for rounding."""
 ALLOWANCES = 4.0
-"""The same with rewards in a range, where allowances are known: so many times the rounding error."""
+"""The same where allowances are known: so many times the rounding error."""
 CANCELLED, VISIBLE = 1e-10, 1e3
 """The same where only updates of an inverse have cancelled digits, times their leverage, if that is so
 large."""
@@ -160,17 +160,28 @@ class RecomputedChecks:
         except Finding:
             if not self.set.is_rough:
                 raise
-            rounding = self.set.rounding() if self.set.rounding() >= 0.0 else math.inf
-            has_range, wide = self.set.variance is not None, bool(self.every) and self.sums.is_wide
-            of_scores = self._tolerance if has_range and rounding < 1.0 else math.inf
+            rounding, wide = self.set.rounding(), bool(self.every) and self.sums.is_wide
+            worse = max(ALLOWANCES * rounding, near) if self._knows_allowances else math.inf
             if wide or not self._can_be_exact:
-                self.judge = Judge(self.set, max(ROUNDINGS * rounding, near), math.inf, of_scores)
+                visible = ROUNDINGS * rounding if rounding >= 0.0 else math.inf
+                self.judge = Judge(self.set, max(visible, near), worse, worse)
                 self._in_either_version(check)
             if self._can_be_exact:
-                if has_range:  # rounding in R changes the multipliers
-                    near = max(rounding if rounding < 1.0 else math.inf, near)
-                self.judge = Judge(self._exact(), near, math.inf, of_scores, not wide)
+                if self.set.variance is not None:  # rounding in R changes the multipliers
+                    near = max(rounding, near) if rounding < 1.0 else math.inf
+                self.judge = Judge(self._exact(), near, worse, worse, not wide)
                 self._in_either_version(check)
+
+    @property
+    def _knows_allowances(self) -> bool:
+        """Whether what a deployment adds for rounding is no more than a few times the rounding error: in
+        an eigenbasis. Elsewhere it adds up over updates."""
+        return self.set.ellipsoids > 1 and self.set.rounding() < 0.1
+
+    @property
+    def left_to_replay(self) -> bool:
+        """Early versions had no allowances."""
+        return self.is_exact and self.set.is_rough
 
     @property
     def _can_be_exact(self) -> bool:
@@ -209,12 +220,13 @@ class RecomputedChecks:
             recomputed[SCORE] = sum(choice.belief.view(candidates, self.rule.believes))
         recomputed[:, barred] = details[:, barred]
         lows = self.judge.region.bounds(candidates)[0]
+        sizes = scale + np.where(np.isfinite(lows), np.abs(lows), 0.0)
         scales = scale + choice.blur(candidates)
         if (some := decision.evaluated) is None:
-            self._bounds(details, recomputed, scale, reach, (MARGIN, JOINT, SEPARATE))
+            self._bounds(details, recomputed, sizes, reach, (MARGIN, JOINT, SEPARATE))
             self._scores(choice, details, recomputed, scales, lows)
         else:
-            self._bounds(details[:, some], recomputed[:, some], scale, reach, (MARGIN, JOINT))
+            self._bounds(details[:, some], recomputed[:, some], sizes[some], reach, (MARGIN, JOINT))
             self._scores(choice, details[:, some], recomputed[:, some], scales[some], lows[some])
             others = choice.scale + choice.blur(candidates)
             details = self._with_others(details, recomputed, others, some)
@@ -240,6 +252,8 @@ class RecomputedChecks:
                 self._near("bank", numbers.bank, margin, scale + reach * (numbers.bank < margin))
             elif not same(numbers.bank, books.bank):
                 raise Finding(f"charges a round in shadow: {books.bank!r} becomes {numbers.bank!r}")
+            upper = self.judge.region.bounds(baseline[None, :])[1]
+            self._near("UCB of the baseline", numbers.ucb, upper, scale, larger_is_safe=True)
             credit = books.credit(baseline, books.tolerance)
             self._near("certificate", numbers.certificate, credit, scale)
             if books.gated and not self.baseline_nonnegative and not numbers.bank >= 0.0:
@@ -279,7 +293,7 @@ class RecomputedChecks:
         self,
         details: Array,
         recomputed: Array,
-        scale: float,
+        scale: Array,
         reach: float,
         rows: tuple[CandidateField, ...],
     ) -> None:
@@ -362,11 +376,8 @@ class RecomputedChecks:
     @property
     def _allowance(self) -> float:
         """What bounds may have been made worse by, so that they hold in spite of rounding."""
-        if self.set.variance is not None:
-            rounding = ALLOWANCES * self.set.rounding()
-            return min(rounding, 1.0) if self.set.is_rough else 0.0
         if self.set.is_rough:
-            return ALLOWANCE
+            return ALLOWANCES * self.set.rounding() if self._knows_allowances else ALLOWANCE
         leverage = self.set.leverage
         return min(CANCELLED * leverage, ALLOWANCE) if leverage > VISIBLE else 0.0
 

@@ -1,28 +1,28 @@
 """What a set of the fast path chooses from the data, followed row by row.
 
 Every choice gives a set that holds ((B) and (M) of docs/theory.md); it decides tightness only. So an
-audit takes it from the fast path, checks that it is allowed, and recomputes the set that it gives.
+audit takes it from the fast path, checks that it is allowed, and recomputes the set that it gives. The
+norm ball holds in any case, so whether it is all that is left is taken from there, too.
 """
 
 from __future__ import annotations
+
+import numpy as np
 
 from c4b._validate import Array
 from c4b.deployment.audit.recompute import Choice
 from c4b.deployment.configuration import Configuration
 from c4b.evidence import Evidence
 from c4b.evidence.ellipsoids import views
-from c4b.evidence.sets import bounded, several_ridges
+from c4b.evidence.sets import several_ridges
 from c4b.evidence.sets.bounded_parts.learned_statistics import SCALE, learned_of
 from c4b.policies.compiled_gate import CompiledGate
 
 
 def replayed_choice(configuration: Configuration) -> ReplayedChoice | None:
-    """Before any data; None if the deployment's set chooses nothing."""
+    """Before any data; None without a compiled set."""
     gate = configuration.run().gate
-    choosing = (*bounded.NAMES, several_ridges.SET.name)
-    if not isinstance(gate, CompiledGate) or gate.evidence.model.confidence not in choosing:
-        return None
-    return ReplayedChoice(gate.evidence)
+    return ReplayedChoice(gate.evidence) if isinstance(gate, CompiledGate) else None
 
 
 class ReplayedChoice:
@@ -42,6 +42,10 @@ class ReplayedChoice:
 
     def scale(self) -> int:
         return int(learned_of(self._extra(), self._evidence.model.dim).sums[SCALE])
+
+    @property
+    def is_lost(self) -> bool:
+        return bool(np.isinf(views(self._evidence.flat)[0].reach).all())
 
     def _extra(self) -> Array:
         return views(self._evidence.flat)[1].extra
