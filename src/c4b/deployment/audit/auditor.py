@@ -209,6 +209,7 @@ class Auditor:
             arrays,
             DecisionNumbers(*arrays["numbers"].tolist()),
             played,
+            fields.get("set") == self.state.fingerprint(),
         )
         count = self.checks.observations
         if fields["observations"] != count:
@@ -216,7 +217,7 @@ class Auditor:
         self._continues(decision.numbers.bank_before)
         self.rollout.decided(fields)
         self.checks.decided(decision)
-        if self.checks.left_to_replay and fields.get("set") == self.state.fingerprint():
+        if self.checks.left_to_replay and decision.has_same_bits:
             check_numbers_again(self.state.run.gate, decision)
         self.report.unchecked_choices += not decision.complete
         self.uncharged += not decision.charged

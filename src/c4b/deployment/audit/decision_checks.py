@@ -20,6 +20,8 @@ class RecordedDecision(NamedTuple):
     arrays: dict[str, Array]
     numbers: DecisionNumbers
     played: Played
+    has_same_bits: bool
+    """Whether the replayed set is the recorded one to the bit."""
 
     @property
     def action(self) -> int | None:

@@ -131,7 +131,7 @@ class RecomputedChecks:
         if self.books.known:
             self.books.tell(decision.played.baseline, decision.played.baseline_mean, self._tolerance)
         if self.share.covers(decision):
-            self._in_either_arithmetic(lambda: self._recompute(decision))
+            self._in_either_arithmetic(lambda: self._recompute(decision), decision.has_same_bits)
         if decision.charged:
             self.books.charge(decision.numbers.bank, *decision.played[:4])
         self.books = books
@@ -149,10 +149,11 @@ class RecomputedChecks:
             finally:
                 self.set.within_ball = self.judge.region.within_ball = True
 
-    def _in_either_arithmetic(self, check: Callable[[], None]) -> None:
+    def _in_either_arithmetic(self, check: Callable[[], None], has_same_bits: bool = False) -> None:
         """A check in float64. Where rounding may be visible, 50 digits have the last word; an audit that
         does without them forgives as much as rounding can do. What a deployment knew in float64 has the
-        last word about the choice where features differ so much that 50 digits know more."""
+        last word about the choice where features differ so much that 50 digits know more. Where the set
+        is lost, replay knows the choice, if it ``has_same_bits``."""
         near, allowance = self._two_arithmetics, self._allowance
         self.judge = Judge(self.set, near, allowance, max(near, allowance))
         try:
@@ -161,15 +162,16 @@ class RecomputedChecks:
             if not self.set.is_rough:
                 raise
             rounding, wide = self.set.rounding(), bool(self.every) and self.sums.is_wide
+            judges = not (has_same_bits and self.left_to_replay and self.set.is_lost)
             worse = max(ALLOWANCES * rounding, near) if self._knows_allowances else math.inf
             if wide or not self._can_be_exact:
                 visible = ROUNDINGS * rounding if rounding >= 0.0 else math.inf
-                self.judge = Judge(self.set, max(visible, near), worse, worse)
+                self.judge = Judge(self.set, max(visible, near), worse, worse, judges)
                 self._in_either_version(check)
             if self._can_be_exact:
                 if self.set.variance is not None:  # rounding in R changes the multipliers
                     near = max(rounding, near) if rounding < 1.0 else math.inf
-                self.judge = Judge(self._exact(), near, worse, worse, not wide)
+                self.judge = Judge(self._exact(), near, worse, worse, judges and not wide)
                 self._in_either_version(check)
 
     @property
@@ -181,7 +183,7 @@ class RecomputedChecks:
     @property
     def left_to_replay(self) -> bool:
         """Early versions had no allowances."""
-        return self.is_exact and self.set.is_rough
+        return self.is_exact and self._allowance > 0.0
 
     @property
     def _can_be_exact(self) -> bool:
