@@ -168,6 +168,7 @@ class RecomputedSet:
         self.moment = np.zeros(model["dim"])
         self.count = 0
         self._stack: Stack | None = None
+        self._rounding: float | None = None
 
     def learn(self, features: Array, rewards: Array) -> None:
         """History (n, d) with rewards (n,): alarms are looked for once."""
@@ -191,7 +192,7 @@ class RecomputedSet:
             self.variance.add(features, rewards)
         if self.totals is not None:
             self.totals.add(features, rewards)
-        self._stack = None
+        self._stack = self._rounding = None
         self._watch()
 
     def stack(self) -> Stack:
@@ -274,7 +275,12 @@ class RecomputedSet:
 
     def rounding(self) -> float:
         """About the largest relative error of a bound in float64, with the allowance for it; NaN:
-        unknown."""
+        unknown. Kept until the next observation."""
+        if self._rounding is None:
+            self._rounding = self._estimated_rounding()
+        return self._rounding
+
+    def _estimated_rounding(self) -> float:
         if self.variance is not None:
             return self.stack().rounding
         model, dim, trace = self.model, len(self.moment), float(np.trace(self.gram))

@@ -197,7 +197,7 @@ class RecomputedChecks:
         exact = ExactSet(
             self.sums, self.set.count, self.model, self.ridges, self.set.choice, self.set.variance
         )
-        exact.is_lost = self.set.is_lost
+        exact.within_ball, exact.is_lost = self.set.within_ball, self.set.is_lost
         return exact
 
     def _recompute(self, decision: RecordedDecision) -> None:
