@@ -125,3 +125,19 @@ def test_rows_that_are_alike_and_large(memory_url: str, seed: int) -> None:
         for sample in (0, 1):
             report = dep.audit(sample=sample)
             assert report.clean, report.finding
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_only_the_norm_ball_is_left(memory_url: str, seed: int) -> None:
+    """Updates of an inverse have lost more digits than an audit can know without replay."""
+    rng = np.random.default_rng(seed)
+    baseline, model = 47.0 * rng.normal(size=6), LinearModel(6, 1.0, 1.8, 0.027, confidence="mixture")
+    with Deployment.create(memory_url, "shop", model, "contrast", alpha=0.3, reserve=20.0) as dep:
+        for n in range(10):
+            made = dep.decide(baseline + 400.0 * rng.normal(size=(1, 6)), baseline)
+            if n % 3 == 2:
+                dep.executed(made.id, baseline + 400.0 * rng.normal(size=6))
+            dep.observe(made.id, float(rng.normal()))
+        for sample in (0, 1):
+            report = dep.audit(sample=sample)
+            assert report.clean, report.finding
