@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from c4b import Deployment
+from c4b import Deployment, LinearModel
 from c4b.journal.entries import ALARM
-from support.shop_world import BASELINE, create, entries_of, forge, rivals, sql
+from support.shop_world import BASELINE, create, entries_of, forge, outcome, rivals, sql
 
 ROUNDS = 12
 
@@ -27,6 +27,37 @@ def overdrawn(url: str) -> Deployment:
     """Something was executed that the bank does not cover."""
     dep, rng = create(url, reserve=0.0), np.random.default_rng(0)
     dep.executed(dep.decide(rivals(rng), BASELINE).id, [0.2, 1.0, 1.0])
+    dep.decide(rivals(rng), BASELINE)
+    return dep
+
+
+def late(url: str, policy: str = "reserve-c4b+") -> Deployment:
+    """One outcome releases 300 that waited for it. It refutes the model; after all of them the data would
+    not."""
+    rng, model = np.random.default_rng(0), LinearModel(3, 0.1, 1.5, ridge=0.01)
+    dep = Deployment.create(url, "shop", model, policy, alpha=0.1, reserve=500.0)
+    outcomes = []
+    for _ in range(360):
+        pool = rivals(rng)
+        made = dep.decide(pool, BASELINE)
+        outcomes.append((made.id, outcome(pool, made.action, rng)))
+    late, reward = outcomes.pop(60)
+    dep.observe_many(outcomes)
+    dep.observe(late, reward + 1.0)
+    dep.decide(rivals(rng), BASELINE)
+    return dep
+
+
+def lost(url: str) -> Deployment:
+    """After the alarm comes a row that leaves the set nothing to say."""
+    dep, rng = create(url), np.random.default_rng(0)
+    for _ in range(ROUNDS):
+        dep.observe(dep.decide(rivals(rng), BASELINE).id, 0.6)
+    first, second = (dep.decide(rivals(rng), BASELINE).id for _ in range(2))
+    dep.executed(second, [1e20, 1.0, 1.0])
+    dep.observe(first, 50.0)
+    assert dep.state().alarm is not None
+    dep.observe(second, 1e20)
     dep.decide(rivals(rng), BASELINE)
     return dep
 
@@ -61,6 +92,30 @@ def test_a_removed_alarm(sqlite_url: str, made: Any) -> None:
         report = dep.audit(sample=0)
         assert report.entry in (number, number + 1), report
         assert "alarm" in str(report.finding)
+
+
+@pytest.mark.parametrize("policy", ["reserve-c4b+", "refresh"])
+def test_an_alarm_within_outcomes_that_waited(sqlite_url: str, policy: str) -> None:
+    with late(sqlite_url, policy) as dep:
+        assert dep.state().alarm is not None
+        report = dep.audit(sample=0)
+        assert report.clean, report
+
+
+@pytest.mark.parametrize("made", [late, lost])
+def test_an_alarm_that_was_never_there(sqlite_url: str, made: Any) -> None:
+    """It is removed, and the decisions after it do not have it."""
+    with made(sqlite_url) as dep:
+        number = next(
+            e.seq for e in entries_of(dep) if e.kind == ALARM and e.unpack()[0]["source"] == "model"
+        )
+        assert dep.audit(sample=0).clean
+        remove(dep, sqlite_url, number)
+        for entry in entries_of(dep):
+            if entry.kind == "decided" and entry.unpack()[0]["alarm"] is not None:
+                forge(dep, entry.seq, lambda fields, _: fields.update(alarm=None))
+        report = dep.audit(sample=0)
+        assert "of the model" in str(report.finding), report
 
 
 def test_a_removed_alarm_at_the_end(sqlite_url: str) -> None:

@@ -179,7 +179,7 @@ def test_high_precision_agrees_with_the_recomputation() -> None:
     ridges = MODEL.ridges
     sums, plain = Sums(3, float(ridges.min()), 1.0), RecomputedSet(model, ridges, np.array([1e-3, 0.5]))
     sums.add(x, y)
-    plain.add(x, y)
+    plain.learn(x, y)
     vectors = rng.normal(size=(5, 3))
     for ours, theirs in zip(
         plain.bounds(vectors), ExactSet(sums, 200, model, ridges).bounds(vectors), strict=True

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from c4b import Deployment, LinearModel
 from c4b.errors import InvalidInput
 from c4b.policies import CandidateField
-from support.forgeries import Forgery, another, only_one
+from support.forgeries import Forgery, another, only_one, play
 from support.shop_world import entries_of, forge
+
+Fields, Arrays = dict[str, Any], dict[str, Any]
 
 BASELINE = np.array([1.0, 0.0, 0.0])
 THETA = np.array([0.5, 0.2, -0.1])
@@ -98,6 +102,53 @@ def test_another_candidate_is_found(sqlite_url: str, forgery: Forgery) -> None:
         assert made.receipt is not None
         forge(dep, made.receipt.seq, forgery)
         assert dep.audit(sample=0).entry == made.receipt.seq
+
+
+def better_certificates(fields: Fields, arrays: Arrays) -> None:
+    arrays["details"][CandidateField.JOINT] += 1e-3
+
+
+def worse_margins(fields: Fields, arrays: Arrays) -> None:
+    """So that the baseline is played."""
+    details, numbers = arrays["details"], arrays["numbers"]
+    details[CandidateField.MARGIN] = -1.0
+    fields["action"], numbers[1], numbers[2], numbers[3] = None, numbers[0], 0.0, np.nan
+
+
+def larger_radius(fields: Fields, arrays: Arrays) -> None:
+    arrays["numbers"][4] *= 1.001
+
+
+def admitted(fields: Fields, arrays: Arrays) -> None:
+    """The candidate with the worst margin has a good one, and is played."""
+    details = arrays["details"]
+    worst = int(np.argmin(details[CandidateField.MARGIN]))
+    details[CandidateField.MARGIN, worst] = 0.1
+    others = np.arange(details.shape[1]) != worst
+    details[CandidateField.MARGIN, others] = -1.0
+    play(worst, fields, arrays)
+
+
+@pytest.mark.parametrize("sample", [0, 1])
+@pytest.mark.parametrize("forgery", [better_certificates, worse_margins, larger_radius, admitted])
+def test_other_numbers_are_found(sqlite_url: str, forgery: Forgery, sample: int) -> None:
+    rng, model = np.random.default_rng(1), LinearModel.bounded(3, 1.0)
+    with Deployment.create(sqlite_url, "shop", model, "refresh", alpha=0.1, reserve=0.3) as dep:
+        history = BASELINE + 0.2 * rng.normal(size=(300, 3))
+        dep.learn(history, rng.random(300) < 0.5)
+        made = dep.decide(BASELINE + 0.2 * rng.normal(size=(6, 3)), BASELINE)
+        assert made.action is not None
+        assert made.details[CandidateField.MARGIN].min() < 0.0
+        assert dep.audit(sample=sample).clean
+
+        def change(fields: Fields, arrays: Arrays) -> None:
+            fields.pop("evaluated", None)
+            arrays["details"] = made.details.copy()  # of all candidates
+            forgery(fields, arrays)
+
+        assert made.receipt is not None
+        forge(dep, made.receipt.seq, change)
+        assert dep.audit(sample=sample).entry == made.receipt.seq
 
 
 @pytest.mark.parametrize("amount", [1e-3, -1e-3])

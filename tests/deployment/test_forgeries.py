@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from c4b import Deployment
+from c4b import Deployment, LinearModel
 from c4b.deployment.audit.recomputed_choice import RecomputedChoice, RecordedRule
 from c4b.deployment.state import State
 from c4b.errors import InvalidInput, JournalCorrupt, KeyMissing
@@ -105,6 +105,46 @@ def test_a_margin_of_almost_0_is_not_admitted(sqlite_url: str) -> None:
         assert dep.audit(sample=0).clean
         forge(dep, made.receipt.seq, admit)
         assert "margin of candidates" in str(dep.audit(sample=0).finding)
+
+
+def worse(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
+    """The best-scored candidate has a lower score and a higher UCB, and the next one is played."""
+    scores = arrays["details"][CandidateField.SCORE]
+    best, second = np.argsort(-scores)[:2].tolist()
+    scores[best] = scores[second] - 1e-3
+    play(second, fields, arrays)
+
+
+def smaller_margins(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
+    action = fields["action"]
+    arrays["details"][CandidateField.MARGIN] -= 0.1
+    arrays["numbers"][1] = arrays["details"][CandidateField.MARGIN, action]
+
+
+@pytest.mark.parametrize("sample", [0, 1])
+@pytest.mark.parametrize("forgery", [worse, smaller_margins])
+def test_worse_numbers_where_rounding_is_visible(sqlite_url: str, forgery: Forgery, sample: int) -> None:
+    """Nobody but the fast path knows by how much an allowance for rounding makes a bound worse."""
+    rng, baseline = np.random.default_rng(1), np.array([2000.0, 0.0, 0.0])
+    model = LinearModel(3, 0.1, 1.0)
+    with Deployment.create(sqlite_url, "shop", model, "refresh", alpha=0.1, reserve=50.0) as dep:
+        for _ in range(12):
+            pool = baseline + 0.3 * rng.normal(size=(6, 3))
+            made = dep.decide(pool, baseline)
+            played = baseline if made.action is None else pool[made.action]
+            dep.observe(made.id, float(played @ [0.5 / 2000.0, 0.3, -0.2] + 0.1 * rng.normal()))
+        assert made.action is not None
+        assert (made.details[CandidateField.MARGIN] >= 0.2).all()
+        assert dep.audit(sample=sample).clean
+
+        def change(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
+            fields.pop("evaluated", None)
+            arrays["details"] = made.details.copy()  # of all candidates
+            forgery(fields, arrays)
+
+        assert made.receipt is not None
+        forge(dep, made.receipt.seq, change)
+        assert dep.audit(sample=sample).entry == made.receipt.seq
 
 
 @pytest.mark.parametrize("size", [1e10, 1e14, 1e20, 1e40])

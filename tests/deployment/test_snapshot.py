@@ -48,6 +48,17 @@ def test_a_state_survives_the_journey(sqlite_url: str) -> None:
         assert not same_bits(moved, state)
 
 
+def test_a_snapshot_from_before_models_had_a_range(sqlite_url: str) -> None:
+    with create(sqlite_url) as dep:
+        trade(dep, 10)
+        state = seen(dep)
+        content = snapshot.encode(state, with_range=False)
+        assert len(content) < len(snapshot.encode(state))
+        assert not snapshot.differs(content, state)
+        trade(dep, 1)
+        assert snapshot.differs(content, seen(dep))
+
+
 def test_the_short_way_to_open_decisions_gives_the_same_text(sqlite_url: str) -> None:
     with create(sqlite_url) as dep:
         dep.decide_many([([], BASELINE)] * 3)

@@ -41,6 +41,8 @@ _RECENT_REQUESTS = "requests"
 """Name of the last request ids in a snapshot."""
 _LATEST = "latest"
 """Name of the last round whose reward was reported; see ``GateRun.restore``."""
+_RANGE = "rewards"
+"""Name of the declared range of rewards in a model; early versions wrote only those there were."""
 _ROLLOUT, _UNCHARGED = "rollout", "uncharged"
 """Names of the rollout and of the rounds in shadow; only if there was an order, or such a round."""
 _RECENT = {
@@ -109,7 +111,9 @@ def differs(content: bytes, state: State) -> bool:
     header, _ = _opened(content)
     since = header.get(_RECENT_REQUESTS)
     columns = next((shape[1] for key, _, shape in header["arrays"] if key == _SERIES), 0)
-    return content != encode(state, columns, _LATEST in header["policy"], since, _SUMMARY in header)
+    policy = header["policy"]
+    with_range = _RANGE in policy["model"]
+    return content != encode(state, columns, _LATEST in policy, since, _SUMMARY in header, with_range)
 
 
 def is_near(content: bytes, state: State) -> bool:
@@ -151,14 +155,17 @@ def encode(
     with_latest: bool = True,
     requests_since: int | None = -1,
     with_summary: bool = True,
+    with_range: bool = True,
 ) -> bytes:
     """series_columns: early versions wrote 8 or none. requests_since: number of the entry after which
-    request ids are remembered; None: none are."""
+    request ids are remembered; None: none are. with_range: of a model without one."""
     configuration = state.configuration
     arrays = durable_arrays(state)
     policy = state_file.header(configuration.spec, state.run, configuration.absorb, configuration.name)
     if not with_latest:
         policy.pop(_LATEST, None)
+    if not with_range and policy["model"][_RANGE] is None:
+        del policy["model"][_RANGE]
     header: dict[str, Any] = {
         "policy": policy,
         "seq": state.seq,

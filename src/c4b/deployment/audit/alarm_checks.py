@@ -2,6 +2,7 @@
 
 The journal has an entry for each alarm, right after the entry that gave rise to it. Whether the model is
 refuted is recomputed for every decision (``recomputed_checks``). Here the entries are compared with that.
+Where rounding decides, replay knows, if its bits are those of the deployment.
 """
 
 from __future__ import annotations
@@ -62,6 +63,13 @@ class AlarmChecks:
             if replayed not in (None, reason):
                 raise Finding(f"gives the alarm {reason!r}; what is before it gives {replayed!r}")
             self._doubted = reason if replayed is None else None
+
+    def replayed(self, kind: str, fields: dict[str, Any], state: State) -> None:
+        """The entry was replayed to ``state`` from a set of the same bits as the recorded one."""
+        if self._of_model and kind == "decided" and fields.get("held") != "shadow":
+            recorded, replayed = fields["alarm"], state.gate.alarm
+            if recorded != replayed:
+                raise Finding(f"says {recorded!r} of the model, replayed {replayed!r}")
 
     def finish(self, state: State) -> None:
         """There are no more entries."""

@@ -8,7 +8,6 @@ decisions are right is left to ``DecisionChecks``, at one of two levels.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +17,7 @@ from c4b._validate import Array
 from c4b.deployment import snapshot
 from c4b.deployment.audit.alarm_checks import AlarmChecks
 from c4b.deployment.audit.audit_report import Finding, Report
+from c4b.deployment.audit.decided_again import check_numbers_again
 from c4b.deployment.audit.decision_checks import (
     EVERYTHING,
     DecisionChecks,
@@ -26,17 +26,14 @@ from c4b.deployment.audit.decision_checks import (
     same,
 )
 from c4b.deployment.audit.entry_format import entry_contents
-from c4b.deployment.audit.recompute import Choice
 from c4b.deployment.audit.recomputed_books import MARGIN
 from c4b.deployment.audit.recomputed_checks import RecomputedChecks
 from c4b.deployment.audit.replayed_checks import ReplayedChecks
+from c4b.deployment.audit.replayed_choice import replayed_choice
 from c4b.deployment.audit.rollout_checks import RolloutChecks
 from c4b.deployment.configuration import Configuration
 from c4b.deployment.decision_entry import BankNumbers
 from c4b.deployment.state import State
-from c4b.evidence.ellipsoids import views
-from c4b.evidence.sets import bounded, several_ridges
-from c4b.evidence.sets.bounded_parts.learned_statistics import SCALE, learned_of
 from c4b.journal.backend import StoredSnapshot
 from c4b.journal.entries import Entry
 from c4b.policies.decision import DecisionNumbers
@@ -103,22 +100,8 @@ class Auditor:
         self.seq_of: dict[int, int] = {}  # number of the entry of each open round
         self.last_at = first.at
         self.state = State(configuration)
-        choices: dict[str, Callable[[], Choice | int]] = dict.fromkeys(bounded.NAMES, self._scale)
-        choices[several_ridges.SET.name] = self._choice
         if isinstance(self.checks, RecomputedChecks):
-            self.checks.set.choice = choices.get(fields["model"]["confidence"])
-
-    def _choice(self) -> Choice:
-        """What the replayed set several-ridges has chosen from the data."""
-        return Choice(*several_ridges.choice_of(self._extra())[3:5])
-
-    def _scale(self) -> int:
-        """The prior scale that the replayed set bounded has chosen from the data."""
-        sums = learned_of(self._extra(), self.state.configuration.model.dim).sums
-        return int(sums[SCALE])
-
-    def _extra(self) -> Array:
-        return views(self.state.run.gate.snapshot()["evidence"])[1].extra
+            self.checks.set.choice = replayed_choice(configuration)
 
     @np.errstate(over="ignore", invalid="ignore")  # with features like 1e200; no number bounds nothing
     def take(self, entry: Entry, hash_: bytes) -> None:
@@ -140,15 +123,12 @@ class Auditor:
         self.alarms.take(entry.kind, fields, arrays, self.state)
         before = self.state.fingerprint()
         self.state.apply(entry)
-        if entry.kind in ("learned", "observed", "forgotten") and isinstance(
-            self.checks, RecomputedChecks
-        ):
-            self.checks.set.chosen()
         if "set" in fields:
             used = entry.kind in ("decided", "executed")
-            self.report.replay_differences += fields["set"] != (
-                before if used else self.state.fingerprint()
-            )
+            agrees = fields["set"] == (before if used else self.state.fingerprint())
+            self.report.replay_differences += not agrees
+            if agrees:
+                self.alarms.replayed(entry.kind, fields, self.state)
             count = self.checks.observations
             if not used and fields["observations"] != count:
                 raise Finding(f"counts {fields['observations']} observations, there are {count}")
@@ -229,6 +209,7 @@ class Auditor:
             arrays,
             DecisionNumbers(*arrays["numbers"].tolist()),
             played,
+            fields.get("set") == self.state.fingerprint(),
         )
         count = self.checks.observations
         if fields["observations"] != count:
@@ -236,6 +217,8 @@ class Auditor:
         self._continues(decision.numbers.bank_before)
         self.rollout.decided(fields)
         self.checks.decided(decision)
+        if self.checks.left_to_replay and decision.has_same_bits:
+            check_numbers_again(self.state.run.gate, decision)
         self.report.unchecked_choices += not decision.complete
         self.uncharged += not decision.charged
         # copies: the arrays are views of the whole entry, and many decisions may be open

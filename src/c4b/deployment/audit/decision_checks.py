@@ -20,6 +20,8 @@ class RecordedDecision(NamedTuple):
     arrays: dict[str, Array]
     numbers: DecisionNumbers
     played: Played
+    has_same_bits: bool
+    """Whether the replayed set is the recorded one to the bit."""
 
     @property
     def action(self) -> int | None:
@@ -69,6 +71,10 @@ class DecisionChecks(Protocol):
 
     level: str
     """``"recomputed"`` or ``"replayed"``; see ``Report.level``."""
+
+    @property
+    def left_to_replay(self) -> bool:
+        """Whether rounding leaves open how much worse than recomputed a decision's numbers may be."""
 
     @property
     def bank(self) -> float:

@@ -15,6 +15,7 @@ import numpy as np
 from c4b._validate import Array
 from c4b.deployment.audit.recompute import (
     BOUNDED,
+    SetChoice,
     VarianceSums,
     bounded_multipliers,
     checked_choice,
@@ -117,7 +118,7 @@ class Moment:
         count: int,
         model: dict[str, Any],
         ridges: Array,
-        choice: Callable[[], Any] | None,
+        choice: SetChoice | None,
         variance: VarianceSums | None,
     ) -> None:
         self.model, self.choice, self.variance = model, choice, variance
@@ -269,7 +270,7 @@ class ExactSet:
         count: int,
         model: dict[str, Any],
         ridges: Array,
-        choice: Callable[[], Any] | None = None,
+        choice: SetChoice | None = None,
         variance: VarianceSums | None = None,
     ) -> None:
         self.norm_bound, self.ellipsoids = float(model["norm_bound"]), len(ridges)

@@ -14,6 +14,14 @@ import numpy as np
 from c4b._validate import Array
 from c4b.deployment.audit.recomputed_linearity import LinearitySums
 from c4b.deployment.audit.recomputed_totals import Totals, totals_of
+from c4b.deployment.audit.refutation import Refutation
+from c4b.deployment.audit.whitening import whitened
+
+UNIT = 2.0**-53
+"""Largest relative error of one operation."""
+TOLERANCE = 1e-6
+"""Largest difference between two arithmetics, relative to 1 + the size of the numbers involved, in
+journals of early versions, and anywhere."""
 
 
 class Stack(NamedTuple):
@@ -23,6 +31,7 @@ class Stack(NamedTuple):
     centres: Array  # (G, d)
     radii: Array  # (G,)
     explained: float  # m V^-1 m for V = sum xx' + a I at the first a
+    rounding: float = np.nan  # relative error of its bounds, where rewards are in a range
 
 
 class Choice(NamedTuple):
@@ -30,6 +39,27 @@ class Choice(NamedTuple):
 
     mixes: Array  # (G, J) p
     multipliers: Array  # (G,) a
+
+
+class SetChoice(Protocol):
+    """What a set chooses from the data at the moment, or whether rounding left it nothing but the norm
+    ball; it is told of every row."""
+
+    def learn(self, features: Array, rewards: Array) -> None:
+        """History (n, d) with rewards (n,)."""
+
+    def absorb(self, x: Array, y: float) -> None:
+        """One outcome."""
+
+    def ridges(self) -> Choice:
+        """Of ``several-ridges``."""
+
+    def scale(self) -> int:
+        """The prior scale of ``bounded``."""
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether float64 says nothing about the set."""
 
 
 class BoundedTerms(NamedTuple):
@@ -80,18 +110,17 @@ class VarianceSums:
             None if model["confidence"] == "bounded" else LinearitySums(model, terms.left(dim))
         )
         self.shapes = self.scales[:, None, None] * np.eye(dim)
-        self.inverses = np.linalg.inv(self.shapes)
-        self.inverted_at, self.count = 0, 0
+        self.roots, self.rooted_at, self.count = whitened(self.shapes, self.scales)[0], 0, 0
         self.total, self.deviations = 0.0, 0.0
 
     def add(self, features: Array, rewards: Array) -> None:
         """Rows (n, d) with rewards (n,)."""
         for x, y in zip(features, rewards.tolist(), strict=True):
-            if not self.inverted_at <= self.count < 1.0625 * self.inverted_at:
-                self.inverses, self.inverted_at = np.linalg.inv(self.shapes), self.count
+            if not self.rooted_at <= self.count < 1.0625 * self.rooted_at:
+                self.roots, self.rooted_at = whitened(self.shapes, self.scales)[0], self.count
                 if self.linearity is not None:
                     self.linearity.renew(self.count, self.total / self.count if self.count else 0.0)
-            steps = self.reaches * self.width * np.sqrt(np.einsum("i,jik,k->j", x, self.inverses, x))
+            steps = self.reaches * self.width * np.linalg.norm(self.roots @ x, axis=1)
             phi = 0.0
             if self.linearity is not None:
                 phi, step = self.linearity.step(x)
@@ -124,17 +153,13 @@ class RecomputedSet:
         self.model = model
         self.ridges = ridges
         self.level, self.bets = float(alarms[0]), alarms[1:]
-        self.alarmed = False
-        self.closest = np.inf
-        """How near an alarm's threshold came to being met or missed, relative to its terms."""
+        self.refuted = Refutation()
         self.squares = 0.0
         self.longest = 0.0
         """The largest ||x||^2 of a row."""
         self.within_ball = True
         """Whether the norm ball is part of the bounds; the first version left it out."""
-        self.choice: Callable[[], Any] | None = None
-        """What the replayed set has chosen at this moment: a ``Choice`` of ``several-ridges``, the prior
-        scale of ``bounded``; other sets choose nothing."""
+        self.choice: SetChoice | None = None
         self.variance = VarianceSums(model) if model["confidence"] in BOUNDED else None
         self.totals: Totals | None = None
         if self.variance is not None and model["rewards"][0] == 0.0:
@@ -143,9 +168,21 @@ class RecomputedSet:
         self.moment = np.zeros(model["dim"])
         self.count = 0
         self._stack: Stack | None = None
+        self._rounding: float | None = None
 
-    def add(self, features: Array, rewards: Array) -> None:
-        """Rows (n, d) with rewards (n,)."""
+    def learn(self, features: Array, rewards: Array) -> None:
+        """History (n, d) with rewards (n,): alarms are looked for once."""
+        if self.choice is not None:
+            self.choice.learn(features, rewards)
+        self._add(features, rewards)
+
+    def absorb(self, x: Array, y: float) -> None:
+        """One outcome."""
+        if self.choice is not None:
+            self.choice.absorb(x, y)
+        self._add(x[None, :], np.array([y]))
+
+    def _add(self, features: Array, rewards: Array) -> None:
         self.gram += features.T @ features
         self.moment += features.T @ rewards
         self.squares += float(rewards @ rewards)
@@ -155,15 +192,8 @@ class RecomputedSet:
             self.variance.add(features, rewards)
         if self.totals is not None:
             self.totals.add(features, rewards)
-        self._stack = None
-        if self.choice is None:
-            self._watch()
-
-    def chosen(self) -> None:
-        """What was added has been replayed, too, so that ``choice`` says what the set then chose."""
-        if self.choice is not None:
-            self._stack = None
-            self._watch()
+        self._stack = self._rounding = None
+        self._watch()
 
     def stack(self) -> Stack:
         """The ellipsoids, kept until the next observation."""
@@ -171,11 +201,6 @@ class RecomputedSet:
             with np.errstate(invalid="ignore"):
                 self._stack = SETS[self.model["confidence"]](self)
         return self._stack
-
-    def renew(self) -> None:
-        """The choice may be another one now."""
-        if self.choice is not None:
-            self._stack = None
 
     def shapes(self) -> Array:
         """(G, d, d) sum xx' + a_g I."""
@@ -191,31 +216,27 @@ class RecomputedSet:
         return float(self.model["misspecification"] * np.sqrt(self.count))
 
     def _watch(self) -> None:
-        """Latch an alarm: an empty set, or residuals too large for the noise around any linear mean."""
-        if self.is_lost:
-            self.closest = 0.0
-            return
-        model, (_, centres, radii, explained) = self.model, self.stack()
+        """An empty set, or residuals too large for the noise around any linear mean, refute the model."""
+        model, (_, centres, radii, explained, _) = self.model, self.stack()
+        blur = np.inf if self.is_lost else max(self.rounding(), TOLERANCE)
         variance, tolerance = model["noise"] ** 2, model["misspecification"] ** 2
         rest = self.squares - explained - self.ridges[0] * model["norm_bound"] ** 2
         allowed = self.bets * tolerance / (variance * (1.0 - self.bets))
         growth = self.bets * rest / variance + self.count * (np.log1p(-self.bets) - allowed)
-        gap = growth - 2.0 * np.log(3.0 / self.level)
-        self.closest = float(np.min(np.abs(gap)) / (1.0 + self.squares / variance))
-        empty = bool(np.isnan(radii).any()) and not np.isnan(centres).any()
-        if empty and self.is_rough:  # rounding alone can make a square negative
-            self.closest = 0.0
-        self.alarmed = self.alarmed or empty or bool(np.any(gap >= 0.0))
-        if self.variance is not None and self.variance.linearity is not None and not self.alarmed:
+        excess = float(np.max(growth)) - 2.0 * np.log(3.0 / self.level)
+        refuted = self.refuted.weighed(excess, blur * (1.0 + self.squares / variance))
+        if np.isnan(radii).any() and not np.isnan(centres).any():
+            refuted = refuted.weighed(1.0, np.inf if self.is_rough else 0.0)  # a square that is negative
+        if self.variance is not None and self.variance.linearity is not None:
             watched = self.variance.linearity
             (low,), (high,) = self.bounds(watched.features[None])
             excess, unit = watched.excess(float(low), float(high))
-            self.closest = min(self.closest, abs(excess) / (unit + abs(float(high)) + abs(float(low))))
-            self.alarmed = excess > 0.0
+            refuted = refuted.weighed(excess, 4.0 * blur * (unit + abs(float(high)) + abs(float(low))))
+        self.refuted = refuted
 
     def bounds(self, vectors: Array) -> tuple[Array, Array]:
         """(L, U) of v @ theta for vectors (n, d), shape (n,) each; no number: no bound."""
-        roots, centres, radii, _ = self.stack()
+        roots, centres, radii, _, _ = self.stack()
         norms = np.sqrt(np.sum(np.einsum("gij,nj->gni", roots, vectors) ** 2, axis=2))
         middles = centres @ vectors.T
         widths = radii[:, None] * norms
@@ -245,26 +266,23 @@ class RecomputedSet:
     def is_lost(self) -> bool:
         """Whether float64 says nothing about the set: all that a deployment then knows is the norm ball,
         and neither its radius nor an alarm means anything."""
-        return self.rounding() >= 1.0
+        return not self.rounding() < 1.0 or (self.choice is not None and self.choice.is_lost)
 
     @property
     def leverage(self) -> float:
         """The largest x V^-1 x with which an inverse can have been updated."""
         return self.longest / float(self.ridges[0]) if self.ellipsoids == 1 else 0.0
 
-    @property
-    def has_sharp_scores(self) -> bool:
-        """Whether rounding is not visible in a single bound. What ``bounded`` sums up over rounds shows
-        its allowances, but one bound of a set that is not degenerate does not."""
-        if self.variance is None:
-            return not self.is_rough
-        return self._rounding_of_bounded(self.variance) < 2e-8
-
     def rounding(self) -> float:
         """About the largest relative error of a bound in float64, with the allowance for it; NaN:
-        unknown, as for ``bounded``, whose radius has allowances of its own."""
+        unknown. Kept until the next observation."""
+        if self._rounding is None:
+            self._rounding = self._estimated_rounding()
+        return self._rounding
+
+    def _estimated_rounding(self) -> float:
         if self.variance is not None:
-            return np.nan
+            return self.stack().rounding
         model, dim, trace = self.model, len(self.moment), float(np.trace(self.gram))
         if self.ellipsoids == 1:
             inverse = np.sum(self.stack().roots[0] ** 2, axis=0)
@@ -276,18 +294,6 @@ class RecomputedSet:
         moved = unit * (trace * self.norm_bound + np.sqrt(trace * self.squares))
         with np.errstate(invalid="ignore"):  # NaN says that it is not known
             return float(np.maximum(moved / (model["noise"] * np.sqrt(least)), unit * trace / least))
-
-    def _rounding_of_bounded(self, variance: VarianceSums) -> float:
-        """Two factorisations, of W and of the ellipsoids, and a radius that is a small difference of
-        squares. What is recorded has an allowance of a few 1e-9 in any case."""
-        (roots, _, radii, _), scale = self.stack(), checked_scale(self.choice)
-        shape = variance.shapes[scale]
-        inverse = np.linalg.inv(shape)
-        products = [np.diagonal(inverse) @ np.diagonal(shape)]
-        products += [np.sum(root**2, axis=0) @ np.sum(np.linalg.inv(root) ** 2, axis=1) for root in roots]
-        energy = self.moment @ inverse @ self.moment / np.min(radii**2)
-        unit = 8e-16 * (self.count + 2000.0 * (len(shape) + 2))
-        return float(2e-9 + unit * len(shape) * max(products) * (1.0 + energy))
 
 
 class Bounded(Protocol):
@@ -406,18 +412,17 @@ def _bounded(s: RecomputedSet) -> Stack:
     """{||m - A theta||^2_{W^-1} + a ||theta||^2 <= const}, W at the chosen prior scale."""
     assert s.variance is not None
     scale, dim, bound = checked_scale(s.choice), len(s.moment), s.model["norm_bound"]
-    shape = s.variance.shapes[scale]
-    log_det = np.linalg.slogdet(shape / s.variance.scales[scale])[1]
+    shape, prior = s.variance.shapes[scale], s.variance.scales[scale]
+    root, log_det = whitened(shape, prior)
     radius = bounded_radius(
-        log_det - 2.0 * np.log(s.model["delta"] * s.variance.shares[scale]),
+        float(log_det - dim * np.log(prior) - 2.0 * np.log(s.model["delta"] * s.variance.shares[scale])),
         dim,
         s.variance.reaches[scale],
     )
-    root = np.linalg.cholesky(shape)
-    half = np.linalg.solve(root, np.c_[s.gram, s.moment])
+    half = root @ np.c_[s.gram, s.moment]
     normal, target = half[:, :dim].T @ half[:, :dim], half[:, :dim].T @ half[:, dim]
     if s.model["misspecification"] > 0.0:
-        share = np.linalg.norm(np.linalg.solve(root, half[:, :dim].T))
+        share = np.linalg.norm(root @ half[:, :dim].T)
         radius += s.drift() * np.sqrt(share)
     values, basis = np.linalg.eigh(normal)
     multipliers = bounded_multipliers(radius, bound)
@@ -426,24 +431,44 @@ def _bounded(s: RecomputedSet) -> Stack:
     squares = radius**2 + multipliers * bound**2 - half[:, dim] @ half[:, dim]
     squares = squares + np.sum(turned**2 / shapes, axis=1)
     roots = basis.T / np.sqrt(shapes)[:, :, None]
-    return Stack(roots, (turned / shapes) @ basis.T, np.sqrt(squares), np.inf)
+    grown = _grown_by_rounding(s, half, radius, float(np.trace(shape)), prior)
+    rounding = 4e-9 + grown / float(np.min(np.abs(squares)))
+    return Stack(roots, (turned / shapes) @ basis.T, np.sqrt(squares), np.inf, rounding)
 
 
-def checked_scale(choice: Callable[[], Any] | None) -> int:
+def _grown_by_rounding(
+    s: RecomputedSet, half: Array, radius: float, weights: float, prior: float
+) -> float:
+    """What the squares of radii are larger by, so that the set holds in spite of the rounding of A, m and
+    W, of which a deployment knows only that it is above the prior. half (d, d + 1): R (A, m), where
+    R' R = W^-1. weights: tr W."""
+    dim, rows, bound = len(s.moment), float(np.trace(s.gram)), s.norm_bound
+    far = 2.5 * (s.count + dim + 4.0) * UNIT * weights / prior
+    if not far < 0.5:
+        return np.inf
+    gram, moment = float(np.linalg.norm(half[:, :dim])), float(np.linalg.norm(half[:, dim]))
+    moved = (dim + 2.0) * np.sqrt(weights) * (gram * bound + moment)
+    moved += (s.count + 2.0) * (rows * bound + np.sqrt(rows * s.squares))
+    moved *= 1.5 * UNIT / np.sqrt(prior)
+    turned = 100.0 * (dim + 2.0) * UNIT * gram * bound * (gram * bound + 2.0 * moment)
+    return float(radius * (far * radius + 2.0 * moved) + 2.0 * dim * far + turned)
+
+
+def checked_scale(choice: SetChoice | None) -> int:
     """A prior scale that (B) of docs/theory.md allows."""
     if choice is None:
         raise ValueError("this set needs the choice of the replayed set")
-    scale = int(choice())
+    scale = choice.scale()
     if not 0 <= scale < 5:
         raise ValueError(f"there is no prior scale {scale}")
     return scale
 
 
-def checked_choice(choice: Callable[[], Choice] | None, weights: Array) -> Choice:
+def checked_choice(choice: SetChoice | None, weights: Array) -> Choice:
     """A choice that (M) of docs/theory.md allows; any other has no ellipsoid."""
     if choice is None:
         raise ValueError("this set needs the choice of the replayed set")
-    mixes, multipliers = choice()
+    mixes, multipliers = choice.ridges()
     legal = np.all((mixes >= 0.0) & ((weights > 0.0) | (mixes == 0.0)), axis=1)
     legal &= (np.abs(np.sum(mixes, axis=1) - 1.0) < 1e-12) & (multipliers > 0.0)
     return Choice(np.where(legal[:, None], mixes, np.nan), multipliers)

@@ -11,6 +11,7 @@ import numpy as np
 
 from c4b._validate import Array
 from c4b.deployment.audit.recomputed_totals import Totals
+from c4b.deployment.audit.refutation import Refutation
 from c4b.policies.candidate_fields import CandidateField
 
 PREFIX = ("prefix", "revalue")
@@ -46,7 +47,7 @@ class Books:
         self.told = 0.0  # alpha sum_F mu - c sum_S mu
         self.fallbacks = self.plays = 0
         self.rewards = 0.0  # of absorbed plays
-        self.refuted, self.closest = False, np.inf
+        self.refuted = Refutation()
         dim = fields["model"]["dim"]
         self.gated = self.ledger != "none"
         self.bank = self.reserve if self.gated else float("nan")
@@ -85,14 +86,14 @@ class Books:
         found = np.abs(self.region.bounds(np.array([self.prefix, self.played, self.displaced])))
         return float(np.max(found, initial=0.0, where=np.isfinite(found)))
 
-    def tell(self, baseline: Array, mean: float | None) -> None:
-        """The baseline's mean in the round to come, which its own interval may refute."""
+    def tell(self, baseline: Array, mean: float | None, blur: float) -> None:
+        """The baseline's mean in the round to come, which its own interval may refute. blur: relative
+        difference that rounding can make."""
         self.mean = np.nan if mean is None else mean
-        if self.known:
-            low, high = (float(bound[0]) for bound in self.region.bounds(baseline[None, :]))
-            inside = min(self.mean - low, high - self.mean) + self.tolerance
-            self.closest = min(self.closest, abs(inside))
-            self.refuted = self.refuted or not inside >= 0.0
+        low, high = (float(bound[0]) for bound in self.region.bounds(baseline[None, :]))
+        outside = max(low - self.mean, self.mean - high) - self.tolerance
+        size = sum(abs(number) for number in (low, high, self.mean) if np.isfinite(number))
+        self.refuted = self.refuted.weighed(outside, blur * (1.0 + size))
 
     def earn(self, features: Array, reward: float, count: int) -> None:
         """The reward of a play was absorbed, or the sum of its ``count`` items' rewards."""

@@ -10,34 +10,49 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from c4b._validate import LARGEST, Array
 from c4b.deployment.audit.audit_report import Finding, Report
 from c4b.deployment.audit.decision_checks import EVERYTHING, RecordedDecision, Share, described, same
-from c4b.deployment.audit.recompute import RecomputedSet
+from c4b.deployment.audit.recompute import TOLERANCE, RecomputedSet
 from c4b.deployment.audit.recomputed_belief import belief_of
 from c4b.deployment.audit.recomputed_books import JOINT, MARGIN, SCORE, SEPARATE, UCB, Books
 from c4b.deployment.audit.recomputed_choice import RecomputedChoice, RecordedRule
 from c4b.policies.candidate_fields import CandidateField
 from c4b.policies.gate import Played
 
-TOLERANCE = 1e-6
-"""Largest difference between two arithmetics, relative to 1 + the size of the numbers involved, in
-journals of early versions, and anywhere."""
 LEAST_TOLERANCE, ROUNDINGS = 1e-10, 20.0
-"""Since then: so many times the rounding error of the set at hand, and at least the former."""
+"""Of two arithmetics: so many times the rounding error of the set at hand, and at least the former; since
+journals have known it."""
 SUM = 8.0 * np.finfo(np.float64).eps
 """Relative rounding error of a sum of three numbers, generously."""
 SMALL = 1e-4
 """Share of a candidate's own bound: a smaller difference to the baseline counts as so large."""
 ALLOWANCE = 1e-3
 """Largest difference in the safe direction where rounding may be visible; bounds allow for rounding."""
+ALLOWANCES = 4.0
+"""The same where allowances are known: so many times the rounding error."""
 CANCELLED, VISIBLE = 1e-10, 1e3
 """The same where only updates of an inverse have cancelled digits, times their leverage, if that is so
 large."""
+
+
+class Judge(NamedTuple):
+    """What a decision is compared with, and how closely."""
+
+    region: Any
+    """The set in float64, or in 50 digits."""
+    tolerance: float
+    """Largest relative difference of a number that is better than recomputed."""
+    allowance: float
+    """The same of one that is worse: bounds allow for rounding."""
+    of_scores: float
+    """The same of a score, which is no bound and has no safe direction."""
+    of_choices: bool = True
+    """Whether the choice is judged, too."""
 
 
 class RecomputedChecks:
@@ -70,9 +85,7 @@ class RecomputedChecks:
         self.rule = RecordedRule(*arrays["rule"].tolist())
         self.set = RecomputedSet(self.model, self.ridges, arrays["alarms"])
         self.books = Books(fields, arrays["rule"], self.set)
-        self.region: Any = self.set
-        """What judges: the set in float64, or in 50 digits."""
-        self.compares_numbers = self.judges_choice = True
+        self.judge = Judge(self.set, 0.0, 0.0, 0.0)
         if every:
             from c4b.deployment.audit.exact import Sums  # noqa: PLC0415 (mpmath is needed here only)
 
@@ -90,31 +103,35 @@ class RecomputedChecks:
         return count
 
     def learn(self, features: Array, rewards: Array) -> None:
-        self.set.add(features, rewards)
+        self.set.learn(features, rewards)
         if self.every:
             self.sums.add(features, rewards)
+
+    def _learn_outcome(self, x: Array, y: float) -> None:
+        self.set.absorb(x, y)
+        if self.every:
+            self.sums.add(x[None, :], np.array([y]))
 
     def absorb(self, played: Played, reward: float | tuple[float, ...], charged: bool) -> None:
         count = 1 if played.items is None else len(played.items)
         if not (self.learns_plays_only and played.is_baseline):
             if isinstance(reward, tuple):
                 assert played.items is not None
-                self.learn(played.items, np.array(reward))
+                for x, y in zip(played.items, reward, strict=True):
+                    self._learn_outcome(x, y)
             else:  # one outcome of n items has the noise of sqrt(n) of them
-                self.learn(played.features[None, :] / np.sqrt(count), np.array([reward / np.sqrt(count)]))
+                self._learn_outcome(played.features / np.sqrt(count), reward / np.sqrt(count))
         if not played.is_baseline:
             self.books.earn(played.features, float(np.sum(reward)), count)
 
     def decided(self, decision: RecordedDecision) -> None:
-        if self.books.known:
-            self.set.renew()
         books = self.books
         if not decision.charged:
             self.books = copy.copy(books)
-        self.books.tell(decision.played.baseline, decision.played.baseline_mean)
+        if self.books.known:
+            self.books.tell(decision.played.baseline, decision.played.baseline_mean, self._tolerance)
         if self.share.covers(decision):
-            self.set.renew()
-            self._in_either_arithmetic(lambda: self._recompute(decision))
+            self._in_either_arithmetic(lambda: self._recompute(decision), decision.has_same_bits)
         if decision.charged:
             self.books.charge(decision.numbers.bank, *decision.played[:4])
         self.books = books
@@ -124,36 +141,49 @@ class RecomputedChecks:
         try:
             check()
         except Finding as finding:
-            self.set.within_ball = self.region.within_ball = False
+            self.set.within_ball = self.judge.region.within_ball = False
             try:
                 check()
             except Finding:
                 raise finding from None
             finally:
-                self.set.within_ball = self.region.within_ball = True
+                self.set.within_ball = self.judge.region.within_ball = True
 
-    def _in_either_arithmetic(self, check: Callable[[], None]) -> None:
+    def _in_either_arithmetic(self, check: Callable[[], None], has_same_bits: bool = False) -> None:
         """A check in float64. Where rounding may be visible, 50 digits have the last word; an audit that
-        does without them compares no numbers there, but still checks the choice. What a deployment knew
-        in float64 has the last word about that where features differ so much that 50 digits know more."""
+        does without them forgives as much as rounding can do. What a deployment knew in float64 has the
+        last word about the choice where features differ so much that 50 digits know more. Where the set
+        is lost, replay knows the choice, if it ``has_same_bits``."""
+        near, allowance = self._two_arithmetics, self._allowance
+        self.judge = Judge(self.set, near, allowance, max(near, allowance))
         try:
             self._in_either_version(check)
         except Finding:
             if not self.set.is_rough:
                 raise
-            wide = bool(self.every) and self.sums.is_wide
-            if wide or not self.every:
-                self._judge(check, self.set, numbers=False, choice=True)
+            rounding, wide = self.set.rounding(), bool(self.every) and self.sums.is_wide
+            judges = not (has_same_bits and self.left_to_replay and self.set.is_lost)
+            worse = max(ALLOWANCES * rounding, near) if self._knows_allowances else math.inf
+            if wide or not self._can_be_exact:
+                visible = ROUNDINGS * rounding if rounding >= 0.0 else math.inf
+                self.judge = Judge(self.set, max(visible, near), worse, worse, judges)
+                self._in_either_version(check)
             if self._can_be_exact:
-                self._judge(check, self._exact(), numbers=True, choice=not wide)
+                if self.set.variance is not None:  # rounding in R changes the multipliers
+                    near = max(rounding, near) if rounding < 1.0 else math.inf
+                self.judge = Judge(self._exact(), near, worse, worse, judges and not wide)
+                self._in_either_version(check)
 
-    def _judge(self, check: Callable[[], None], region: Any, numbers: bool, choice: bool) -> None:
-        """A check by a region, of what is asked for."""
-        self.region, self.compares_numbers, self.judges_choice = region, numbers, choice
-        try:
-            self._in_either_version(check)
-        finally:
-            self.region, self.compares_numbers, self.judges_choice = self.set, True, True
+    @property
+    def _knows_allowances(self) -> bool:
+        """Whether what a deployment adds for rounding is no more than a few times the rounding error: in
+        an eigenbasis. Elsewhere it adds up over updates."""
+        return self.set.ellipsoids > 1 and self.set.rounding() < 0.1
+
+    @property
+    def left_to_replay(self) -> bool:
+        """Early versions had no allowances."""
+        return self.is_exact and self._allowance > 0.0
 
     @property
     def _can_be_exact(self) -> bool:
@@ -178,7 +208,7 @@ class RecomputedChecks:
         optimistic, boldness = books.optimistic(*schedule), self.rule.boldness
         scale = 1.0 + abs(books.bank) if books.gated else 1.0
         reach = books.reach
-        books.region = self.region
+        books.region = self.judge.region
         if optimistic:
             restrained = books.restrained(*schedule, int(self.rule.boldest))
             boldness = max(1.0 - self.rule.restraint, boldness) if restrained else 1.0
@@ -191,24 +221,25 @@ class RecomputedChecks:
         if choice.belief is not None:
             recomputed[SCORE] = sum(choice.belief.view(candidates, self.rule.believes))
         recomputed[:, barred] = details[:, barred]
-        lows = self.region.bounds(candidates)[0]
+        lows = self.judge.region.bounds(candidates)[0]
+        sizes = scale + np.where(np.isfinite(lows), np.abs(lows), 0.0)
         scales = scale + choice.blur(candidates)
         if (some := decision.evaluated) is None:
-            self._bounds(details, recomputed, scale, reach, (MARGIN, JOINT, SEPARATE))
+            self._bounds(details, recomputed, sizes, reach, (MARGIN, JOINT, SEPARATE))
             self._scores(choice, details, recomputed, scales, lows)
         else:
-            self._bounds(details[:, some], recomputed[:, some], scale, reach, (MARGIN, JOINT))
+            self._bounds(details[:, some], recomputed[:, some], sizes[some], reach, (MARGIN, JOINT))
             self._scores(choice, details[:, some], recomputed[:, some], scales[some], lows[some])
             others = choice.scale + choice.blur(candidates)
             details = self._with_others(details, recomputed, others, some)
             decision = decision._replace(arrays={**decision.arrays, "details": details})
         if not self.set.is_lost:
-            self._near("radius", numbers.radius, self.region.radius, 1.0, larger_is_safe=True)
-        if "estimate" in shown and self.region is self.set:
+            self._near("radius", numbers.radius, self.judge.region.radius, 1.0, larger_is_safe=True)
+        if "estimate" in shown and not self.set.is_rough:
             self._explanation(shown)
         chosen = decision.chosen
         self._refutation(decision.fields["alarm"])
-        if not self.judges_choice:
+        if not self.judge.of_choices:
             pass
         elif decision.complete:
             chosen = choice.chosen(decision, recomputed[SCORE])
@@ -223,6 +254,8 @@ class RecomputedChecks:
                 self._near("bank", numbers.bank, margin, scale + reach * (numbers.bank < margin))
             elif not same(numbers.bank, books.bank):
                 raise Finding(f"charges a round in shadow: {books.bank!r} becomes {numbers.bank!r}")
+            upper = self.judge.region.bounds(baseline[None, :])[1]
+            self._near("UCB of the baseline", numbers.ucb, upper, scale, larger_is_safe=True)
             credit = books.credit(baseline, books.tolerance)
             self._near("certificate", numbers.certificate, credit, scale)
             if books.gated and not self.baseline_nonnegative and not numbers.bank >= 0.0:
@@ -238,7 +271,7 @@ class RecomputedChecks:
             self._near("certificate", numbers.certificate, certificate, scale)
         if decision.charged:
             self._sum(numbers.bank, numbers.certificate)
-        if self._can_be_exact and self.compares_numbers and decision.round % self.every == 0:
+        if self._can_be_exact and decision.round % self.every == 0:
             self._exactly(decision, scale)
 
     def _choice(self, optimistic: bool, boldness: float, scale: float, reach: float) -> RecomputedChoice:
@@ -247,7 +280,7 @@ class RecomputedChecks:
         return RecomputedChoice(
             self.rule,
             self.books,
-            self.region,
+            self.judge.region,
             belief_of(self.set) if believing else None,
             float(self.model["noise"]),
             self.model["misspecification"] == 0.0,
@@ -262,7 +295,7 @@ class RecomputedChecks:
         self,
         details: Array,
         recomputed: Array,
-        scale: float,
+        scale: Array,
         reach: float,
         rows: tuple[CandidateField, ...],
     ) -> None:
@@ -287,25 +320,21 @@ class RecomputedChecks:
         self, choice: RecomputedChoice, details: Array, recomputed: Array, scale: Array, low: Array
     ) -> None:
         """A score of -inf leaves a candidate out, which only the baseline's competition may do; it is
-        checked there. A score is no bound: where rounding is visible it has no safe direction, but it is
-        not above the UCB, unless the set is nearly empty and lower bounds are above upper ones."""
-        if not self.judges_choice:
+        checked there. No score is above the UCB, unless the set is nearly empty and lower bounds are
+        above upper ones."""
+        if not self.judge.of_choices:
             return
         scores = details[SCORE]
         missing = ~np.isfinite(scores) & np.isfinite(recomputed[SCORE])
         missing &= ~(np.isneginf(scores) & (bool(self.rule.competes) and not choice.optimistic))
-        if missing.any() and self.compares_numbers and self.set.has_sharp_scores:
+        if missing.any() and not self.set.is_rough:
             left_out = int(missing.argmax())
             raise Finding(f"gives candidate {left_out} the score {scores[left_out]!r}")
         scored = np.isfinite(scores)
-        if not self._allowance:
-            self._near("score of candidates", scores[scored], recomputed[SCORE][scored], scale[scored])
-            return
-        if self.set.has_sharp_scores:
-            size = 1.0 + np.abs(low) + np.abs(recomputed[UCB])
-            near = size * (TOLERANCE if self.set.is_rough else max(self._allowance, TOLERANCE))
-            if not (np.abs(scores - recomputed[SCORE]) <= near)[scored].all():
-                raise Finding("gives a candidate another score than its bounds do")
+        size = scale + np.abs(low) + np.abs(recomputed[UCB])
+        near = np.abs(scores - recomputed[SCORE]) <= self.judge.of_scores * size
+        if not near[scored].all():
+            raise Finding("gives a candidate another score than its bounds do")
         size = 1.0 + np.abs(details[UCB])
         above = scores > details[UCB] + SUM * size
         above &= ~(scores <= recomputed[SCORE] + self._tolerance * (size + scale))
@@ -315,7 +344,7 @@ class RecomputedChecks:
     def _sum(self, bank: float, certificate: float) -> None:
         """A ledger that carries its bank adds the certificate to it, and nothing else."""
         books = self.books
-        if books.ledger == "carry" and self.compares_numbers and math.isfinite(bank):
+        if books.ledger == "carry" and math.isfinite(bank):
             total = books.bank + certificate
             if abs(bank - total) > SUM * (abs(books.bank) + abs(certificate) + abs(books.price(False))):
                 raise Finding(
@@ -327,18 +356,18 @@ class RecomputedChecks:
         """What decides nothing, but is shown to whoever asks why; early versions did not record it."""
         contrasts = arrays["candidates"] - (1.0 - self.books.alpha) * arrays["baseline"]
         with np.errstate(invalid="ignore"):
-            recorded = contrasts @ arrays["estimate"]
-            recomputed = contrasts @ self.set.stack().centres[0]
+            recorded, centre = contrasts @ arrays["estimate"], self.set.stack().centres[0]
+            recomputed, size = contrasts @ centre, np.abs(contrasts) @ np.abs(centre)
         recorded = np.where(np.isnan(recorded), -np.inf, recorded)
-        self._near("estimated contrasts", recorded, recomputed, 1.0)
+        self._near("estimated contrasts", recorded, recomputed, 1.0 + size)
         if "upper" in arrays:  # one that is too large explains less, but nothing wrongly
             self._near("upper bounds of contrasts", -arrays["upper"], -self.set.bounds(contrasts)[1], 1.0)
 
     def _refutation(self, alarm: str | None) -> None:
         """The decision says of the model what the data say."""
-        refuted = self.set.alarmed or self.books.refuted
-        closest = min(self.set.closest, self.books.closest)
-        if refuted != (alarm is not None) and closest > TOLERANCE:
+        by_data, by_means = self.set.refuted, self.books.refuted
+        surely, perhaps = by_data.surely or by_means.surely, by_data.perhaps or by_means.perhaps
+        if surely if alarm is None else not perhaps:
             raise Finding(f"says {alarm!r} of the model, the data say otherwise")
 
     @property
@@ -350,14 +379,14 @@ class RecomputedChecks:
     def _allowance(self) -> float:
         """What bounds may have been made worse by, so that they hold in spite of rounding."""
         if self.set.is_rough:
-            return ALLOWANCE
+            return ALLOWANCES * self.set.rounding() if self._knows_allowances else ALLOWANCE
         leverage = self.set.leverage
         return min(CANCELLED * leverage, ALLOWANCE) if leverage > VISIBLE else 0.0
 
     @property
     def _two_arithmetics(self) -> float:
         """The largest difference between what is recorded and what is recomputed."""
-        if not self.is_exact:
+        if not self.is_exact or self.set.variance is not None:
             return TOLERANCE
         rounding = ROUNDINGS * self.set.rounding()
         return TOLERANCE if math.isnan(rounding) else min(max(rounding, LEAST_TOLERANCE), TOLERANCE)
@@ -379,12 +408,11 @@ class RecomputedChecks:
         self.report.precise += 1
 
     def executed(self, round_: int, decided: Played, executed: Played, bank: float) -> None:
-        self.set.renew()
         before, reach = self.books, self.books.reach
 
         def check() -> None:
             books = copy.copy(before)
-            books.region = self.region
+            books.region = self.judge.region
             recomputed = books.amended(
                 (decided.features, decided.is_baseline),
                 (executed.features, executed.is_baseline),
@@ -404,10 +432,8 @@ class RecomputedChecks:
         self, what: str, recorded: Any, recomputed: Any, scale: Any, larger_is_safe: bool = False
     ) -> None:
         """Recorded numbers agree with recomputed ones. A recorded -inf is always safe; +inf or NaN never
-        is, unless recomputed. Where rounding may be visible, what is recorded has an allowance for it: a
-        smaller number, or a larger one, is safe; by how much, only float64 limits."""
-        if not self.compares_numbers:
-            return
+        is, unless recomputed. What is recorded may have an allowance for rounding: a smaller number, or a
+        larger one, is safe."""
         recorded, recomputed = np.atleast_1d(recorded), np.atleast_1d(recomputed)
         if larger_is_safe:  # no number: no bound
             recorded, recomputed = np.fmin(recorded, np.inf), np.fmin(recomputed, np.inf)
@@ -416,8 +442,8 @@ class RecomputedChecks:
         error[(recorded == recomputed) | (np.isnan(recorded) & np.isnan(recomputed))] = 0.0
         error[np.isneginf(recorded)] = 0.0
         safe = recorded > recomputed if larger_is_safe else recorded < recomputed
-        error[safe & ((error <= self._allowance) | (self.region is not self.set))] = 0.0
-        worst, tolerance = float(np.max(error, initial=0.0)), self._two_arithmetics
+        error[safe & (error <= self.judge.allowance)] = 0.0
+        worst, tolerance = float(np.max(error, initial=0.0)), self.judge.tolerance
         if not worst <= tolerance:
             k = int(np.argmax(~(error <= tolerance)))
             raise Finding(f"{what}: recorded {recorded[k]!r}, recomputed {recomputed[k]!r}")

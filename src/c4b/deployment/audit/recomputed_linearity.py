@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from c4b._validate import Array
+from c4b.deployment.audit.whitening import whitened
 
 PRIOR, REACH, SHARE = 20.0, math.sqrt(30.0), 0.04
 """l over w^2, c, and the alarm's share of delta."""
@@ -31,8 +32,9 @@ class LinearitySums:
 
     def renew(self, count: int, mean: float) -> None:
         """Fit rewards and squares afresh to all rows so far."""
-        shape = self.gram + self.model["ridge"] * np.eye(len(self.moment))
-        self.fitted, self.explained = np.linalg.solve(shape, np.c_[self.moment, self.squares]).T
+        ridge = self.model["ridge"]
+        root, _ = whitened(self.gram + ridge * np.eye(len(self.moment)), ridge)
+        self.fitted, self.explained = np.array([self.moment, self.squares]) @ root.T @ root
         self.centre = mean
         self.variance = self.deviations / count + 1e-8 * self.width**2 if count else 0.0
 

@@ -10,17 +10,18 @@ import numpy as np
 
 from c4b._validate import Array
 from c4b.deployment.audit.audit_report import Finding
+from c4b.deployment.audit.decided_again import decided_again
 from c4b.deployment.audit.decision_checks import RecordedDecision, described, same
 from c4b.deployment.configuration import Configuration
 from c4b.deployment.decision_entry import recorded_round
 from c4b.policies.gate import Played
-from c4b.policies.held_round import decide_for_baseline, decide_uncharged
 
 
 class ReplayedChecks:
     """``DecisionChecks`` by deciding again."""
 
     level = "replayed"
+    left_to_replay = False
 
     def __init__(self, configuration: Configuration) -> None:
         self.configuration = configuration
@@ -46,17 +47,9 @@ class ReplayedChecks:
             self.gate.absorb_outcome(played, reward)
 
     def decided(self, decision: RecordedDecision) -> None:
-        arrays = {name: array.copy() for name, array in decision.arrays.items()}
-        round_ = recorded_round(decision.fields, arrays)
-        explanation = self.gate.explanation(round_)
-        id_, held = f"{self.configuration.name}-{decision.seq}", decision.fields.get("held")
-        if held is None:
-            again = self.gate.decide(round_, id_)
-        elif decision.charged:
-            again = decide_for_baseline(self.gate, round_, id_, held)
-        else:
-            again = decide_uncharged(self.gate, round_, id_, held)
-        chosen = again.action if held is None else again.proposed
+        explanation = self.gate.explanation(recorded_round(decision.fields, decision.arrays))
+        again = decided_again(self.gate, decision, f"{self.configuration.name}-{decision.seq}")
+        chosen = again.action if again.held is None else again.proposed
         if chosen != decision.chosen:
             recorded, replayed = described(decision.chosen), described(chosen)
             raise Finding(f"chooses {recorded}, decided again it is {replayed}")
