@@ -11,6 +11,7 @@ from c4b import Deployment
 from c4b.deployment import snapshot
 from c4b.deployment.state import State, same_bits
 from c4b.journal.entries import Entry, canonical, pack
+from c4b.ledger import books
 from support.shop_world import (
     BASELINE,
     compiled,
@@ -138,3 +139,29 @@ def test_an_entry_keeps_every_bit() -> None:
     ]
     hashes = {entry.hash(), *(entry._replace(**change).hash() for change in changes)}  # type: ignore[arg-type]
     assert len(hashes) == 1 + len(changes)
+
+
+@pytest.mark.parametrize("executed", [True, False])
+@pytest.mark.parametrize("change", [2.0**-50, 1e-3])
+def test_earlier_banks_that_were_corrected_in_another_arithmetic(
+    sqlite_url: str, executed: bool, change: float
+) -> None:
+    """Their last bits are forgiven where another action was executed, and nothing else."""
+    with create(sqlite_url, policy="reserve-c4b+") as dep:
+        trade(dep, 30)
+        rng = np.random.default_rng(3)
+        while (made := dep.decide(rivals(rng), BASELINE)).action is None:
+            pass
+        if executed:
+            dep.executed(made.id, None, independent=True)
+        state = dep._transactor._state
+        assert state is not None
+        assert state.counts["executed"] == executed
+        kept = books.views(state.gate.ledger)[0].kept_bank  # type: ignore[attr-defined]
+        at = int(np.flatnonzero(kept)[0])
+        before = kept[at]
+        kept[at] += change * before
+        stored = snapshot.encode(state)
+        kept[at] = before
+        assert snapshot.differs(stored, state)
+        assert snapshot.is_near(stored, state, sets_agree=True) == (executed and change < 1e-6)

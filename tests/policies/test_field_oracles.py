@@ -159,3 +159,15 @@ def test_probabilities_follow_the_gaps(name: str) -> None:
         least, cost = 1.0 - estimate[0], 1.0 - estimate[1]
         other = least / (2.0 * least + rate * (cost - least))
     assert weights == pytest.approx([1.0 - other, other])
+
+
+@pytest.mark.parametrize("name", ["c-squarecb", "c-fastcb"])
+def test_features_beside_which_a_ridge_is_lost(name: str) -> None:
+    """The regression's matrix is then singular in float64."""
+    policy = c4b.Policy(
+        name, c4b.LinearModel(2, noise=0.1, norm_bound=1.0), alpha=0.5, reserve=1e12, seed=1
+    )
+    for _ in range(5):
+        decision = policy.decide([[1e9, 1e9]], [1.0, 0.0], baseline_mean=0.5)
+        policy.observe(decision.id, 1.0)
+    assert policy.rounds == 5

@@ -75,7 +75,10 @@ class InverseGap(FieldGate):
         model, sums = self.terms.model, self.facts["plays"]
         shape = self.facts["gram"] + model.ridge * np.eye(model.dim)
         moment = self.facts["play_moment"]
-        least = float(sums[self._REWARDS] - moment @ np.linalg.solve(shape, moment))
+        try:
+            least = float(sums[self._REWARDS] - moment @ np.linalg.solve(shape, moment))
+        except np.linalg.LinAlgError:  # rounding took the ridge; squared errors are never below 0
+            least = 0.0
         return float(max(sums[self._ERRORS] - least, 0.0)) + model.ridge * model.norm_bound**2
 
     def allowance(self) -> float:
