@@ -10,7 +10,7 @@ import pytest
 from c4b import Deployment, LinearModel
 from c4b.errors import InvalidInput
 from c4b.policies import CandidateField
-from support.forgeries import Forgery, another, only_one, play
+from support.forgeries import Forgery, another, forge_decision, only_one, play
 from support.shop_world import entries_of, forge
 
 Fields, Arrays = dict[str, Any], dict[str, Any]
@@ -140,15 +140,8 @@ def test_other_numbers_are_found(sqlite_url: str, forgery: Forgery, sample: int)
         assert made.action is not None
         assert made.details[CandidateField.MARGIN].min() < 0.0
         assert dep.audit(sample=sample).clean
-
-        def change(fields: Fields, arrays: Arrays) -> None:
-            fields.pop("evaluated", None)
-            arrays["details"] = made.details.copy()  # of all candidates
-            forgery(fields, arrays)
-
-        assert made.receipt is not None
-        forge(dep, made.receipt.seq, change)
-        assert dep.audit(sample=sample).entry == made.receipt.seq
+        number = forge_decision(dep, made, forgery)
+        assert dep.audit(sample=sample).entry == number
 
 
 @pytest.mark.parametrize("amount", [1e-3, -1e-3])

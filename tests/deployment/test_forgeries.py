@@ -15,7 +15,7 @@ from c4b.deployment.state import State
 from c4b.errors import InvalidInput, JournalCorrupt, KeyMissing
 from c4b.journal import seal
 from c4b.policies import CandidateField
-from support.forgeries import Forgery, another, follow_banks, numbers_of, only_one, play
+from support.forgeries import Forgery, another, follow_banks, forge_decision, numbers_of, only_one, play
 from support.shop_world import BASELINE, THETA, create, entries_of, forge, in_agreement, rivals, trade
 
 KEY, OTHER_KEY = "7" * 64, "8" * 64
@@ -136,15 +136,8 @@ def test_worse_numbers_where_rounding_is_visible(sqlite_url: str, forgery: Forge
         assert made.action is not None
         assert (made.details[CandidateField.MARGIN] >= 0.2).all()
         assert dep.audit(sample=sample).clean
-
-        def change(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
-            fields.pop("evaluated", None)
-            arrays["details"] = made.details.copy()  # of all candidates
-            forgery(fields, arrays)
-
-        assert made.receipt is not None
-        forge(dep, made.receipt.seq, change)
-        assert dep.audit(sample=sample).entry == made.receipt.seq
+        number = forge_decision(dep, made, forgery)
+        assert dep.audit(sample=sample).entry == number
 
 
 @pytest.mark.parametrize("size", [1e10, 1e14, 1e20, 1e40])

@@ -157,7 +157,7 @@ def test_earlier_banks_that_were_corrected_in_another_arithmetic(
         state = dep._transactor._state
         assert state is not None
         assert state.counts["executed"] == executed
-        kept = books.views(state.gate.ledger)[0].kept_bank  # type: ignore[attr-defined]
+        kept = books.views(compiled(state).ledger)[0].kept_bank
         at = int(np.flatnonzero(kept)[0])
         before = kept[at]
         kept[at] += change * before

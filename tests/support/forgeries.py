@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from c4b import Deployment
-from c4b.policies import CandidateField
+from c4b.policies import CandidateField, Decision
 from support.shop_world import entries_of, forge
 
 Forgery = Callable[[dict[str, Any], dict[str, Any]], None]
@@ -16,6 +16,19 @@ Forgery = Callable[[dict[str, Any], dict[str, Any]], None]
 
 def numbers_of(entries: list[Any], kind: str) -> list[int]:
     return [entry.seq for entry in entries if entry.kind == kind]
+
+
+def forge_decision(dep: Deployment, made: Decision, forgery: Forgery) -> int:
+    """Forge a decision whose entry lists the numbers of all candidates; returns the entry's number."""
+
+    def change(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
+        fields.pop("evaluated", None)
+        arrays["details"] = made.details.copy()
+        forgery(fields, arrays)
+
+    assert made.receipt is not None
+    forge(dep, made.receipt.seq, change)
+    return made.receipt.seq
 
 
 def another(fields: dict[str, Any], arrays: dict[str, Any]) -> None:

@@ -28,7 +28,7 @@ FORMAT = 1
 MODES = ("live", "shadow")
 SNAPSHOT_EVERY = 2500
 """Entries between two snapshots: at most so many are replayed on opening, some 50 us each. A snapshot has
-up to 300 KB, and the call that writes it takes some milliseconds longer."""
+up to 300 KB with ten features, and the call that writes it takes some milliseconds longer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,15 +14,13 @@ import numpy as np
 
 from c4b._validate import Array
 from c4b.deployment.audit.recompute import (
-    BOUNDED,
     SetChoice,
-    VarianceSums,
-    bounded_multipliers,
     checked_choice,
     checked_scale,
     fixed_ridges,
     within_ball,
 )
+from c4b.deployment.audit.recomputed_variance import BOUNDED, VarianceSums, bounded_multipliers
 
 DIGITS = 50
 _SPLITTER = 134217729.0  # 2^27 + 1
