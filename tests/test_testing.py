@@ -1,6 +1,8 @@
 """The conformance kit: every registered policy passes, every broken one is caught by name."""
 
 import itertools
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -221,3 +223,13 @@ def test_broken_policies_are_caught_by_name(broken: type[c4b.Policy], name: str)
 def test_every_check_can_fail() -> None:
     """No check is decoration: each catches some broken policy."""
     assert {name for _, name in CAUGHT} == {check.name for check in testing.checks()}
+
+
+@pytest.mark.parametrize(
+    "what", ["c4b.testing.check_policy('refresh')", "import c4b.testing.journal_backend"]
+)
+def test_nothing_passes_where_assertions_are_left_out(what: str) -> None:
+    command = [sys.executable, "-O", "-c", f"import c4b.testing; {what}"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert "PYTHONOPTIMIZE leave out assertions" in ended.stderr

@@ -25,6 +25,9 @@ from c4b.journal.backend import Head, JournalBackend, KnownRequest, StoredSnapsh
 from c4b.journal.backend_registry import open_backend
 from c4b.journal.entries import CREATED, DECIDED, GENESIS, OBSERVED, Entry
 from c4b.journal.journal import Journal
+from c4b.testing.kit import need_assertions
+
+need_assertions()
 
 NAME = "shop"
 THREADS, APPENDS = 4, 15

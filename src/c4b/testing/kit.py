@@ -25,6 +25,7 @@ class Check:
 
     def __call__(self, policy: Subject, *, seed: int = 0) -> str:
         """``"passed"``, or why the requirement does not apply to this policy."""
+        need_assertions()
         try:
             reason = self._run(_factory(policy), seed)
         except Exception as error:
@@ -33,6 +34,15 @@ class Check:
 
     def __str__(self) -> str:
         return self.name
+
+
+def need_assertions() -> None:
+    """Refuse to check anything where every check would pass."""
+    if not __debug__:
+        raise RuntimeError(
+            "python -O and PYTHONOPTIMIZE leave out assertions, and the checks are made of them: run "
+            "them without"
+        )
 
 
 _CHECKS: list[Check] = []
