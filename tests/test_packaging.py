@@ -192,3 +192,16 @@ def test_kernels_that_a_wheel_carries_run_where_they_fit_and_nowhere_else(
     with open(site / "c4b/errors.py", "a") as source:
         source.write("\n")
     assert loaded("third") == "0"
+
+
+def test_every_requirement_says_the_oldest_version_that_works(tmp_path: Path) -> None:
+    lowest = runpy.run_path(str(SHIPPED / "lowest_versions.py"))["lowest_versions"]
+    found = lowest(ROOT / "pyproject.toml")
+    assert "numpy==2.0" in found
+    assert not any("reserve-c4b" in each or "pytest" in each for each in found)
+    careless = tmp_path / "pyproject.toml"
+    careless.write_text(
+        (ROOT / "pyproject.toml").read_text().replace('"numpy>=2.0"', '"numpy"'), encoding="utf-8"
+    )
+    with pytest.raises(ValueError, match="numpy: must say"):
+        lowest(careless)

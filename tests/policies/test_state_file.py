@@ -2,6 +2,7 @@
 
 import json
 import os
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -177,6 +178,24 @@ def rewritten(policy: c4b.Policy, path: Path, **changes: object) -> None:
     header = json.loads(arrays.pop("header").tobytes()) | changes
     with open(path, "wb") as file:
         np.savez(file, header=np.frombuffer(json.dumps(header).encode(), dtype=np.uint8), **arrays)
+
+
+def test_a_file_that_an_older_numpy_added_an_array_to(tmp_path: Path) -> None:
+    """It took an option that it did not know for an array."""
+    policy = halfway("refresh")[0]
+    policy.save(tmp_path / "state")
+    with np.load(tmp_path / "state") as archive:
+        arrays = {key: archive[key] for key in archive.files}
+    assert "allow_pickle" not in arrays
+    np.savez(tmp_path / "stray.npz", **arrays)
+    with (
+        zipfile.ZipFile(tmp_path / "stray.npz", "a") as archive,
+        archive.open("allow_pickle.npy", "w") as file,
+    ):
+        np.save(file, np.array(False))
+    with np.load(tmp_path / "stray.npz") as archive:
+        assert "allow_pickle" in archive.files
+    assert c4b.Policy.load(tmp_path / "stray.npz").bank == policy.bank
 
 
 def test_a_newer_version_says_upgrade(tmp_path: Path) -> None:

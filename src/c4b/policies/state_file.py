@@ -22,6 +22,8 @@ from c4b.policies.registry import PolicySpec
 
 VERSION = 1
 _HEADER = "header"
+_STRAY = "allow_pickle"
+"""An array in files of early versions, where NumPy was older than 2.2 and did not know that option."""
 OPTIONAL_TERMS = ("baseline_floor", "horizon", "seed")
 """Terms that are written only if they were given."""
 
@@ -65,8 +67,9 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays) 
         "digest": _digest(header, arrays),
     }
     text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    content: dict[str, Any] = {_HEADER: text, **arrays}
     buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **{_HEADER: text}, **arrays)
+    np.savez(buffer, **content)
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "no such folder", str(target.parent))
@@ -88,7 +91,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
         if not content.startswith(b"PK"):
             raise ValueError("it is no zip archive")
         with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-            arrays = {key: archive[key] for key in archive.files}
+            arrays = {key: archive[key] for key in archive.files if key != _STRAY}
         header = json.loads(arrays.pop(_HEADER).tobytes())
         if header["format"] != "c4b-policy":
             raise ValueError(f"format is {header['format']!r}")
@@ -121,6 +124,8 @@ def _digest(header: dict[str, Any], arrays: Arrays) -> str:
     digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
     for key in sorted(arrays):
         array = arrays[key]
+        if array.dtype.hasobject:
+            raise TypeError(f"{key} holds objects, which no state file can")
         digest.update(f"{key} {array.dtype.str} {array.shape}".encode())
         digest.update(array.tobytes())
     return digest.hexdigest()
