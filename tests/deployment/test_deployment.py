@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import threading
 import time
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -84,6 +87,15 @@ def test_two_openings_share_one_budget(any_url: str) -> None:
         assert one.state() == two.state()
         assert in_agreement(one)
         assert one.audit().clean
+
+
+@pytest.mark.parametrize("how", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_another_process_opens_it_by_itself(any_url: str, how: Callable[[Deployment], object]) -> None:
+    with create(any_url) as dep:
+        with pytest.raises(TypeError, match=r"connections .* Deployment\.open\(URL, 'shop'\)"):
+            how(dep)
+        made = dep.decide([], BASELINE)
+        assert pickle.loads(pickle.dumps(made)) == made
 
 
 def test_threads_take_turns(any_url: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -435,6 +435,10 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    def __reduce__(self) -> NoReturn:
+        remedy = f"open it where it is needed: Deployment.open(URL, {self.name!r})"
+        raise TypeError(f"{self!r} holds connections and cannot be copied or pickled; {remedy}")
 
     def __repr__(self) -> str:
         policy = self.configuration.spec.name
