@@ -34,6 +34,8 @@ from c4b.evidence.spectral import theta_hat
 class Evidence:
     """What the data say about theta. It knows no budget, no baseline and no time.
 
+    Any number of threads may ask at once, but not while one absorbs or learns.
+
     With the sets ``constrained``, ``unbiased`` and ``several-ridges`` each question to ``lower`` and
     ``upper`` gets an ellipsoid of its own, and the answer is all but exact. With ``refined=False`` the
     set's list of ellipsoids answers, as in policies, which ask about whole pools: for a gate of your own

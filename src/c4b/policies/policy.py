@@ -40,11 +40,12 @@ from c4b.policies.slates import (
     plain,
     total,
 )
+from c4b.policies.turns import TakesTurns, in_turn
 
 _FLOAT64 = np.dtype(np.float64)
 
 
-class Policy:
+class Policy(TakesTurns):
     """A gate between candidates and their execution.
 
     With probability at least ``1 - model.delta``, at every round at once, the cumulative *mean*
@@ -52,7 +53,7 @@ class Policy:
     (Theorem 1). That needs the assumptions of :class:`LinearModel`, model and policy chosen before data
     are seen, every executed action reported, losses and corrections that no outcome caused (see
     ``forget``), and, unless ``baseline_nonnegative=False``, baseline means that are never negative.
-    ``linucb`` has no gate and promises nothing. One policy object belongs to one thread.
+    ``linucb`` has no gate and promises nothing. Threads may share a policy: their calls take turns.
 
     Parameters
     ----------
@@ -92,6 +93,7 @@ class Policy:
         horizon: int | None = None,
         seed: int | None = None,
     ) -> None:
+        super().__init__()
         self._spec = policy if isinstance(policy, PolicySpec) else registry.get(policy)
         if not isinstance(model, LinearModel):
             raise InvalidInput("model", model, "must be a c4b.LinearModel")
@@ -124,6 +126,7 @@ class Policy:
 
     # -- evidence before the first decision -----------------------------------------------------
 
+    @in_turn
     def learn(self, features: ArrayLike, rewards: ArrayLike) -> None:
         """Historical rows ``features`` (n, d) with ``rewards`` (n,): evidence, never budget.
 
@@ -183,6 +186,7 @@ class Policy:
         point = _validate.point("baseline", _array_likes.dense_row(baseline), self._dim)
         return self._decide(Round(pool, point, checked_mean("", baseline_mean, self._needs)))
 
+    @in_turn
     def decide_many(self, rounds: Iterable[Round | tuple[ArrayLike, ArrayLike]]) -> list[Decision]:
         """Several rounds at once, pairs (candidates, baseline) or ``Round``; all are decided or none."""
         checked = [checked_round(given, self._dim, self._needs) for given in as_rounds(rounds)]
@@ -193,6 +197,7 @@ class Policy:
             self._run.undo(mark)
             raise
 
+    @in_turn
     def preview(
         self,
         candidates: ArrayLike | Round,
@@ -209,19 +214,21 @@ class Policy:
     def _decide_ready(self, gate: CompiledGate, candidates: Array, baseline: Array) -> Decision:
         """``_decide`` for a gate that needs nothing else, in less time: the gate can take its last
         decision back without a copy of the state before."""
-        run = self._run
-        number = run.rounds
-        id_ = f"{self._token}-{number}"
-        self._latest = (id_, number)
-        try:
-            decision = gate.decide_ready(candidates, baseline, math.nan, id_)
-            run.await_outcome(candidates, baseline, decision[1])
-        except BaseException:
-            gate.take_back(number)
-            run.undo(Mark(gate.mark(), number))
-            raise
-        return decision
+        with self._turn:
+            run = self._run
+            number = run.rounds
+            id_ = f"{self._token}-{number}"
+            self._latest = (id_, number)
+            try:
+                decision = gate.decide_ready(candidates, baseline, math.nan, id_)
+                run.await_outcome(candidates, baseline, decision[1])
+            except BaseException:
+                gate.take_back(number)
+                run.undo(Mark(gate.mark(), number))
+                raise
+            return decision
 
+    @in_turn
     def _decide(self, round_: Round) -> Decision:
         """One round. Whatever interrupts it, even a signal, leaves no charge without a round."""
         run = self._run
@@ -234,6 +241,7 @@ class Policy:
             run.undo(Mark(before, number))
             raise
 
+    @in_turn
     def executed(
         self, decision_id: str | Decision, features: ArrayLike | None = None, *, independent: bool = False
     ) -> None:
@@ -272,24 +280,26 @@ class Policy:
         Of a slate: the rewards of its items in their order, or one number, which is their sum. The
         decision itself may be given instead of its id, and True or False as the reward.
         """
-        run = self._run
-        id_, number = self._latest
-        if (  # in most calls
-            decision_id is id_
-            and type(reward) is float
-            and -LARGEST <= reward <= LARGEST
-            and self._unbounded
-            and run.report_next(number, reward)
-        ):
-            return
-        value = checked_outcome(self._gate.terms.model, "reward", reward)
-        if decision_id is not id_ or number >= run.rounds:
-            id_ = _array_likes.decision_id(decision_id)
-            number = self._round_of(id_)
-        if self._is_news(number, id_, value):
-            run.check_outcome(number, "reward", value)
-            run.report(number, value)
+        with self._turn:
+            run = self._run
+            id_, number = self._latest
+            if (  # in most calls
+                decision_id is id_
+                and type(reward) is float
+                and -LARGEST <= reward <= LARGEST
+                and self._unbounded
+                and run.report_next(number, reward)
+            ):
+                return
+            value = checked_outcome(self._gate.terms.model, "reward", reward)
+            if decision_id is not id_ or number >= run.rounds:
+                id_ = _array_likes.decision_id(decision_id)
+                number = self._round_of(id_)
+            if self._is_news(number, id_, value):
+                run.check_outcome(number, "reward", value)
+                run.report(number, value)
 
+    @in_turn
     def observe_many(
         self, outcomes: Mapping[str, Reward] | Iterable[tuple[str | Decision, Reward]]
     ) -> None:
@@ -314,6 +324,7 @@ class Policy:
         for number, value in news.items():
             self._run.report(number, value)
 
+    @in_turn
     def forget(self, decision_id: str | Decision, *, independent: bool = False) -> None:
         """Declare a decision's outcome lost, so that later outcomes are absorbed.
 
@@ -438,6 +449,7 @@ class Policy:
         return self._gate.bank
 
     @property
+    @in_turn
     def prefix(self) -> Array:
         """Z = sum of x(executed) - (1 - alpha) x(baseline), shape (d,); a copy."""
         if not isinstance(self._gate, CompiledGate):
@@ -445,6 +457,7 @@ class Policy:
         return self._gate.prefix
 
     @property
+    @in_turn
     def estimate(self) -> Array | None:
         """theta_hat, shape (d,), a copy; None if the gate estimates none."""
         return self._gate.estimate
@@ -465,6 +478,7 @@ class Policy:
         return self._run.rounds
 
     @property
+    @in_turn
     def pending(self) -> tuple[str, ...]:
         """Ids of decisions whose outcome has not been reported, oldest first."""
         return tuple(
@@ -491,6 +505,7 @@ class Policy:
             policy._token = str(header["token"])
         return policy
 
+    @in_turn
     def state(self) -> tuple[dict[str, Any], Arrays]:
         """What ``save`` writes: a header of plain data, and arrays."""
         header = state_file.header(self._spec, self._run, self._absorb, self._token)

@@ -1,0 +1,78 @@
+"""Calls of several threads on one object, one at a time.
+
+A decision is several steps, and kernels run without Python's own lock. Two threads in one ledger would
+charge it as neither of them decided, and an outcome could be learned for another action than the one it
+came from. So whoever calls waits for the calls under way.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import threading
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
+from weakref import WeakSet
+
+from c4b.errors import C4BError
+
+S = TypeVar("S", bound="TakesTurns")
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class TakesTurns:
+    """An object whose calls take turns. A copy, also a shallow one or a pickled one, shares nothing."""
+
+    def __init__(self) -> None:
+        self._turn: Any = threading.RLock()
+        _all.add(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._turn:
+            return copy.deepcopy({name: value for name, value in vars(self).items() if name != "_turn"})
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        TakesTurns.__init__(self)
+
+
+_all: WeakSet[TakesTurns] = WeakSet()
+"""Those of this process, for the moment after a fork."""
+
+
+def in_turn(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
+    """A method during which no other thread is in a call."""
+
+    @wraps(method)
+    def waiting(self: S, /, *arguments: P.args, **named: P.kwargs) -> T:
+        with self._turn:
+            return method(self, *arguments, **named)
+
+    return waiting
+
+
+class _HalfDone:
+    """The turn of a thread that does not exist in this process."""
+
+    def __enter__(self) -> NoReturn:
+        raise C4BError(
+            "this process was forked while another thread was in a call of this policy, whose state may "
+            "be half changed; load it from a file here, or fork while no call is under way"
+        )
+
+    def __exit__(self, *_: object) -> None:
+        """Nobody is inside."""
+
+
+def _after_fork() -> None:
+    for each in list(_all):
+        if each._turn.acquire(blocking=False):
+            each._turn.release()
+        else:
+            each._turn = _HalfDone()
+
+
+if hasattr(os, "register_at_fork"):  # where there are forks
+    os.register_at_fork(after_in_child=_after_fork)
