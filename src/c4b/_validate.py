@@ -1,7 +1,7 @@
 """Checks of the public surface. Kernels assume what these functions return."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from numbers import Real
 from typing import Any
 
@@ -171,11 +171,16 @@ def series(argument: str, value: object, length: int | None = None) -> Array:
     return array
 
 
-def pairs(argument: str, value: object, remedy: str) -> list[tuple[Any, Any]]:
-    if not isinstance(value, Iterable):
+def several(argument: str, value: object, remedy: str) -> Iterator[Any]:
+    """What can be looped over; arrays without a dimension only seem so."""
+    if not isinstance(value, Iterable) or (isinstance(value, np.ndarray) and not value.ndim):
         raise InvalidInput(argument, value, remedy)
+    return iter(value)
+
+
+def pairs(argument: str, value: object, remedy: str) -> list[tuple[Any, Any]]:
     result: list[tuple[Any, Any]] = []
-    for n, item in enumerate(value):
+    for n, item in enumerate(several(argument, value, remedy)):
         try:
             first, second = item
         except (TypeError, ValueError) as error:

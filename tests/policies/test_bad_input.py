@@ -78,6 +78,7 @@ REWARDS: dict[str, object] = {
     "none": None,
     "a list": [0.5],
     "an array": np.array([0.5]),
+    "lists of different lengths": [[0.5, 0.5], [0.5]],
     "complex": 0.5j,
     "huge integer": HUGE,
     "unprintable integer": 10**5000,
@@ -127,7 +128,7 @@ def test_baseline_and_executed_features(policy: c4b.Policy, what: str) -> None:
         refused(policy, errors.InvalidInput, "features", lambda: policy.executed(one, bad))
 
 
-@pytest.mark.parametrize("bad", [None, 1, [1], [(GOOD,)], [(GOOD, BASE, 1)], [None]])
+@pytest.mark.parametrize("bad", [None, 1, [1], [(GOOD,)], [(GOOD, BASE, 1)], [None], np.array(1.0)])
 def test_decide_many_needs_pairs(policy: c4b.Policy, bad: Any) -> None:
     refused(policy, errors.InvalidInput, "rounds", lambda: policy.decide_many(bad))
 
@@ -160,7 +161,7 @@ def test_only_ids_that_were_given_out(policy: c4b.Policy, number: str) -> None:
     refused(policy, errors.UnknownDecision, "decision_id", lambda: policy.observe(bad, 0.5))
 
 
-@pytest.mark.parametrize("bad", [None, 1, [1], ["id"], [("a",)], [("a", 1.0, 2.0)]])
+@pytest.mark.parametrize("bad", [None, 1, [1], ["id"], [("a",)], [("a", 1.0, 2.0)], np.array("id")])
 def test_observe_many_needs_pairs(policy: c4b.Policy, bad: Any) -> None:
     refused(policy, errors.InvalidInput, "outcomes", lambda: policy.observe_many(bad))
 

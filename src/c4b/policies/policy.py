@@ -521,10 +521,8 @@ class Policy(TakesTurns):
 def as_rounds(rounds: object) -> list[Round]:
     """Rounds as ``decide_many`` takes them: ``Round``, or pairs (candidates, baseline)."""
     remedy = "must be a sequence of c4b.Round, or of pairs (candidates, baseline)"
-    if not isinstance(rounds, Iterable):
-        raise InvalidInput("rounds", rounds, remedy)
     listed = []
-    for n, given in enumerate(rounds):
+    for n, given in enumerate(_validate.several("rounds", rounds, remedy)):
         if isinstance(given, Round):
             listed.append(given._replace(argument=f"rounds[{n}]."))
             continue

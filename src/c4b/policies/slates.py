@@ -106,12 +106,17 @@ def checked_outcome(model: LinearModel, argument: str, value: object) -> Outcome
     """One reward, or the rewards of the items of a slate."""
     if type(value) is float and model.rewards is None and abs(value) <= _validate.LARGEST:
         return value  # in most calls
-    if type(value) is float or not isinstance(value, list | tuple | np.ndarray) or not np.ndim(value):
+    if type(value) is float or not _is_listed(value):
         return _checked_reward(model, argument, value)
-    rewards = tuple(_checked_reward(model, f"{argument}[{n}]", each) for n, each in enumerate(value))
+    each: Any = value
+    rewards = tuple(_checked_reward(model, f"{argument}[{n}]", one) for n, one in enumerate(each))
     if not rewards:
         raise InvalidInput(argument, value, "must be a number, or one for each item of the slate")
     return rewards
+
+
+def _is_listed(value: object) -> bool:
+    return value.ndim > 0 if isinstance(value, np.ndarray) else isinstance(value, list | tuple)
 
 
 def _checked_reward(model: LinearModel, argument: str, value: object) -> float:
