@@ -11,7 +11,9 @@ from c4b._validate import Array
 from c4b.errors import InvalidInput
 from c4b.evidence.alarms import watch
 from c4b.evidence.cholesky_factor import cholesky, invert_from_cholesky
-from c4b.evidence.eigenbasis import POLISH_EVERY, RESIDUAL, TINY, polish, turn
+from c4b.evidence.eigenbasis.fresh_decomposition import POLISH_EVERY, polish
+from c4b.evidence.eigenbasis.rank_one_update import turn
+from c4b.evidence.eigenbasis.spectrum import RESIDUAL, TINY
 from c4b.evidence.ellipsoids import (
     BOUNDED,
     COUNT,

@@ -13,7 +13,7 @@ from c4b._parts import BOXES, EIGENBASES, INVERSES
 from c4b._validate import Array
 from c4b.evidence.box_bounds import box_contains, box_interval, is_box
 from c4b.evidence.chains import chain_of_five, four_products
-from c4b.evidence.eigenbasis import misturn
+from c4b.evidence.eigenbasis.spectrum import misturn
 from c4b.evidence.ellipsoids import Data, Region
 from c4b.evidence.rounding import UNIT
 

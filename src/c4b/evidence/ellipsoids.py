@@ -15,7 +15,7 @@ from c4b._jit import inlined
 from c4b._parts import EIGENBASES
 from c4b._shaped_view import shaped_view
 from c4b._validate import Array
-from c4b.evidence.eigenbasis import Spectrum, spectrum_size
+from c4b.evidence.eigenbasis.spectrum import Spectrum, spectrum_size
 
 LOG_DET, COUNT, SINCE_FACTORED, SQUARES_SUM, ALARM = 0, 1, 2, 3, 4
 TALLY = 5
