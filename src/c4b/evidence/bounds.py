@@ -1,7 +1,7 @@
 """Bounds of v @ theta over the confidence set: the closed forms behind (8) and (9).
 
 Every bound holds for exact arithmetic, too: ``Region.reach``, ``blur`` and ``slack`` allow for all
-rounding. ``c4b.evidence.pool_bounds`` computes the same for pools.
+rounding. ``c4b.evidence.pools.pool_bounds`` computes the same for pools.
 """
 
 import math

@@ -51,7 +51,7 @@ class Region(NamedTuple):
     norm_bound: float  # S
     totals: Array  # what sums of rewards alone say; see ``c4b.evidence.totals`` and, for the set box,
     # ``c4b.evidence.box_bounds``; empty for most sets
-    guide: Array  # to the ellipsoids that count, see ``c4b.evidence.leading_ellipsoid``; mostly empty
+    guide: Array  # to the ellipsoids that count, see ``pools.leading_ellipsoid``; mostly empty
 
 
 class Data(NamedTuple):

@@ -14,18 +14,11 @@ from c4b.certificates.contrast_kernels import (
 )
 from c4b.evidence.belief import Belief, belief_size, believed, believes, pool_belief
 from c4b.evidence.bounds import lower, upper
-from c4b.evidence.contained_ellipsoids import innermost, innermost_size, room_for_innermost
 from c4b.evidence.ellipsoids import ALARM, HEADING, Region
 from c4b.evidence.ellipsoids import opened as opened_evidence
-from c4b.evidence.pool_bounds import (
-    CROSS,
-    SQUARES,
-    form_rows,
-    forms_size,
-    pool_forms,
-    pool_interval,
-    pool_upper,
-)
+from c4b.evidence.pools.contained_ellipsoids import innermost, innermost_size, room_for_innermost
+from c4b.evidence.pools.pool_bounds import pool_interval, pool_upper
+from c4b.evidence.pools.pool_forms import CROSS, SQUARES, form_rows, forms_size, pool_forms
 from c4b.ledger.bank_ledger import bank_claims, bank_margin, claims_size, room_of_claims, write_rows
 from c4b.ledger.books import Account, Certificate, Ledger, LedgerKind, has_bank, round_slack
 from c4b.ledger.books import opened as opened_ledger

@@ -20,7 +20,7 @@ from c4b.evidence.bounds import contains
 from c4b.evidence.earned import earn, earned_holds
 from c4b.evidence.ellipsoids import ALARM, LOG_DET, MIXTURE, is_spectral
 from c4b.evidence.ellipsoids import opened_as as opened_evidence
-from c4b.evidence.pool_bounds import form_rows
+from c4b.evidence.pools.pool_forms import form_rows
 from c4b.evidence.regret import ABSORBED
 from c4b.evidence.regret import LOG_DET as LOG_DET_AT_START
 from c4b.ledger.books import LedgerKind
