@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from c4b._cache_lines import new_space
 from c4b._validate import LARGEST, Array
 from c4b.certificates.contrast_kernels import both
 from c4b.errors import InvalidInput, NoSafeAction
@@ -18,10 +19,10 @@ from c4b.evidence.sets.box import check_arm, check_arms
 from c4b.ledger import books, ledger_kernels
 from c4b.ledger.books import LedgerKind, SumsOf, Tally, Term
 from c4b.policies import sliced_scores
-from c4b.policies.candidate_fields import CandidateField
+from c4b.policies.candidate_fields import ROWS, CandidateField
 from c4b.policies.choice_rule import rule_numbers
 from c4b.policies.compiled_choice import BASELINE
-from c4b.policies.compiled_round import NO_SAFE_ACTION, NOT_FINITE, ROWS, new_space, space_size
+from c4b.policies.compiled_round import NO_SAFE_ACTION, NOT_FINITE, space_size
 from c4b.policies.composition import Composition
 from c4b.policies.decide_kernels import decider
 from c4b.policies.decision import Decision

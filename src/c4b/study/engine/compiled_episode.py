@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from c4b._cache_lines import new_space
 from c4b._jit import inlined, kernel, kernel_of_known_shapes
 from c4b._shaped_view import shaped_view
 from c4b._specialised import specialised
@@ -25,9 +26,11 @@ from c4b.evidence.regret import ABSORBED
 from c4b.evidence.regret import LOG_DET as LOG_DET_AT_START
 from c4b.ledger.books import LedgerKind
 from c4b.ledger.books import opened_as as opened_ledger
+from c4b.policies.candidate_fields import MARGIN, ROWS
 from c4b.policies.choice_rule import Rule, boldness_now, is_optimistic, is_plain, opened_rule
-from c4b.policies.compiled_choice import BASELINE, MARGIN
-from c4b.policies.compiled_round import ROWS, certify, executed_bounds, new_space, score, settle
+from c4b.policies.compiled_assessment import certify, score
+from c4b.policies.compiled_choice import BASELINE
+from c4b.policies.compiled_round import executed_bounds, settle
 from c4b.study.engine.episode_metrics import Metric
 
 USUAL_STACK, USUAL_DIM, USUAL_SIZE = 1, 5, 32
