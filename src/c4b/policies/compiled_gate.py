@@ -13,7 +13,7 @@ from c4b._cache_lines import new_space
 from c4b._validate import LARGEST, Array
 from c4b.certificates.contrast_kernels import both
 from c4b.errors import InvalidInput, NoSafeAction
-from c4b.evidence import absorption, earned, ellipsoids, regret
+from c4b.evidence import earlier_layout, earned, ellipsoids, regret
 from c4b.evidence.evidence import Evidence
 from c4b.evidence.sets.box import check_arm, check_arms
 from c4b.ledger import books, ledger_kernels
@@ -341,7 +341,7 @@ class CompiledGate(Gate):
         return {"evidence": self._flat, "ledger": self.ledger, **own}
 
     def restore(self, arrays: Arrays) -> None:
-        evidence = absorption.in_current_layout(arrays["evidence"], self._flat, self.evidence.model)
+        evidence = earlier_layout.in_current_layout(arrays["evidence"], self._flat, self.evidence.model)
         _copy_alike(self._flat, evidence, ellipsoids.HEADING)
         _copy_alike(self.ledger, arrays["ledger"], books.HEADING)
         if len(self.earned):
