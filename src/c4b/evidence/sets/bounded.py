@@ -265,4 +265,3 @@ THIRD = ConfidenceSet(
     extra_size=joined_size,
     needs_range=True,
 )
-NAMES = (SET.name, SECOND.name, THIRD.name)
