@@ -17,6 +17,7 @@ from c4b.evidence.ellipsoids import (
     is_spectral,
     opened,
     rounding_size,
+    stack_and_dim,
     views,
 )
 from c4b.evidence.model import LinearModel
@@ -31,7 +32,7 @@ def in_current_layout(array: Array, target: Array, model: LinearModel) -> Array:
     Any other array is returned as it is. The sums keep their bits; the bounds of rounding errors are
     computed afresh, and so is the eigenbasis of a set that has one: it was stored as G inverses.
     """
-    stack, dim = int(target[0]), int(target[1])
+    stack, dim = stack_and_dim(target)
     more = rounding_size(stack, dim, False)
     before = flat_size(stack, dim, 0, False) - more
     extra = model.confidence_set.extra_size(dim)

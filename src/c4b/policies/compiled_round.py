@@ -10,11 +10,19 @@ from c4b._validate import Array
 from c4b.certificates.contrast_kernels import Assessment, joint_claim
 from c4b.evidence.belief import Belief, belief_size, believed
 from c4b.evidence.bounds import lower, upper
-from c4b.evidence.ellipsoids import ALARM, HEADING, Region
+from c4b.evidence.ellipsoids import ALARM, HEADING, Region, stack_and_dim
 from c4b.evidence.ellipsoids import opened as opened_evidence
 from c4b.evidence.pools.contained_ellipsoids import innermost, innermost_size, room_for_innermost
 from c4b.ledger.bank_ledger import bank_claims, bank_margin, claims_size, room_of_claims, write_rows
-from c4b.ledger.books import Account, Certificate, Ledger, LedgerKind, has_bank, round_slack
+from c4b.ledger.books import (
+    Account,
+    Certificate,
+    Ledger,
+    LedgerHeading,
+    LedgerKind,
+    has_bank,
+    round_slack,
+)
 from c4b.ledger.books import opened as opened_ledger
 from c4b.ledger.ledger_kernels import Execution, baseline_margin, charge, credit, keeps_bank
 from c4b.policies.assessment_in_blocks import (
@@ -148,7 +156,7 @@ def may_be_lazy(region: Region, account: Account, rule: Rule) -> bool:
 
 def space_size(evidence_flat: Array, ledger_flat: Array, size: int) -> int:
     """How large ``space`` of ``decide`` must be for K candidates."""
-    stack, dim, room = int(evidence_flat[0]), int(evidence_flat[1]), int(ledger_flat[0])
+    (stack, dim), room = stack_and_dim(evidence_flat), int(ledger_flat[LedgerHeading.ROOM])
     kept = (
         len(ledger_flat) + dim + (CONTRASTS + ROWS) * size + innermost_size(stack, dim) + belief_size(dim)
     )

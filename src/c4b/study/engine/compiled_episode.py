@@ -19,12 +19,12 @@ from c4b.evidence.absorption import add, recentre
 from c4b.evidence.belief import belief_size, believed, believes
 from c4b.evidence.bounds import contains
 from c4b.evidence.earned import earn, earned_holds
-from c4b.evidence.ellipsoids import ALARM, LOG_DET, MIXTURE, is_spectral
+from c4b.evidence.ellipsoids import ALARM, LOG_DET, MIXTURE, EvidenceHeading, is_spectral, stack_and_dim
 from c4b.evidence.ellipsoids import opened_as as opened_evidence
 from c4b.evidence.pools.pool_forms import form_rows
 from c4b.evidence.regret import ABSORBED
 from c4b.evidence.regret import LOG_DET as LOG_DET_AT_START
-from c4b.ledger.books import LedgerKind
+from c4b.ledger.books import LedgerHeading, LedgerKind
 from c4b.ledger.books import opened_as as opened_ledger
 from c4b.policies.candidate_fields import MARGIN, ROWS
 from c4b.policies.choice_rule import Rule, boldness_now, is_optimistic, is_plain, opened_rule
@@ -145,7 +145,7 @@ def _play(
         books[i] = lineup.ledgers[int(columns[RuleColumn.LEDGER_START]) + i]
     rounds = len(scene.best)
     region, data, terms = opened_evidence(evidence, stack, dim)
-    ledger, account = opened_ledger(books, int(books[0]), dim)
+    ledger, account = opened_ledger(books, int(books[LedgerHeading.ROOM]), dim)
     pools = shaped_view(scene.pools, 0, (rounds, dim, size))
     means, best, noise = scene.means, scene.best, scene.noise
     baselines, baseline_means = shaped_view(scene.baselines, 0, (rounds, dim)), scene.baseline_means
@@ -289,6 +289,6 @@ def runner(evidences: Iterable[Array], lineup: Lineup, size: int) -> Runner:
     """The fastest ``run_setting`` for methods with these flat evidences and K candidates."""
     usual = size == USUAL_SIZE and all(is_plain(numbers) for numbers in lineup.rules)
     for flat in evidences:
-        shape = (int(flat[0]), int(flat[1]))
-        usual &= shape == (USUAL_STACK, USUAL_DIM) and flat[5] >= MIXTURE and not is_spectral(flat)
+        usual &= stack_and_dim(flat) == (USUAL_STACK, USUAL_DIM) and not is_spectral(flat)
+        usual &= bool(flat[EvidenceHeading.CODE] >= MIXTURE)
     return run_usual_setting if usual else run_setting
