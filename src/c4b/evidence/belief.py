@@ -31,6 +31,9 @@ def belief_size(dim: int) -> int:
     return 3 * dim
 
 
+room_for_belief = inlined(belief_size)
+
+
 @inlined
 def believed(region: Region, data: Data, terms: Terms, wanted: bool, space: Array) -> Belief:
     """Written into ``space``; nothing unless ``wanted`` and the set keeps the eigenbasis of A."""

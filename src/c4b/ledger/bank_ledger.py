@@ -18,13 +18,7 @@ from c4b.certificates.contrast_kernels import Assessment, joint_claim
 from c4b.evidence.bounds import lower
 from c4b.evidence.ellipsoids import Region
 from c4b.evidence.pools.offset_bounds import base_below, raise_to_lower
-from c4b.evidence.pools.pool_forms import (
-    CENTRES,
-    coordinates,
-    form_rows,
-    forms_size,
-    spectral_centres,
-)
+from c4b.evidence.pools.pool_forms import CENTRES, coordinates, form_rows, forms_size, spectral_centres
 from c4b.evidence.pools.spectral_offset_bounds import raise_to_turned, spectral_raise, turn_offset
 from c4b.ledger.books import Account, Ledger, LedgerKind, Tally, round_slack
 from c4b.ledger.exact_sums import plus

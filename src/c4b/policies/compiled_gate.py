@@ -22,12 +22,13 @@ from c4b.policies import sliced_scores
 from c4b.policies.candidate_fields import ROWS, CandidateField
 from c4b.policies.choice_rule import rule_numbers
 from c4b.policies.compiled_choice import BASELINE
-from c4b.policies.compiled_round import NO_SAFE_ACTION, NOT_FINITE, space_size
+from c4b.policies.compiled_round import NO_SAFE_ACTION, NOT_FINITE
 from c4b.policies.composition import Composition
 from c4b.policies.decide_kernels import decider
 from c4b.policies.decision import Decision
 from c4b.policies.gate import Arrays, Gate, GateTerms, Played
 from c4b.policies.round import Round
+from c4b.policies.round_space import space_size
 from c4b.policies.slates import Outcome, total
 
 ESTIMATE, UPPER = "estimate", "upper"

@@ -2,37 +2,23 @@
 
 import numpy as np
 
-from c4b._cache_lines import LINE, whole_lines
+from c4b._cache_lines import whole_lines
 from c4b._jit import inlined, kernel
 from c4b._parts import COMPETITION, EIGENBASES
 from c4b._shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.certificates.contrast_kernels import Assessment, joint_claim
-from c4b.evidence.belief import Belief, belief_size, believed
+from c4b.evidence.belief import Belief, believed
 from c4b.evidence.bounds import lower, upper
-from c4b.evidence.ellipsoids import ALARM, HEADING, Region, stack_and_dim
+from c4b.evidence.ellipsoids import ALARM, HEADING, Region
 from c4b.evidence.ellipsoids import opened as opened_evidence
-from c4b.evidence.pools.contained_ellipsoids import innermost, innermost_size, room_for_innermost
-from c4b.ledger.bank_ledger import bank_claims, bank_margin, claims_size, room_of_claims, write_rows
-from c4b.ledger.books import (
-    Account,
-    Certificate,
-    Ledger,
-    LedgerHeading,
-    LedgerKind,
-    has_bank,
-    round_slack,
-)
+from c4b.evidence.pools.contained_ellipsoids import innermost
+from c4b.ledger.bank_ledger import bank_claims, bank_margin, room_of_claims, write_rows
+from c4b.ledger.books import Account, Certificate, Ledger, LedgerKind, has_bank, round_slack
 from c4b.ledger.books import opened as opened_ledger
 from c4b.ledger.ledger_kernels import Execution, baseline_margin, charge, credit, keeps_bank
-from c4b.policies.assessment_in_blocks import (
-    SPECTRAL_BLOCK,
-    assess,
-    assess_best,
-    blocks_size,
-    write_contrasts,
-)
-from c4b.policies.candidate_fields import JOINT, MARGIN, ROWS, SEPARATE, UCB
+from c4b.policies.assessment_in_blocks import SPECTRAL_BLOCK, assess, assess_best, write_contrasts
+from c4b.policies.candidate_fields import JOINT, MARGIN, SEPARATE, UCB
 from c4b.policies.choice_rule import Rule, is_optimistic, opened_rule
 from c4b.policies.comparison import CONTRASTS
 from c4b.policies.compiled_assessment import certificate_row
@@ -46,6 +32,7 @@ from c4b.policies.compiled_choice import (
     opened_contest,
     usable,
 )
+from c4b.policies.round_space import opened_round_space
 
 NO_SAFE_ACTION, NOT_FINITE = -2, -3
 """Codes in the place of an action: nothing is certified; a feature is not a finite number."""
@@ -154,15 +141,6 @@ def may_be_lazy(region: Region, account: Account, rule: Rule) -> bool:
     return region.spectral and joint and not rule.by_certificate
 
 
-def space_size(evidence_flat: Array, ledger_flat: Array, size: int) -> int:
-    """How large ``space`` of ``decide`` must be for K candidates."""
-    (stack, dim), room = stack_and_dim(evidence_flat), int(ledger_flat[LedgerHeading.ROOM])
-    kept = (
-        len(ledger_flat) + dim + (CONTRASTS + ROWS) * size + innermost_size(stack, dim) + belief_size(dim)
-    )
-    return kept + 2 * LINE + claims_size(stack, dim, room) + blocks_size(stack, dim, size)
-
-
 @kernel
 def decide(
     evidence_flat: Array,
@@ -200,29 +178,22 @@ def decide(
     ledger, account = opened_ledger(ledger_flat)
     radius, before = whole_region.radius[0], ledger.bank[0]
     (size, dim), stack = candidates.shape, len(whole_region.radius)
-    start = len(ledger_flat)
-    for i in range(start):
+    for i in range(len(ledger_flat)):
         space[i] = ledger_flat[i]
-    executed, start = shaped_view(space, start, (dim,)), start + dim
-    all_contrasts = shaped_view(space, start, (CONTRASTS, size))
-    start += CONTRASTS * size
-    full, start = shaped_view(space, start, (ROWS, size)), start + ROWS * size
-    room = room_for_innermost(stack, dim)
-    of_region, start = shaped_view(space, start, (room,)), start + room
-    of_belief, start = shaped_view(space, start, (3 * dim,)), whole_lines(start + 3 * dim)
+    room = opened_round_space(space, len(ledger_flat), stack, dim, size)
+    executed, full = room.executed, room.full
     region = whole_region
     if EIGENBASES:
-        region = innermost(whole_region, size >= THOROUGH, of_region)
+        region = innermost(whole_region, size >= THOROUGH, room.region)
     contrasts, lazy = shaped_view(space, 0, (CONTRASTS, 0)), lazy and may_be_lazy(region, account, rule)
     believing = COMPETITION and rule.believes > 0.0 and not is_optimistic(ledger, account, rule)
-    belief = believed(region, data, terms, believing, of_belief)
+    belief = believed(region, data, terms, believing, room.belief)
     if not usable(shaped_view(baseline, 0, (1, dim)), 0):
         return NOT_FINITE, BASELINE, np.nan, np.nan, np.nan, radius, before, True, alarm
     wanted = region.spectral and has_bank(account)
-    rest = shaped_view(space, start, (len(space) - start,))
-    claims = bank_claims(ledger, account, region, baseline, wanted, rest)
-    rows, start = claims.rows, whole_lines(start + room_of_claims(claims))
-    rest = shaped_view(space, start, (len(space) - start,))
+    claims = bank_claims(ledger, account, region, baseline, wanted, room.rest)
+    rows, end = claims.rows, whole_lines(room_of_claims(claims))
+    rest = shaped_view(room.rest, end, (len(room.rest) - end,))
     bad, divided = -1, first < last
     if not divided and not (lazy and last > 0):
         first, last = 0, size
@@ -267,7 +238,7 @@ def decide(
                 if details[MARGIN, k] != -np.inf:  # as of one that cannot be absorbed
                     details[MARGIN, k] = full[MARGIN, k]
             if contest.passed_over > 0:  # many more will be compared with the baseline
-                contrasts = all_contrasts
+                contrasts = room.contrasts
                 write_contrasts(region, belief, candidates, baseline, contrasts, rest)
         else:
             k, asked = ONE_MARGIN - action, asked + 1
@@ -283,8 +254,6 @@ def decide(
     if action < 0:
         bound, ucb = credit(account, region, baseline, mean), upper(region, baseline)
         return action, BASELINE, margin, bound, ucb, radius, before, not lazy, alarm
-    bound, ucb = (
-        details[certificate_row(account), action] - round_slack(account, False),
-        details[UCB, action],
-    )
+    bound, ucb = details[certificate_row(account), action], details[UCB, action]
+    bound -= round_slack(account, False)
     return action, action, margin, bound, ucb, radius, before, not lazy, alarm
