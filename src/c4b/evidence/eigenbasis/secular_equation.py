@@ -17,8 +17,8 @@ ITERATIONS = 60
 
 @inlined
 def write_roots(spectrum: Spectrum, m: int) -> None:
-    """The roots of the secular equation: rotation[k, i] = poles_i - root k, and the roots among
-    ``values``.
+    """The roots for the first m ``poles`` and ``weights``, at the positions ``active`` of ``values``; and
+    rotation[k, i] = poles_i - root k.
 
     Root k lies between pole k and the next one. It is found as a distance from the nearer of the two by
     a rational interpolation that both poles fit, within a bracket that each step narrows. All roots take
@@ -45,6 +45,7 @@ def write_roots(spectrum: Spectrum, m: int) -> None:
 
 @inlined
 def _open_bracket(spectrum: Spectrum, m: int, k: int) -> None:
+    """Where root k begins: the pole that is nearer, a bracket, and a first shift within it."""
     poles, weights = spectrum.poles, spectrum.weights
     origin, low, high = k, 0.0, 0.0
     if k == m - 1:

@@ -164,7 +164,7 @@ def _play(
         earned[LOG_DET_AT_START] = data.tally[LOG_DET]
 
     reward, regret, count = 0.0, 0.0, 0
-    deficit, least, least_slack = account.reserve, np.inf, np.inf
+    true_credit, least, least_slack = account.reserve, np.inf, np.inf
     covered, broken = True, False
     paid_joint, paid_separate, need_joint, need_separate = 0.0, 0.0, 0.0, 0.0
     for t in range(rounds):
@@ -207,12 +207,12 @@ def _play(
         reward += mean
         regret += best[t] - mean
         contrast = mean - (1.0 - account.alpha) * baseline_mean
-        deficit += contrast
+        true_credit += contrast
         promised = promise_period == 1 or (t + 1) % promise_period == 0
-        least = min(least, deficit if promised else np.inf)
+        least = min(least, true_credit if promised else np.inf)
         broken |= round_alone and contrast < 0.0
         if gated:
-            least_slack = min(least_slack, deficit - margin if promised else np.inf)
+            least_slack = min(least_slack, true_credit - margin if promised else np.inf)
             joint, separate = executed_bounds(region, account, assessed, action, executed)
             paid_joint -= joint
             paid_separate -= separate
