@@ -34,8 +34,10 @@ from c4b.evidence.ellipsoids import Region, opened
 from c4b.evidence.model import LinearModel
 from c4b.ledger.books import opening
 from c4b.policies import get
+from c4b.policies.candidate_fields import ROWS
 from c4b.policies.choice_rule import rule_numbers
-from c4b.policies.compiled_round import ROWS, decide, space_size
+from c4b.policies.compiled_round import decide
+from c4b.policies.round_space import space_size
 from c4b.study.results.intervals import binomial_upper
 
 Array = np.ndarray[Any, np.dtype[np.float64]]

@@ -66,7 +66,7 @@ def test_what_is_in_the_cache_runs_without_what_compiles(tmp_path: Path) -> None
     first = "import sys; from c4b.evidence import bounds; assert bounds.clipped(-1e-14, 1.0, 2) > 0.0; "
     run(first, tmp_path)
     look = "assert bounds.clipped.from_python.stats.cache_hits and 'numba.np.arrayobj' not in sys.modules"
-    compiles = "from c4b.evidence.pool_bounds import form_rows; assert form_rows(1, 2, True, 3) > 0"
+    compiles = "from c4b.evidence.pools.pool_forms import form_rows; assert form_rows(1, 2, True, 3) > 0"
     run(f"{first}{look}; {compiles}", tmp_path)
 
 

@@ -7,9 +7,9 @@ import c4b
 from c4b._jit import kernel
 from c4b._validate import Array
 from c4b.evidence.bounds import interval
-from c4b.evidence.contained_ellipsoids import innermost, innermost_size
 from c4b.evidence.ellipsoids import Region, views
 from c4b.evidence.evidence import Evidence
+from c4b.evidence.pools.contained_ellipsoids import innermost, innermost_size
 
 DIM = 8
 

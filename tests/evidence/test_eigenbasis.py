@@ -6,17 +6,9 @@ import numpy as np
 import pytest
 from flint import arb, arb_mat, ctx
 
-from c4b.evidence.eigenbasis import (
-    POLISH_EVERY,
-    RESIDUAL,
-    SKEW,
-    TINY,
-    Spectrum,
-    distance,
-    misturn,
-    polish,
-    turn,
-)
+from c4b.evidence.eigenbasis.fresh_decomposition import POLISH_EVERY, polish
+from c4b.evidence.eigenbasis.rank_one_update import turn
+from c4b.evidence.eigenbasis.spectrum import RESIDUAL, SKEW, TINY, Spectrum, distance, misturn
 from support.oracle_sets import Array
 
 KINDS = ("gaussian", "collinear", "one-hot", "scaled", "repeated", "jumps", "huge", "tiny", "zero")

@@ -8,8 +8,9 @@ from c4b._jit import kernel
 from c4b._validate import Array
 from c4b.evidence.ellipsoids import Region, views
 from c4b.evidence.evidence import Evidence
-from c4b.evidence.leading_ellipsoid import GUIDE_HEADING, PARTS, lead, lead_squares, open_guide
-from c4b.evidence.pool_bounds import form_rows, pool_forms, raise_to_lower
+from c4b.evidence.pools.leading_ellipsoid import GUIDE_HEADING, PARTS, lead, lead_squares, open_guide
+from c4b.evidence.pools.offset_bounds import raise_to_lower
+from c4b.evidence.pools.pool_forms import form_rows, pool_forms
 
 DIM = 21
 

@@ -7,16 +7,14 @@ from hypothesis import strategies as st
 
 from c4b._jit import kernel
 from c4b.evidence.ellipsoids import Terms
-from c4b.evidence.sets.several_ridges import (
-    NO_WEIGHT,
+from c4b.evidence.sets.several_ridges_parts.mix_choice import (
     Choice,
     choice_of,
     choice_size,
     opened_choice,
     write_choice,
-    write_log_dets,
-    write_ridges,
 )
+from c4b.evidence.sets.several_ridges_parts.ridge_mixes import NO_WEIGHT, write_log_dets, write_ridges
 from support.oracle_sets import Array
 from support.oracle_several_ridges import OracleSeveralRidges
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import c4b
+from c4b.policies.candidate_fields import MARGIN, ROWS, SCORE, UCB
 from c4b.policies.choice_in_words import because
-from c4b.policies.compiled_choice import MARGIN, SCORE, UCB, choose
-from c4b.policies.compiled_round import ROWS
+from c4b.policies.compiled_choice import choose
 from c4b.policies.scores import SCORES
 from c4b.policies.selections import SELECTIONS
 from support.oracle import random_stream

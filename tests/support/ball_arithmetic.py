@@ -15,7 +15,7 @@ import numpy as np
 from flint import arb, arb_mat, ctx
 
 from c4b import LinearModel
-from c4b.evidence.sets.several_ridges import Choice
+from c4b.evidence.sets.several_ridges_parts.mix_choice import Choice
 from support.oracle_bounded import CONSTANTS
 from support.oracle_sets import Array
 

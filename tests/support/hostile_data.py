@@ -20,7 +20,7 @@ from c4b.evidence.sets import bounded
 from c4b.evidence.sets.bounded_parts.bounded_radius import solved_radius
 from c4b.evidence.sets.bounded_parts.bounded_versions import level_of, version_of
 from c4b.evidence.sets.bounded_parts.learned_statistics import SCALE, learned_of
-from c4b.evidence.sets.several_ridges import choice_of
+from c4b.evidence.sets.several_ridges_parts.mix_choice import choice_of
 from support.ball_arithmetic import BallSet, above, contrast
 from support.oracle_sets import Array
 

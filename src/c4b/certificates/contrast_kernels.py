@@ -13,13 +13,10 @@ from c4b._parts import EIGENBASES
 from c4b._validate import Array
 from c4b.evidence.bounds import lower, upper
 from c4b.evidence.ellipsoids import Region, opened
-from c4b.evidence.pool_bounds import (
-    new_forms,
-    pool_forms,
-    pool_lower,
-    raise_to_lower,
-    raise_to_turned,
-)
+from c4b.evidence.pools.offset_bounds import raise_to_lower
+from c4b.evidence.pools.pool_bounds import pool_lower
+from c4b.evidence.pools.pool_forms import new_forms, pool_forms
+from c4b.evidence.pools.spectral_offset_bounds import raise_to_turned
 
 
 class Assessment(NamedTuple):

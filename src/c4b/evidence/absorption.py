@@ -11,7 +11,9 @@ from c4b._validate import Array
 from c4b.errors import InvalidInput
 from c4b.evidence.alarms import watch
 from c4b.evidence.cholesky_factor import cholesky, invert_from_cholesky
-from c4b.evidence.eigenbasis import POLISH_EVERY, RESIDUAL, TINY, polish, turn
+from c4b.evidence.eigenbasis.fresh_decomposition import POLISH_EVERY, polish
+from c4b.evidence.eigenbasis.rank_one_update import turn
+from c4b.evidence.eigenbasis.spectrum import RESIDUAL, TINY
 from c4b.evidence.ellipsoids import (
     BOUNDED,
     COUNT,
@@ -19,7 +21,6 @@ from c4b.evidence.ellipsoids import (
     LOG_DET,
     SEVERAL_RIDGES,
     SINCE_FACTORED,
-    TALLY,
     Data,
     Region,
     Terms,
@@ -27,7 +28,6 @@ from c4b.evidence.ellipsoids import (
     flat_size,
     is_spectral,
     opened,
-    rounding_size,
     views,
 )
 from c4b.evidence.model import LinearModel
@@ -153,68 +153,6 @@ def centre_one_ridge(flat: Array) -> None:
     region, data, terms = opened(flat)
     explained, rho = recentre_one_ridge(region, data, terms)
     watch(data, terms, explained, rho)
-
-
-@kernel
-def judge_inverses(flat: Array) -> None:
-    """Bound the error of every inverse as it is, then write centres and radii."""
-    region, data, terms = opened(flat)
-    for g in range(len(region.radius)):
-        data.inverse_error[g] = factored_error(region, data, g)
-    recentre(region, data, terms)
-
-
-@kernel
-def decompose(flat: Array) -> None:
-    """Eigenbasis, centres and radii of a spectral set from its sums."""
-    region, data, terms = opened(flat)
-    factor(region, data)
-    recentre(region, data, terms)
-
-
-def in_current_layout(array: Array, target: Array, model: LinearModel) -> Array:
-    """A flat vector like ``target``, from one that was stored before rounding errors were bounded.
-
-    Any other array is returned as it is. The sums keep their bits; the bounds of rounding errors are
-    computed afresh, and so is the eigenbasis of a set that has one: it was stored as G inverses.
-    """
-    stack, dim = int(target[0]), int(target[1])
-    more = rounding_size(stack, dim, False)
-    before = flat_size(stack, dim, 0, False) - more
-    extra = model.confidence_set.extra_size(dim)
-    same = array.dtype == target.dtype and array.shape == (before + extra,)
-    if not same or not np.array_equal(array[:HEADING], target[:HEADING]):
-        return array
-    if is_spectral(target):
-        flat = target.copy()
-        sums = before - dim * dim - dim - TALLY
-        data = views(flat)[1]
-        data.gram.flat[:] = array[sums : sums + dim * dim]
-        data.moment[:] = array[before - TALLY - dim : before - TALLY]
-        data.tally[:] = array[before - TALLY : before]
-        decompose(flat)
-        return flat
-    flat = np.concatenate([array[:before], np.zeros(more), array[before:]])
-    region, data, _ = views(flat)
-    if isinstance(model.confidence_set, PythonSet):
-        region.reach[:] = region.radius
-        return flat
-    ridge, count = float(data.ridges[0]), float(data.tally[COUNT])
-    shape = data.gram + ridge * np.eye(dim)
-    data.log_det_error[0] = np.inf
-    try:
-        logs = np.log(np.diagonal(np.linalg.cholesky(shape)))
-    except np.linalg.LinAlgError:
-        logs = np.full(dim, np.nan)
-    log_det = float(2.0 * np.sum(logs) - dim * np.log(ridge))
-    product = dim * float(np.sum(np.diagonal(region.inverse[0]) * np.diagonal(shape)))
-    loss = 2.0 * 1.5 * (count + 3.0 * dim + 12.0) * UNIT * product
-    if loss <= USABLE:
-        size = float(np.sum(np.abs(logs))) + dim * abs(np.log(ridge))
-        apart = abs(log_det - float(data.tally[LOG_DET]))
-        data.log_det_error[0] = 1.1 * apart + dim * loss + 8.0 * (dim + 4) * UNIT * size
-    judge_inverses(flat)
-    return flat
 
 
 @kernel

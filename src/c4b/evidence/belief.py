@@ -14,7 +14,7 @@ from c4b._shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.evidence.chains import pool_chains
 from c4b.evidence.ellipsoids import BOUNDED, Data, Region, Terms
-from c4b.evidence.pool_bounds import CROSS
+from c4b.evidence.pools.pool_forms import CROSS, coordinates
 
 
 class Belief(NamedTuple):
@@ -29,6 +29,9 @@ class Belief(NamedTuple):
 def belief_size(dim: int) -> int:
     """Numbers that a belief takes."""
     return 3 * dim
+
+
+room_for_belief = inlined(belief_size)
 
 
 @inlined
@@ -85,12 +88,11 @@ def deviation(region: Region, belief: Belief, v: Array) -> float:
 def pool_belief(belief: Belief, stack: int, forms: Array, row: int, out: Array) -> None:
     """out[row, k]: the mean of x_k @ theta; the scratch row of ``forms``: its standard deviation.
 
-    ``forms`` are those of a stack of so many ellipsoids, see ``c4b.evidence.pool_bounds``: they hold the
-    pool's coordinates in the eigenbasis, and their squares.
+    ``forms`` are those of a stack of so many ellipsoids, from ``pool_forms``: they hold the pool's
+    coordinates in the eigenbasis, and their squares.
     """
     dim, size = len(belief.mean), out.shape[1]
-    turned = shaped_view(forms, (1 + 2 * stack) * size, (dim, size))
-    squared = shaped_view(forms, (1 + 2 * stack + dim) * size, (dim, size))
+    turned, squared = coordinates(forms, stack, dim)
     pool_chains(turned, belief.turned, 0, 1, row, 1, out)
     pool_chains(squared, belief.factors, 0, 1, CROSS, 1, forms)
     for k in range(size):

@@ -1,7 +1,7 @@
 """Bounds of v @ theta over the confidence set: the closed forms behind (8) and (9).
 
 Every bound holds for exact arithmetic, too: ``Region.reach``, ``blur`` and ``slack`` allow for all
-rounding. ``c4b.evidence.pool_bounds`` computes the same for pools.
+rounding. ``c4b.evidence.pools.pool_bounds`` computes the same for pools.
 """
 
 import math
@@ -13,7 +13,7 @@ from c4b._parts import BOXES, EIGENBASES, INVERSES
 from c4b._validate import Array
 from c4b.evidence.box_bounds import box_contains, box_interval, is_box
 from c4b.evidence.chains import chain_of_five, four_products
-from c4b.evidence.eigenbasis import misturn
+from c4b.evidence.eigenbasis.spectrum import misturn
 from c4b.evidence.ellipsoids import Data, Region
 from c4b.evidence.rounding import UNIT
 

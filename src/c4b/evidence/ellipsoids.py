@@ -7,6 +7,7 @@ set keeps each inverse V_g^-1 (``c4b.evidence.ridge_inverses``).
 """
 
 import math
+from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from c4b._jit import inlined
 from c4b._parts import EIGENBASES
 from c4b._shaped_view import shaped_view
 from c4b._validate import Array
-from c4b.evidence.eigenbasis import Spectrum, spectrum_size
+from c4b.evidence.eigenbasis.spectrum import Spectrum, spectrum_size
 
 LOG_DET, COUNT, SINCE_FACTORED, SQUARES_SUM, ALARM = 0, 1, 2, 3, 4
 TALLY = 5
@@ -30,9 +31,29 @@ The first four sets share two stored codes, from before there were more: 1 is se
 mixing > 0, unbiased; 0 is constrained or, with a stack of one, mixture (there the equations of the two
 agree). A later set stores its own code, from 4 on. Sets from CONSTRAINED on are spectral."""
 
-HEADING = 8
-"""Numbers before the arrays in a flat vector: G, d, sigma, S, 2 log(1/delta), the stored code, epsilon
-and ``Data.mixing``."""
+
+class EvidenceHeading(IntEnum):
+    """Numbers before the arrays in a flat vector."""
+
+    STACK = 0
+    """G"""
+    DIM = 1
+    """d"""
+    NOISE = 2
+    """sigma"""
+    NORM_BOUND = 3
+    """S"""
+    LOG_TERM = 4
+    """2 log(1/delta)"""
+    CODE = 5
+    """The stored code, from which ``Data.code`` follows."""
+    MISSPECIFICATION = 6
+    """epsilon"""
+    MIXING = 7
+    """See ``Data.mixing``."""
+
+
+HEADING = len(EvidenceHeading)
 
 
 class Region(NamedTuple):
@@ -51,7 +72,7 @@ class Region(NamedTuple):
     norm_bound: float  # S
     totals: Array  # what sums of rewards alone say; see ``c4b.evidence.totals`` and, for the set box,
     # ``c4b.evidence.box_bounds``; empty for most sets
-    guide: Array  # to the ellipsoids that count, see ``c4b.evidence.leading_ellipsoid``; mostly empty
+    guide: Array  # to the ellipsoids that count, see ``pools.leading_ellipsoid``; mostly empty
 
 
 class Data(NamedTuple):
@@ -97,38 +118,44 @@ def _end_of_tally(stack: int, dim: int, spectral: bool) -> int:
 
 def is_spectral(flat: Array) -> bool:
     """Which of the two representations a flat vector has."""
-    code = int(flat[5])
-    several = code == MIXTURE and int(flat[0]) > 1
-    return code >= CONSTRAINED or several or (code == SELF_NORMALIZED and float(flat[7]) > 0.0)
+    code = int(flat[EvidenceHeading.CODE])
+    several = code == MIXTURE and int(flat[EvidenceHeading.STACK]) > 1
+    mixed = code == SELF_NORMALIZED and float(flat[EvidenceHeading.MIXING]) > 0.0
+    return code >= CONSTRAINED or several or mixed
+
+
+def stack_and_dim(flat: Array) -> tuple[int, int]:
+    """(G, d) of a flat vector."""
+    return int(flat[EvidenceHeading.STACK]), int(flat[EvidenceHeading.DIM])
 
 
 def radius_index(flat: Array) -> int:
     """Where the first radius lies in a flat vector."""
-    stack, dim = int(flat[0]), int(flat[1])
+    stack, dim = stack_and_dim(flat)
     return HEADING + (1 if is_spectral(flat) else stack) * dim * dim + stack * dim
 
 
 def alarm_index(flat: Array) -> int:
     """Where the alarm lies in a flat vector."""
-    return _end_of_tally(int(flat[0]), int(flat[1]), is_spectral(flat)) - TALLY + ALARM
+    return _end_of_tally(*stack_and_dim(flat), is_spectral(flat)) - TALLY + ALARM
 
 
 def estimates(flat: Array) -> Array:
     """The part of a flat vector whose numbers are finite while arithmetic holds: all but rounding."""
-    stack, dim, spectral = int(flat[0]), int(flat[1]), is_spectral(flat)
+    (stack, dim), spectral = stack_and_dim(flat), is_spectral(flat)
     end = _end_of_tally(stack, dim, spectral)
     return np.concatenate([flat[:end], flat[end + rounding_size(stack, dim, spectral) :]])
 
 
 def views(flat: Array) -> tuple[Region, Data, Terms]:
     """Name the parts of a flat vector; writing to them writes to it. ``opened`` is its compiled form."""
-    return parts(flat, int(flat[0]), int(flat[1]))
+    return parts(flat, *stack_and_dim(flat))
 
 
 def parts(flat: Array, stack: int, dim: int) -> tuple[Region, Data, Terms]:
     """``views`` for a G and d that the caller knows, perhaps when compiling."""
-    code = int(flat[5])
-    if code == SELF_NORMALIZED and flat[7] > 0.0:
+    code = int(flat[EvidenceHeading.CODE])
+    if code == SELF_NORMALIZED and flat[EvidenceHeading.MIXING] > 0.0:
         code = UNBIASED
     if code == MIXTURE and stack > 1:
         code = CONSTRAINED
@@ -161,7 +188,7 @@ def parts(flat: Array, stack: int, dim: int) -> tuple[Region, Data, Terms]:
         shaped_view(flat, g, (stack,)),
         shaped_view(flat, h, (stack,)),
         shaped_view(flat, n, (1 if spectral else 0,)),
-        flat[3],
+        flat[EvidenceHeading.NORM_BOUND],
         shaped_view(flat, len(flat) - totals, (totals,)),
         shaped_view(flat, 0, (0,)),
     )
@@ -182,7 +209,7 @@ def parts(flat: Array, stack: int, dim: int) -> tuple[Region, Data, Terms]:
         shaped_view(flat, d, (dim, dim)),
         shaped_view(flat, e, (dim,)),
         shaped_view(flat, f, (TALLY,)),
-        flat[7],
+        flat[EvidenceHeading.MIXING],
         code,
         shaped_view(flat, k, (stack,)),
         shaped_view(flat, m, (1,)),
@@ -190,7 +217,13 @@ def parts(flat: Array, stack: int, dim: int) -> tuple[Region, Data, Terms]:
         spectrum,
         shaped_view(flat, end, (len(flat) - end,)),
     )
-    return region, data, Terms(flat[2], flat[3], flat[4], flat[6])
+    terms = Terms(
+        flat[EvidenceHeading.NOISE],
+        flat[EvidenceHeading.NORM_BOUND],
+        flat[EvidenceHeading.LOG_TERM],
+        flat[EvidenceHeading.MISSPECIFICATION],
+    )
+    return region, data, terms
 
 
 def region_size(flat: Array) -> int:
@@ -209,7 +242,7 @@ opened_as = inlined(parts)
 
 @inlined
 def opened(flat: Array) -> tuple[Region, Data, Terms]:
-    return opened_as(flat, int(flat[0]), int(flat[1]))
+    return opened_as(flat, int(flat[EvidenceHeading.STACK]), int(flat[EvidenceHeading.DIM]))
 
 
 # -- what most radii are made of ---------------------------------------------------------------

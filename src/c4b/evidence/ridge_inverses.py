@@ -123,6 +123,16 @@ def write_reach(region: Region, g: int, radius: float, rho: float, error: float,
 
 
 @inlined
+def write_one_ellipsoid(region: Region, data: Data, terms: Terms, radius: float) -> tuple[float, float]:
+    """Centre, radius and reach of the first ellipsoid; returns m V^-1 m and the centre's rho."""
+    explained, rho = ridge_centre(region, data, terms, 0, rewards_norm(data))
+    region.radius[0] = radius
+    product = amplification(region, data, 0)
+    write_reach(region, 0, radius + spread_error(data, terms), rho, data.inverse_error[0], product)
+    return explained, rho
+
+
+@inlined
 def rank_one(region: Region, data: Data, g: int, x: Array) -> tuple[float, float]:
     """V_g += x x^T in V_g^-1 (Sherman-Morrison), before x is added to the Gram matrix.
 

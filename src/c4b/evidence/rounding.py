@@ -29,12 +29,6 @@ def rank_one_error(dim: int, product: float, exposure: float) -> float:
 
 
 @inlined
-def downdate_error(dim: int, product: float, exposure: float, rest: float) -> float:
-    """The same for V -= share w w^T with rest = 1 - share w P w, exposure = d share sum_i P_ii w_i^2."""
-    return 9.0 * (dim + 4) * UNIT * (1.0 + exposure) * product / (rest * rest)
-
-
-@inlined
 def sums_error(dim: int, count: float, product: float) -> float:
     """n rounded additions to A and m and some operations more, relative to V^1/2 or to sqrt(sum Y^2)."""
     return 1.5 * (count + 3.0 * dim + 12.0) * UNIT * product

@@ -16,7 +16,7 @@ import numpy as np
 from c4b._jit import inlined
 from c4b._validate import Array
 from c4b.evidence.alarms import EMPTY_SET, root_or_alarm
-from c4b.evidence.eigenbasis import distance, misturn
+from c4b.evidence.eigenbasis.spectrum import distance, misturn
 from c4b.evidence.ellipsoids import ALARM, COUNT, SQUARES_SUM, Data, Region, Terms
 from c4b.evidence.rounding import UNIT
 

@@ -17,17 +17,9 @@ from c4b._validate import Array
 from c4b.certificates.contrast_kernels import Assessment, joint_claim
 from c4b.evidence.bounds import lower
 from c4b.evidence.ellipsoids import Region
-from c4b.evidence.pool_bounds import (
-    CENTRES,
-    base_below,
-    form_rows,
-    forms_size,
-    raise_to_lower,
-    raise_to_turned,
-    spectral_centres,
-    spectral_raise,
-    turn_offset,
-)
+from c4b.evidence.pools.offset_bounds import base_below, raise_to_lower
+from c4b.evidence.pools.pool_forms import CENTRES, coordinates, form_rows, forms_size, spectral_centres
+from c4b.evidence.pools.spectral_offset_bounds import raise_to_turned, spectral_raise, turn_offset
 from c4b.ledger.books import Account, Ledger, LedgerKind, Tally, round_slack
 from c4b.ledger.exact_sums import plus
 from c4b.ledger.free_ledger import free_claims
@@ -162,9 +154,9 @@ def bank_claims(
 @called
 def write_rows(claims: BankClaims, stack: int) -> None:
     """The claims as ``Assessment.claims``, for margins of all candidates."""
-    (dim, columns), count = claims.offsets.shape, len(claims.rows)
-    turned = shaped_view(claims.forms, (1 + 2 * stack) * columns, (dim, columns))
-    for c in range(count):
+    dim = len(claims.offsets)
+    turned, _ = coordinates(claims.forms, stack, dim)
+    for c in range(len(claims.rows)):
         claims.rows[c, 0] = claims.bases[c]
         for i in range(dim):
             claims.rows[c, 1 + i], claims.rows[c, 1 + dim + i] = claims.offsets[i, c], turned[i, c]

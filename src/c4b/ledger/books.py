@@ -150,9 +150,24 @@ class Ledger(NamedTuple):
     terms: Array  # (8,) see Term; empty for the ledgers in CODES
 
 
-HEADING = 7
-"""Numbers before the arrays in a flat vector: M, d, then alpha, R0, whether baseline means are known to
-be nonnegative, code, tolerance."""
+class LedgerHeading(IntEnum):
+    """Numbers before the arrays in a flat vector."""
+
+    ROOM = 0
+    """M"""
+    DIM = 1
+    """d"""
+    ALPHA = 2
+    RESERVE = 3
+    """R0"""
+    NONNEGATIVE = 4
+    """1 if baseline means are known to be nonnegative."""
+    CODE = 5
+    """Certificate and kind: see CODES and WITH_TERMS."""
+    TOLERANCE = 6
+
+
+HEADING = len(LedgerHeading)
 BANK = HEADING
 """Where the bank lies in a flat vector."""
 
@@ -188,7 +203,7 @@ def _code(account: Account) -> int:
 
 def views(flat: Array) -> tuple[Ledger, Account]:
     """Name the parts of a flat vector; writing to them writes to it. ``opened`` is its compiled form."""
-    return parts(flat, int(flat[0]), int(flat[1]))
+    return parts(flat, int(flat[LedgerHeading.ROOM]), int(flat[LedgerHeading.DIM]))
 
 
 def parts(flat: Array, room: int, dim: int) -> tuple[Ledger, Account]:
@@ -202,7 +217,7 @@ def parts(flat: Array, room: int, dim: int) -> tuple[Ledger, Account]:
     g = f + room
     h = g + 4 * dim
     k = h + room * dim
-    code = int(flat[5])
+    code = int(flat[LedgerHeading.CODE])
     has_terms = code >= WITH_TERMS
     if has_terms:
         certificate, kind = (code - WITH_TERMS) // 8, (code - WITH_TERMS) % 8
@@ -224,10 +239,12 @@ def parts(flat: Array, room: int, dim: int) -> tuple[Ledger, Account]:
         shaped_view(flat, k, (plays,)),
         shaped_view(flat, end, (8 if has_terms else 0,)),
     )
-    floor, phase = 0.0 if flat[4] == 1.0 else -np.inf, 1
+    floor, phase = 0.0 if flat[LedgerHeading.NONNEGATIVE] == 1.0 else -np.inf, 1
     if has_terms:
         floor, phase = flat[end + Term.FLOOR], int(flat[end + Term.PHASE])
-    return ledger, Account(flat[2], flat[3], floor, certificate, kind, flat[6], phase)
+    alpha, reserve = flat[LedgerHeading.ALPHA], flat[LedgerHeading.RESERVE]
+    tolerance = flat[LedgerHeading.TOLERANCE]
+    return ledger, Account(alpha, reserve, floor, certificate, kind, tolerance, phase)
 
 
 opened_as = inlined(parts)
@@ -235,7 +252,7 @@ opened_as = inlined(parts)
 
 @inlined
 def opened(flat: Array) -> tuple[Ledger, Account]:
-    return opened_as(flat, int(flat[0]), int(flat[1]))
+    return opened_as(flat, int(flat[LedgerHeading.ROOM]), int(flat[LedgerHeading.DIM]))
 
 
 @inlined

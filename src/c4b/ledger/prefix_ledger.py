@@ -13,7 +13,7 @@ from c4b._validate import Array
 from c4b.certificates.contrast_kernels import Assessment, structural
 from c4b.evidence.bounds import lower, upper
 from c4b.evidence.ellipsoids import Region
-from c4b.evidence.pool_bounds import raise_to_lower
+from c4b.evidence.pools.offset_bounds import raise_to_lower
 from c4b.ledger.books import Account, Certificate, Ledger, SumsOf, Tally, Term, round_slack
 from c4b.ledger.exact_sums import plus
 

@@ -16,3 +16,8 @@ class CandidateField(IntEnum):
     """Lower bound of the contrast from two intervals bounded apart (9)."""
     SCORE = 4
     """What orders the admissible candidates."""
+
+
+UCB, MARGIN, JOINT, SEPARATE, SCORE = (int(field) for field in CandidateField)
+"""The same rows as kernels read them."""
+ROWS = len(CandidateField)

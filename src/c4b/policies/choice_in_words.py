@@ -17,8 +17,6 @@ from c4b.policies.decision import Decision, candidate_name
 from c4b.policies.registry import PolicySpec
 
 ADMISSIBLE = "A candidate is admissible if the bank after playing it is certified to be at least 0."
-
-
 NO_NOISE = 0.0
 """The noise that sentences assume: none of them depends on it."""
 
@@ -73,8 +71,8 @@ def rule_in_words(spec: PolicySpec, dim: int) -> str:
             "admissible, the best-scored one is played of those that leave more in the bank than the "
             "baseline would."
         )
+    leeway = f"alpha sqrt(t) - {rule.reluctance:.2g}"
     if rule.hope:
-        leeway = f"alpha sqrt(t) - {rule.reluctance:.2g}"
         fund = f"{1.0 - rule.unfunded:g} ({leeway})" if rule.unfunded else leeway
         sentences.append(
             "Fund: one that is not surely better than the baseline is also passed over if it would leave "
@@ -82,8 +80,8 @@ def rule_in_words(spec: PolicySpec, dim: int) -> str:
         )
         sentences.append(
             "Hope: where none promises more, the best-scored one that could be better is tried, while "
-            f"the t rounds so far seem to have lost or gained less than {rule.hope:g} (alpha sqrt(t) - "
-            f"{rule.reluctance:.2g}) rewards of the baseline."
+            f"the t rounds so far seem to have lost or gained less than {rule.hope:g} ({leeway}) rewards "
+            "of the baseline."
         )
     if rule.saving:
         sentences.append(
@@ -115,9 +113,8 @@ def rule_in_words(spec: PolicySpec, dim: int) -> str:
                 f"{max(1.0 - rule.restraint, rule.boldness):.2g} of the half-width"
             )
         sentences.append(
-            f"Of the first t rounds about {rule.optimism:g} (alpha sqrt(t) - {rule.reluctance:.2g}) are "
-            f"optimistic, and one of {rule.period}: they score {bound}{unthrifty}, so "
-            "that no candidate is ignored for ever."
+            f"Of the first t rounds about {rule.optimism:g} ({leeway}) are optimistic, and one of "
+            f"{rule.period}: they score {bound}{unthrifty}, so that no candidate is ignored for ever."
         )
     elif rule.period:
         sentences.append(

@@ -17,7 +17,7 @@ from c4b.evidence.ellipsoids import Region
 from c4b.ledger.books import Account, Certificate, Ledger, Tally
 from c4b.ledger.ledger_kernels import baseline_margin
 from c4b.ledger.told_ledger import is_refuted
-from c4b.policies.candidate_fields import CandidateField
+from c4b.policies.candidate_fields import MARGIN, SCORE, UCB
 from c4b.policies.choice_rule import (
     BANK_COMPETES,
     COUNTERWEIGHTS,
@@ -44,7 +44,6 @@ BASELINE = -1
 ALL_MARGINS, BEST_MARGINS, ONE_MARGIN = -4, -5, -6
 """Codes in the place of a choice: it needs all margins; those of the best-scored candidates, though they
 may not be enough; with ONE_MARGIN - k, that of candidate k."""
-UCB, MARGIN, SCORE = int(CandidateField.UCB), int(CandidateField.MARGIN), int(CandidateField.SCORE)
 FEW_BANKS = 10.0
 """If the best-scored candidate takes no more than so many banks, one that saves up is looked for among
 the best-scored first: some of them are likely to be admissible."""

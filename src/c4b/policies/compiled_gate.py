@@ -9,24 +9,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from c4b._cache_lines import new_space
 from c4b._validate import LARGEST, Array
 from c4b.certificates.contrast_kernels import both
 from c4b.errors import InvalidInput, NoSafeAction
-from c4b.evidence import absorption, earned, ellipsoids, regret
+from c4b.evidence import earlier_layout, earned, ellipsoids, regret
 from c4b.evidence.evidence import Evidence
 from c4b.evidence.sets.box import check_arm, check_arms
 from c4b.ledger import books, ledger_kernels
 from c4b.ledger.books import LedgerKind, SumsOf, Tally, Term
 from c4b.policies import sliced_scores
-from c4b.policies.candidate_fields import CandidateField
+from c4b.policies.candidate_fields import ROWS, CandidateField
 from c4b.policies.choice_rule import rule_numbers
 from c4b.policies.compiled_choice import BASELINE
-from c4b.policies.compiled_round import NO_SAFE_ACTION, NOT_FINITE, ROWS, new_space, space_size
+from c4b.policies.compiled_round import NO_SAFE_ACTION, NOT_FINITE
 from c4b.policies.composition import Composition
 from c4b.policies.decide_kernels import decider
 from c4b.policies.decision import Decision
 from c4b.policies.gate import Arrays, Gate, GateTerms, Played
 from c4b.policies.round import Round
+from c4b.policies.round_space import space_size
 from c4b.policies.slates import Outcome, total
 
 ESTIMATE, UPPER = "estimate", "upper"
@@ -340,7 +342,7 @@ class CompiledGate(Gate):
         return {"evidence": self._flat, "ledger": self.ledger, **own}
 
     def restore(self, arrays: Arrays) -> None:
-        evidence = absorption.in_current_layout(arrays["evidence"], self._flat, self.evidence.model)
+        evidence = earlier_layout.in_current_layout(arrays["evidence"], self._flat, self.evidence.model)
         _copy_alike(self._flat, evidence, ellipsoids.HEADING)
         _copy_alike(self.ledger, arrays["ledger"], books.HEADING)
         if len(self.earned):

@@ -9,7 +9,7 @@ from typing import Any
 
 from c4b._specialised import specialised
 from c4b._validate import Array
-from c4b.evidence.ellipsoids import BOX, is_spectral
+from c4b.evidence.ellipsoids import BOX, EvidenceHeading, is_spectral
 from c4b.ledger import books
 from c4b.ledger.books import Certificate, LedgerKind
 from c4b.policies.choice_rule import is_plain
@@ -31,5 +31,7 @@ def decider(evidence_flat: Array, ledger_flat: Array, rule: Array) -> Callable[.
     spectral = is_spectral(evidence_flat)
     if spectral and account.kind == LedgerKind.BANK:
         return decide_from_bank
-    usual = account.kind in (LedgerKind.BANK, LedgerKind.NONE) and evidence_flat[5] != BOX
+    usual = (
+        account.kind in (LedgerKind.BANK, LedgerKind.NONE) and evidence_flat[EvidenceHeading.CODE] != BOX
+    )
     return decide_by_ucb if usual and not spectral and is_plain(rule) else decide

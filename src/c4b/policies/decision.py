@@ -200,14 +200,6 @@ HELD = {
 """Reasons of ``Decision.held``, as they are shown."""
 LOWER_UCB, LOWER_SCORE = "has a lower UCB", "has a lower score"
 
-_REPORTED = [
-    CandidateField.UCB,
-    CandidateField.MARGIN,
-    CandidateField.JOINT,
-    CandidateField.SEPARATE,
-    CandidateField.SCORE,
-]
-
 
 class Explanation:
     """The reasons for one decision: iterate for the candidates, ``str()`` for a table.
@@ -240,9 +232,7 @@ class Explanation:
                 score,
                 None if decision.labels is None else decision.labels[k],
             )
-            for k, (ucb, margin, joint, separate, score) in enumerate(
-                decision.details[_REPORTED].T.tolist()
-            )
+            for k, (ucb, margin, joint, separate, score) in enumerate(decision.details.T.tolist())
         ]
 
     @property

@@ -15,9 +15,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
+from c4b._cache_lines import new_space
 from c4b._validate import Array
 from c4b.errors import InvalidInput
-from c4b.policies.compiled_round import NOT_FINITE, new_space
+from c4b.policies.compiled_round import NOT_FINITE
 
 VARIABLE = "C4B_THREADS"
 """The environment variable that limits the threads of one decision."""

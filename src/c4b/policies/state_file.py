@@ -17,6 +17,7 @@ import numpy as np
 
 from c4b.errors import CorruptState, NewerState, StateFileError
 from c4b.policies import registry
+from c4b.policies.gate import Arrays
 from c4b.policies.gate_run import GateRun
 from c4b.policies.registry import PolicySpec
 
@@ -26,8 +27,6 @@ _STRAY = "allow_pickle"
 """An array in files of early versions, where NumPy was older than 2.2 and did not know that option."""
 OPTIONAL_TERMS = ("baseline_floor", "horizon", "seed")
 """Terms that are written only if they were given."""
-
-Arrays = dict[str, np.ndarray[Any, Any]]
 
 
 def header(spec: PolicySpec, run: GateRun, absorb: str, token: str) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from c4b.deployment.audit.recompute import Choice
 from c4b.deployment.configuration import Configuration
 from c4b.evidence import Evidence
 from c4b.evidence.ellipsoids import views
-from c4b.evidence.sets import several_ridges
 from c4b.evidence.sets.bounded_parts.learned_statistics import SCALE, learned_of
+from c4b.evidence.sets.several_ridges_parts.mix_choice import choice_of
 from c4b.policies.compiled_gate import CompiledGate
 
 
@@ -38,7 +38,7 @@ class ReplayedChoice:
         self._evidence.absorber(self._evidence.flat, x, y)
 
     def ridges(self) -> Choice:
-        return Choice(*several_ridges.choice_of(self._extra())[3:5])
+        return Choice(*choice_of(self._extra())[3:5])
 
     def scale(self) -> int:
         return int(learned_of(self._extra(), self._evidence.model.dim).sums[SCALE])

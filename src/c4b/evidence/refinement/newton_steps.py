@@ -19,7 +19,7 @@ from c4b.evidence.cholesky_factor import cholesky
 from c4b.evidence.ellipsoids import Terms
 from c4b.evidence.refinement.question import BALL, DRIFT, ERROR, NOW, TRIAL, Question
 from c4b.evidence.rounding import UNIT
-from c4b.evidence.sets.several_ridges import LEAST_PART, NO_WEIGHT, mixed_spread
+from c4b.evidence.sets.several_ridges_parts.ridge_mixes import LEAST_PART, NO_WEIGHT, mixed_spread
 
 STEPS, HALVINGS = 24, 8
 """Newton steps at most, and how often one of them is halved at most."""

@@ -11,9 +11,9 @@ import numpy as np
 from c4b._jit import inlined
 from c4b._shaped_view import shaped_view
 from c4b._validate import Array
-from c4b.evidence.eigenbasis import Spectrum
+from c4b.evidence.eigenbasis.spectrum import Spectrum
 from c4b.evidence.ellipsoids import TALLY, Data, Region
-from c4b.evidence.sets.several_ridges import RIDGES
+from c4b.evidence.sets.several_ridges_parts.ridge_mixes import RIDGES
 
 BALL, PAIR = RIDGES, RIDGES + 1
 """Index of a among the variables, after those of p, and how many they are."""

@@ -35,13 +35,9 @@ from c4b.evidence.refinement.newton_steps import improve, mix_level, start
 from c4b.evidence.refinement.question import BALL, DRIFT, ERROR, NOW, Question, opened_space
 from c4b.evidence.rounding import UNIT
 from c4b.evidence.sets.constrained import noise_spread
-from c4b.evidence.sets.several_ridges import (
-    LEAST_PART,
-    NO_WEIGHT,
-    opened_choice,
-    write_ellipsoid,
-    write_log_dets,
-)
+from c4b.evidence.sets.several_ridges import write_ellipsoid
+from c4b.evidence.sets.several_ridges_parts.mix_choice import opened_choice
+from c4b.evidence.sets.several_ridges_parts.ridge_mixes import LEAST_PART, NO_WEIGHT, write_log_dets
 from c4b.evidence.spectral import log_det, turned_moment, write_radius, write_slack
 
 REFINED = frozenset({SEVERAL_RIDGES, UNBIASED, CONSTRAINED})

@@ -29,7 +29,8 @@ import numpy as np
 
 from c4b._jit import called, inlined
 from c4b._validate import Array
-from c4b.evidence.eigenbasis import distance, misturn, polish
+from c4b.evidence.eigenbasis.fresh_decomposition import polish
+from c4b.evidence.eigenbasis.spectrum import distance, misturn
 from c4b.evidence.ellipsoids import BOUNDED, BOUNDED_2, BOUNDED_3, COUNT, LOG_DET, Data, Region, Terms
 from c4b.evidence.rounding import UNIT
 from c4b.evidence.sets.bounded_parts.bounded_radius import solved_radius, write_series
@@ -264,4 +265,3 @@ THIRD = ConfidenceSet(
     extra_size=joined_size,
     needs_range=True,
 )
-NAMES = (SET.name, SECOND.name, THIRD.name)

@@ -6,10 +6,7 @@ all intervals of d arms hold at all times together with probability at least 1 -
 "The field". Counts and sums of rewards are the diagonal of A and the moment.
 """
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,10 +17,7 @@ from c4b.evidence.alarms import EMPTY_SET
 from c4b.evidence.box_bounds import UNTRIED
 from c4b.evidence.ellipsoids import ALARM, BOX, SQUARES_SUM, Data, Region, Terms
 from c4b.evidence.rounding import UNIT
-from c4b.evidence.sets.confidence_set import ConfidenceSet
-
-if TYPE_CHECKING:
-    from c4b.evidence.model import LinearModel
+from c4b.evidence.sets.confidence_set import ConfidenceSet, one_ridge
 
 TWO_ZETA_3 = 2.40411380631918857
 """Twice the sum of n^-3 over all n."""
@@ -75,10 +69,6 @@ def check_arm(argument: str, row: Array) -> None:
         raise InvalidInput(argument, row, remedy)
 
 
-def _ridges(model: LinearModel) -> Array:
-    return np.array([model.ridge])
-
-
 def _extra_size(dim: int) -> int:
     return 2 * dim
 
@@ -86,7 +76,7 @@ def _extra_size(dim: int) -> int:
 SET = ConfidenceSet(
     "box",
     "an interval for each arm: for features that are unit vectors, and means of at least 0",
-    _ridges,
+    one_ridge,
     BOX,
     extra_size=_extra_size,
     one_hot=True,

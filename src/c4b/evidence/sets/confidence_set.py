@@ -29,6 +29,11 @@ if TYPE_CHECKING:
     from c4b.evidence.model import LinearModel
 
 
+def one_ridge(model: LinearModel) -> Array:
+    """Lambda alone, for a set of one ellipsoid."""
+    return np.array([model.ridge])
+
+
 def _no_mixing(model: LinearModel) -> float:
     return 0.0
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from c4b._cache_lines import new_space
 from c4b._jit import inlined, kernel, kernel_of_known_shapes
 from c4b._shaped_view import shaped_view
 from c4b._specialised import specialised
@@ -18,16 +19,18 @@ from c4b.evidence.absorption import add, recentre
 from c4b.evidence.belief import belief_size, believed, believes
 from c4b.evidence.bounds import contains
 from c4b.evidence.earned import earn, earned_holds
-from c4b.evidence.ellipsoids import ALARM, LOG_DET, MIXTURE, is_spectral
+from c4b.evidence.ellipsoids import ALARM, LOG_DET, MIXTURE, EvidenceHeading, is_spectral, stack_and_dim
 from c4b.evidence.ellipsoids import opened_as as opened_evidence
-from c4b.evidence.pool_bounds import form_rows
+from c4b.evidence.pools.pool_forms import form_rows
 from c4b.evidence.regret import ABSORBED
 from c4b.evidence.regret import LOG_DET as LOG_DET_AT_START
-from c4b.ledger.books import LedgerKind
+from c4b.ledger.books import LedgerHeading, LedgerKind
 from c4b.ledger.books import opened_as as opened_ledger
+from c4b.policies.candidate_fields import MARGIN, ROWS
 from c4b.policies.choice_rule import Rule, boldness_now, is_optimistic, is_plain, opened_rule
-from c4b.policies.compiled_choice import BASELINE, MARGIN
-from c4b.policies.compiled_round import ROWS, certify, executed_bounds, new_space, score, settle
+from c4b.policies.compiled_assessment import certify, score
+from c4b.policies.compiled_choice import BASELINE
+from c4b.policies.compiled_round import executed_bounds, settle
 from c4b.study.engine.episode_metrics import Metric
 
 USUAL_STACK, USUAL_DIM, USUAL_SIZE = 1, 5, 32
@@ -142,7 +145,7 @@ def _play(
         books[i] = lineup.ledgers[int(columns[RuleColumn.LEDGER_START]) + i]
     rounds = len(scene.best)
     region, data, terms = opened_evidence(evidence, stack, dim)
-    ledger, account = opened_ledger(books, int(books[0]), dim)
+    ledger, account = opened_ledger(books, int(books[LedgerHeading.ROOM]), dim)
     pools = shaped_view(scene.pools, 0, (rounds, dim, size))
     means, best, noise = scene.means, scene.best, scene.noise
     baselines, baseline_means = shaped_view(scene.baselines, 0, (rounds, dim)), scene.baseline_means
@@ -161,7 +164,7 @@ def _play(
         earned[LOG_DET_AT_START] = data.tally[LOG_DET]
 
     reward, regret, count = 0.0, 0.0, 0
-    deficit, least, least_slack = account.reserve, np.inf, np.inf
+    true_credit, least, least_slack = account.reserve, np.inf, np.inf
     covered, broken = True, False
     paid_joint, paid_separate, need_joint, need_separate = 0.0, 0.0, 0.0, 0.0
     for t in range(rounds):
@@ -204,12 +207,12 @@ def _play(
         reward += mean
         regret += best[t] - mean
         contrast = mean - (1.0 - account.alpha) * baseline_mean
-        deficit += contrast
+        true_credit += contrast
         promised = promise_period == 1 or (t + 1) % promise_period == 0
-        least = min(least, deficit if promised else np.inf)
+        least = min(least, true_credit if promised else np.inf)
         broken |= round_alone and contrast < 0.0
         if gated:
-            least_slack = min(least_slack, deficit - margin if promised else np.inf)
+            least_slack = min(least_slack, true_credit - margin if promised else np.inf)
             joint, separate = executed_bounds(region, account, assessed, action, executed)
             paid_joint -= joint
             paid_separate -= separate
@@ -286,6 +289,6 @@ def runner(evidences: Iterable[Array], lineup: Lineup, size: int) -> Runner:
     """The fastest ``run_setting`` for methods with these flat evidences and K candidates."""
     usual = size == USUAL_SIZE and all(is_plain(numbers) for numbers in lineup.rules)
     for flat in evidences:
-        shape = (int(flat[0]), int(flat[1]))
-        usual &= shape == (USUAL_STACK, USUAL_DIM) and flat[5] >= MIXTURE and not is_spectral(flat)
+        usual &= stack_and_dim(flat) == (USUAL_STACK, USUAL_DIM) and not is_spectral(flat)
+        usual &= bool(flat[EvidenceHeading.CODE] >= MIXTURE)
     return run_usual_setting if usual else run_setting

@@ -9,6 +9,7 @@ import numpy as np
 
 from c4b._validate import Array
 from c4b.evidence.absorption import empty
+from c4b.evidence.ellipsoids import stack_and_dim
 from c4b.evidence.model import LinearModel
 from c4b.evidence.sets import table as sets
 from c4b.ledger.books import opening
@@ -121,7 +122,7 @@ def _compiled_methods(
         lineup,
         knows_arms,
         keeps_told_arm,
-        max(int(evidence[0]) for evidence in evidences.values()),
+        max(stack_and_dim(evidence)[0] for evidence in evidences.values()),
         runner(evidences.values(), lineup, setting.count),
     )
 

@@ -72,7 +72,7 @@ def play(gate: Gate, spec: PolicySpec, scene: Scene, forced_rounds: int) -> Play
     linear = gate.terms.model.misspecification == 0.0
     says_mean = BASELINE_MEAN in registry.needs(spec)
     reward = regret = 0.0
-    deficit, least, least_slack, broken = reserve, math.inf, math.inf, False
+    true_credit, least, least_slack, broken = reserve, math.inf, math.inf, False
     covered: bool | None = True
     joint, separate = _MinimumReserve(), _MinimumReserve()
     fell_back = np.empty(rounds, dtype=np.int64)
@@ -93,10 +93,10 @@ def play(gate: Gate, spec: PolicySpec, scene: Scene, forced_rounds: int) -> Play
         reward += mean
         regret += scene.best[t].item() - mean
         contrast = mean - (1.0 - alpha) * mean_of_baseline
-        deficit += contrast
+        true_credit += contrast
         if promise.kind is Kind.NONE or promise.holds_at(t + 1):
-            least = min(least, deficit)
-            least_slack = float(np.minimum(least_slack, deficit - decision.bank))  # NaN stays NaN
+            least = min(least, true_credit)
+            least_slack = float(np.minimum(least_slack, true_credit - decision.bank))  # NaN stays NaN
         broken |= promise.kind is Kind.ROUND_ALONE and contrast < 0.0
         joint.add(_bound(decision, action, CandidateField.JOINT))
         separate.add(_bound(decision, action, CandidateField.SEPARATE))

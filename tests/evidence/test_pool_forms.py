@@ -8,7 +8,8 @@ from c4b._jit import kernel
 from c4b._validate import Array
 from c4b.evidence.ellipsoids import Region, views
 from c4b.evidence.evidence import Evidence
-from c4b.evidence.pool_bounds import form_rows, pool_forms, raise_to_lower
+from c4b.evidence.pools.offset_bounds import raise_to_lower
+from c4b.evidence.pools.pool_forms import form_rows, pool_forms
 
 
 @kernel

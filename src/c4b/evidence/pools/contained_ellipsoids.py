@@ -16,7 +16,7 @@ from c4b._jit import called, inlined
 from c4b._shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.evidence.ellipsoids import Region
-from c4b.evidence.leading_ellipsoid import GUIDE_HEADING, LEAST_FEATURES, PARTS, open_guide
+from c4b.evidence.pools.leading_ellipsoid import GUIDE_HEADING, LEAST_FEATURES, PARTS, open_guide
 
 CLEARLY = 1.0 + 1e-6
 """How much larger a containing ellipsoid must be: its bounds are then worse after rounding, too, so that

@@ -1,0 +1,1 @@
+"""The eigenbasis of the Gram matrix, kept from observation to observation."""

@@ -1,0 +1,1 @@
+"""Bounds of all candidates of a pool at once."""

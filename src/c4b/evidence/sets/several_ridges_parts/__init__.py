@@ -1,0 +1,1 @@
+"""What the set ``several-ridges`` consists of."""
