@@ -129,7 +129,9 @@ class RecomputedChecks:
         if not decision.charged:
             self.books = copy.copy(books)
         if self.books.known:
-            visible = math.inf if self.set.is_lost else max(ROUNDINGS * self.set.rounding(), self._tolerance)
+            visible = (
+                math.inf if self.set.is_lost else max(ROUNDINGS * self.set.rounding(), self._tolerance)
+            )
             self.books.tell(decision.played.baseline, decision.played.baseline_mean, visible)
         if self.share.covers(decision):
             self._in_either_arithmetic(lambda: self._recompute(decision), decision.has_same_bits)
@@ -471,7 +473,7 @@ def _finite(numbers: Array) -> Array:
 
 
 def _is_barred(details: Array, candidates: Array) -> Array:
-    """Which candidates (K,) are too large to be absorbed and were not admitted, or have no score that is a
-    number: their own numbers, which may have overflowed, decide nothing."""
+    """Which candidates (K,) are too large to be absorbed, and were not admitted or have no finite score:
+    their own numbers, which may have overflowed, decide nothing."""
     huge = ~(np.abs(candidates).max(axis=1, initial=0.0) <= LARGEST)
     return np.asarray(huge & ((details[MARGIN] < 0.0) | ~(details[SCORE] < np.inf)))
