@@ -18,7 +18,7 @@ DEFAULT_CONFIDENCE = "self-normalized"
 """The paper's; used where neither the model nor the policy says otherwise."""
 
 
-LEAST, MOST = 1e-50, 1e50
+LEAST, MOST = 1e-30, 1e30
 """Of noise, norm bound and ridge: beyond, products of them underflow in float64, and no bound of rounding
 errors covers that (docs/theory.md, section "Rounding")."""
 
