@@ -9,7 +9,7 @@ from flint import arb
 
 import c4b
 from c4b.evidence.ellipsoids import ALARM, views
-from c4b.evidence.sets.several_ridges import choice_of
+from c4b.evidence.sets.several_ridges_parts.mix_choice import choice_of
 from support import ball_arithmetic
 from support.ball_arithmetic import BallSet
 from support.evidence_internals import inside
