@@ -187,9 +187,9 @@ def test_high_precision_agrees_with_the_recomputation() -> None:
         assert np.allclose(ours, theirs, rtol=1e-9)
 
 
-def test_a_set_that_says_nothing_is_audited(sqlite_url: str) -> None:
-    """With the smallest numbers that a float can hold, no ellipsoid is left, in 50 digits neither."""
-    model = LinearModel(1, 5e-324, 5e-324)
+def test_the_smallest_model_is_audited(sqlite_url: str) -> None:
+    """With the smallest numbers that a model takes."""
+    model = LinearModel(1, 1e-30, 1e-30)
     with Deployment.create(sqlite_url, "shop", model, "reserve-c4b+") as dep:
         assert dep.decide([[0.0]], [0.0]).is_baseline
         report = dep.audit(sample=1)

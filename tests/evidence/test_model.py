@@ -19,7 +19,7 @@ NOT_A_FRACTION = (0.0, 1.0, -0.05, 1.5, math.nan, "0.05", None, True)
 @pytest.mark.parametrize(
     ("argument", "value"),
     [
-        *[(argument, value) for argument in POSITIVE for value in NOT_POSITIVE],
+        *[(argument, value) for argument in POSITIVE for value in (*NOT_POSITIVE, 9e-31, 2e30)],
         *[("delta", value) for value in NOT_A_FRACTION],
         *[("dim", value) for value in (0, -1, 2.0, "2", None, True)],
         *[("confidence", value) for value in ("Mixture", "", 3, ["mixture"])],

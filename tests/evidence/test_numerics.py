@@ -120,13 +120,9 @@ def test_estimate_is_recomputed_not_accumulated() -> None:
 
 
 def test_a_bound_that_overflows_is_no_evidence() -> None:
-    """+inf would be a lower bound that pays for anything. From data, the width overflows too (NaN);
-    with a damaged estimate it does not, and the bound must still be that of the norm ball."""
-    evidence = c4b.Evidence(c4b.LinearModel(1, 0.1, 1.0, ridge=1e-300))
-    evidence.learn([[1e-150]], [1e100])  # theta_hat = 5e249
+    """+inf would be a lower bound that pays for anything. With a damaged estimate the bound overflows,
+    and must still be that of the norm ball."""
     damaged = c4b.Evidence(c4b.LinearModel(1, 0.1, 1.0))
     inside(damaged).estimate[:] = 1e300
-    for each in (evidence, damaged):
-        assert each.estimate[0] > 1e249
-        assert each.lower([1e100]) == pytest.approx(-1e100)
-        assert each.upper([-1e100]) == pytest.approx(1e100)
+    assert damaged.lower([1e100]) == pytest.approx(-1e100)
+    assert damaged.upper([-1e100]) == pytest.approx(1e100)

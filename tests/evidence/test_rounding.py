@@ -5,9 +5,12 @@ A sample of what ``make hostile`` runs in full.
 
 import numpy as np
 import pytest
+from flint import arb
 
 import c4b
-from c4b.evidence.ellipsoids import ALARM
+from c4b.evidence.ellipsoids import ALARM, views
+from c4b.evidence.sets.several_ridges_parts.mix_choice import choice_of
+from support import ball_arithmetic
 from support.ball_arithmetic import BallSet
 from support.evidence_internals import inside
 from support.hostile_data import (
@@ -61,6 +64,34 @@ def test_the_judge_sees_bounds_that_are_too_tight() -> None:
     assert false_bounds(exact, vectors, (low, high, joint)) == 6
     sound_ones = ([evidence.lower(v) for v in vectors], [evidence.upper(v) for v in vectors], joint)
     assert false_bounds(exact, vectors, sound_ones) == 0
+
+
+@pytest.mark.parametrize("confidence", CONFIDENCES)
+def test_squares_that_underflow_move_no_bound_visibly(
+    confidence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Features down to the smallest numbers, noise, norm bound and ridge up to their limits."""
+    monkeypatch.setattr(ball_arithmetic, "BITS", 5000)
+    rng = np.random.default_rng(list(map(ord, confidence)))
+    for seed in range(25):
+        dim, rows = int(rng.choice([1, 2, 3])), int(rng.choice([1, 4, 12]))
+        noise, bound, ridge = rng.choice([1e-30, 1e-3, 1.0, 1e3, 1e30], size=3).tolist()
+        features = 10.0 ** rng.uniform(-320.0, 50.0) * rng.normal(size=(rows, dim))
+        theta = 0.5 * bound * np.ones(dim) / dim
+        model = c4b.LinearModel(dim, noise, bound, ridge, confidence=confidence)
+        world = draw(0)._replace(model=model, features=features, rewards=features @ theta, theta=theta)
+        evidence = absorbed(world, rows)
+        choice = choice_of(views(evidence.flat)[1].extra) if confidence == "several-ridges" else None
+        vectors = np.vstack([features[:2], np.eye(dim)[0], 10.0 ** rng.uniform(-320, 50) * np.ones(dim)])
+        exact = BallSet(model, features, world.rewards, choice)
+        exact = exact.with_pairs(refined_pairs(evidence, vectors))
+        bounds = [exact.bounds(vectors), exact.by_more_multipliers().bounds(vectors)]
+        assert not bounds[0].empty, seed
+        for n, v in enumerate(vectors):
+            low, high = arb(evidence.lower(v)), arb(evidence.upper(v))
+            near = arb(bound) * arb(1e-90)
+            assert any(low - near <= each.low[n] for each in bounds), (seed, v)
+            assert any(high + near >= each.high[n] for each in bounds), (seed, v)
 
 
 @pytest.mark.parametrize("first", range(0, 60, 20))

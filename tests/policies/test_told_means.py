@@ -30,7 +30,7 @@ def opened(name: str, **options: object) -> c4b.Policy:
 @pytest.mark.parametrize("name", TOLD)
 def test_a_mean_is_asked_for(name: str) -> None:
     policy = opened(name)
-    for missing in (None, np.nan, np.inf, "0.6"):
+    for missing in (None, np.nan, np.inf, 1e101, -1e308, "0.6"):
         with pytest.raises(InvalidInput, match="baseline_mean"):
             policy.decide(pools(1)[0], BASELINE, missing)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match=r"rounds\[1\]\.baseline_mean"):
@@ -203,8 +203,10 @@ def test_a_negative_floor_is_better_than_none() -> None:
     assert banks[0] < banks[1] == pytest.approx(0.98)
 
 
-@pytest.mark.parametrize(("floor", "nonnegative"), [(-0.1, True), (0.1, False), (np.nan, True)])
-def test_floors_that_contradict(floor: float, nonnegative: bool) -> None:
+@pytest.mark.parametrize(
+    ("floor", "nonnegative"), [(-0.1, True), (0.1, False), (np.nan, True), (1e101, True), (-1e308, False)]
+)
+def test_floors_that_contradict_or_overflow(floor: float, nonnegative: bool) -> None:
     with pytest.raises(InvalidInput, match="baseline_floor"):
         c4b.Policy("refresh", MODEL, 0.1, 0.0, nonnegative, baseline_floor=floor)
 

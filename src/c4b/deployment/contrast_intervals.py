@@ -36,7 +36,7 @@ def recorded(arrays: Mapping[str, Array], alpha: float, one_ellipsoid: bool) -> 
     if ESTIMATE not in arrays:
         return None
     candidates, lower = arrays["candidates"], arrays["details"][CandidateField.JOINT]
-    with np.errstate(invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):  # candidates beyond all bounds
         estimates = (candidates - (1.0 - alpha) * arrays["baseline"]) @ arrays[ESTIMATE]
         above = arrays.get(UPPER)
         if above is None:

@@ -18,6 +18,20 @@ DEFAULT_CONFIDENCE = "self-normalized"
 """The paper's; used where neither the model nor the policy says otherwise."""
 
 
+LEAST, MOST = 1e-30, 1e30
+"""Of noise, norm bound and ridge: beyond, products of them underflow in float64, and no bound of rounding
+errors covers that (docs/theory.md, section "Rounding")."""
+
+
+def _scale(argument: str, value: object, remedy: str) -> float:
+    """A positive number between LEAST and MOST."""
+    result = _validate.positive(argument, value, remedy)
+    if not LEAST <= result <= MOST:
+        remedy = f"must lie between {LEAST:g} and {MOST:g}; measure rewards or features in other units"
+        raise InvalidInput(argument, value, remedy)
+    return result
+
+
 def checked_range(value: object) -> tuple[float, float]:
     """``value`` as a pair (low, high) of finite numbers, low < high."""
     remedy = "must be the lowest and the highest possible reward, such as (0, 1)"
@@ -98,18 +112,18 @@ class LinearModel:
     def __post_init__(self) -> None:
         check: dict[str, object] = {
             "dim": _validate.count("dim", self.dim, 1, "must be a whole number of at least 1"),
-            "noise": _validate.positive(
+            "noise": _scale(
                 "noise",
                 self.noise,
                 "must be a positive number: the sub-Gaussian scale of the reward noise "
                 "((u - l)/2 for rewards in [l, u])",
             ),
-            "norm_bound": _validate.positive(
+            "norm_bound": _scale(
                 "norm_bound",
                 self.norm_bound,
                 "must be a positive number: an upper bound on the norm of theta",
             ),
-            "ridge": _validate.positive("ridge", self.ridge, "must be a positive number"),
+            "ridge": _scale("ridge", self.ridge, "must be a positive number"),
             "delta": _validate.fraction(
                 "delta", self.delta, "must lie strictly between 0 and 1, for example 0.05"
             ),

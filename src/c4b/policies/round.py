@@ -6,11 +6,11 @@ simulator) passes a ``Round`` on. A new input is a new field here, not a new arg
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from c4b import _array_likes, _validate
+from c4b._validate import LARGEST
 from c4b.errors import InvalidInput
 from c4b.policies.slates import Slates, checked_slates, features_of, has_items
 
@@ -69,10 +69,11 @@ def checked_round(given: Round, dim: int, needs: Collection[str] = ()) -> Round:
 def checked_mean(prefix: str, mean: object, needs: Collection[str]) -> float | None:
     """The told mean of a policy with these needs, or ``InvalidInput``."""
     if BASELINE_MEAN in needs:
-        if type(mean) is float and -math.inf < mean < math.inf:  # in most calls
+        if type(mean) is float and -LARGEST <= mean <= LARGEST:  # in most calls
             return mean
         remedy = "must be the baseline's known mean: this policy needs it"
-        return _validate.number(f"{prefix}{BASELINE_MEAN}", mean, remedy)
+        known = _validate.number(f"{prefix}{BASELINE_MEAN}", mean, remedy)
+        return _validate.reward(f"{prefix}{BASELINE_MEAN}", known)
     if mean is not None:
         remedy = "is not used by this policy; leave it out"
         raise InvalidInput(f"{prefix}{BASELINE_MEAN}", mean, remedy)

@@ -315,6 +315,9 @@ def _bounded(s: RecomputedSet) -> Stack:
     if s.model["misspecification"] > 0.0:
         share = np.linalg.norm(root @ half[:, :dim].T)
         radius += s.drift() * np.sqrt(share)
+    if not np.isfinite(normal).all():  # features whose fourth powers overflow say nothing in float64
+        nothing = np.full((s.ellipsoids, dim, dim), np.nan)
+        return Stack(nothing, nothing[:, 0], nothing[:, 0, 0], np.inf, np.inf)
     values, basis = np.linalg.eigh(normal)
     multipliers = bounded_multipliers(radius, bound)
     shapes = np.maximum(values, 0.0) + multipliers[:, None]

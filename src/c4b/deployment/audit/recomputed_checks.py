@@ -129,7 +129,10 @@ class RecomputedChecks:
         if not decision.charged:
             self.books = copy.copy(books)
         if self.books.known:
-            self.books.tell(decision.played.baseline, decision.played.baseline_mean, self._tolerance)
+            visible = (
+                math.inf if self.set.is_lost else max(ROUNDINGS * self.set.rounding(), self._tolerance)
+            )
+            self.books.tell(decision.played.baseline, decision.played.baseline_mean, visible)
         if self.share.covers(decision):
             self._in_either_arithmetic(lambda: self._recompute(decision), decision.has_same_bits)
         if decision.charged:
@@ -222,7 +225,7 @@ class RecomputedChecks:
             recomputed[SCORE] = sum(choice.belief.view(candidates, self.rule.believes))
         recomputed[:, barred] = details[:, barred]
         lows = self.judge.region.bounds(candidates)[0]
-        sizes = scale + np.where(np.isfinite(lows), np.abs(lows), 0.0)
+        sizes = scale + _finite(lows)
         scales = scale + choice.blur(candidates)
         if (some := decision.evaluated) is None:
             self._bounds(details, recomputed, sizes, reach, (MARGIN, JOINT, SEPARATE))
@@ -331,7 +334,7 @@ class RecomputedChecks:
             left_out = int(missing.argmax())
             raise Finding(f"gives candidate {left_out} the score {scores[left_out]!r}")
         scored = np.isfinite(scores)
-        size = scale + np.abs(low) + np.abs(recomputed[UCB])
+        size = scale + np.abs(low) + np.abs(recomputed[UCB]) + _finite(recomputed[SCORE])
         near = np.abs(scores - recomputed[SCORE]) <= self.judge.of_scores * size
         if not near[scored].all():
             raise Finding("gives a candidate another score than its bounds do")
@@ -354,14 +357,18 @@ class RecomputedChecks:
 
     def _explanation(self, arrays: dict[str, Array]) -> None:
         """What decides nothing, but is shown to whoever asks why; early versions did not record it."""
-        contrasts = arrays["candidates"] - (1.0 - self.books.alpha) * arrays["baseline"]
+        candidates, baseline = arrays["candidates"], arrays["baseline"]
+        contrasts = candidates - (1.0 - self.books.alpha) * baseline
         with np.errstate(invalid="ignore"):
             recorded, centre = contrasts @ arrays["estimate"], self.set.stack().centres[0]
             recomputed, size = contrasts @ centre, np.abs(contrasts) @ np.abs(centre)
+        low, high = self.set.bounds(contrasts)
         recorded = np.where(np.isnan(recorded), -np.inf, recorded)
-        self._near("estimated contrasts", recorded, recomputed, 1.0 + size)
+        self._near("estimated contrasts", recorded, recomputed, 1.0 + size + _finite(high - low))
         if "upper" in arrays:  # one that is too large explains less, but nothing wrongly
-            self._near("upper bounds of contrasts", -arrays["upper"], -self.set.bounds(contrasts)[1], 1.0)
+            low, above = self.set.bounds(np.vstack([baseline, candidates]))
+            reach = np.maximum(_finite(low), _finite(above))  # beside which a contrast may be small
+            self._near("upper bounds of contrasts", -arrays["upper"], -high, 1.0 + reach[0] + reach[1:])
 
     def _refutation(self, alarm: str | None) -> None:
         """The decision says of the model what the data say."""
@@ -460,8 +467,13 @@ def _cancelled(recorded: Array, recomputed: Array, ucb: Array) -> Array:
     return np.where(recorded < recomputed, reach + squares, 0.0)
 
 
+def _finite(numbers: Array) -> Array:
+    """Their sizes; 0 for what is no number."""
+    return np.where(np.isfinite(numbers), np.abs(numbers), 0.0)
+
+
 def _is_barred(details: Array, candidates: Array) -> Array:
-    """Which candidates (K,) are too large to be absorbed and were not admitted: their own numbers, which
-    may have overflowed, decide nothing."""
+    """Which candidates (K,) are too large to be absorbed, and were not admitted or have no finite score:
+    their own numbers, which may have overflowed, decide nothing."""
     huge = ~(np.abs(candidates).max(axis=1, initial=0.0) <= LARGEST)
-    return np.asarray(huge & (details[MARGIN] < 0.0))
+    return np.asarray(huge & ((details[MARGIN] < 0.0) | ~(details[SCORE] < np.inf)))

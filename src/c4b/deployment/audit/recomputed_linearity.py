@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from c4b._validate import Array
+from c4b._validate import LARGEST, Array
 from c4b.deployment.audit.whitening import whitened
 
 PRIOR, REACH, SHARE = 20.0, math.sqrt(30.0), 0.04
@@ -42,9 +42,11 @@ class LinearitySums:
         """(phi, b) of a row before its reward is looked at."""
         if not self.variance > 0.0:
             return 0.0, 0.0
-        deviation = float(x @ self.fitted) - self.centre
+        deviation, explained = float(x @ self.fitted) - self.centre, float(x @ self.explained)
+        if not (abs(deviation) < LARGEST and abs(explained) < LARGEST):  # no numbers to bet on
+            return 0.0, 0.0
         square = min(deviation**2 / (4.0 * self.variance), 1.0)
-        phi = float(np.clip(square - x @ self.explained, -1.0, 1.0))
+        phi = float(np.clip(square - explained, -1.0, 1.0))
         self.squares = self.squares + square * x
         self.deviations += deviation**2
         return phi, REACH * abs(phi) * self.width / math.sqrt(self.shape)

@@ -94,7 +94,8 @@ class FieldGate(Gate):
         for k, row in enumerate(round_.candidates):
             self.check_row(f"{round_.argument}candidates[{k}]", row)
         self.check_row(f"{round_.argument}baseline", round_.baseline)
-        choice, before = self.choose(round_), self.bank
+        with np.errstate(over="ignore", invalid="ignore"):  # a candidate beyond all bounds is not played
+            choice, before = self.choose(round_), self.bank
         action = choice.action
         if action is not None and np.array_equal(round_.candidates[action], round_.baseline):
             action = None
