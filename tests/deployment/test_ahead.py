@@ -77,8 +77,8 @@ def test_errors_ahead_of_the_lock_are_confirmed_under_it(any_url: str) -> None:
         assert in_agreement(dep)
 
 
-def test_one_statement_a_call(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with create(url) as dep:
+def test_one_statement_a_call(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with create(postgres_url) as dep:
         alone(dep)
         monkeypatch.setattr(SqlBackend, "writing", lambda *_, **__: pytest.fail("a second message"))
         for n in range(5):

@@ -27,7 +27,6 @@ from sqlalchemy.exc import DBAPIError
 
 from c4b.errors import JournalCorrupt, NameTaken
 from c4b.journal import sql_schema as schema
-from c4b.journal import sqlite_append
 from c4b.journal.backend import Head, StoredEntry, StoredSnapshot, unknown
 from c4b.journal.entries import Entry
 from c4b.journal.sql_schema import deployments, journal, snapshots
@@ -62,7 +61,9 @@ _MOVE_FROM = (
     )
     .values(head=_given["seq"], head_hash=bindparam("hash"))
 )
-"""Only if the journal ends where the entry continues it."""
+"""Only if the journal ends where the entry continues it.
+
+In order: seq, hash, deployment, seq, previous."""
 _moved = _MOVE_FROM.returning(deployments.c.id).cte("moved")
 _WRITTEN = ("place", *Entry._fields)
 _APPEND_FROM = journal.insert().from_select(
@@ -210,7 +211,7 @@ class SqlBackend:
 
     def __init__(self, url: str, create: bool = False, connections: int | None = None) -> None:
         self.store = Store(url, create, connections)
-        self.lock_settles_lost_commits = self.store.is_server
+        self.lock_settles_lost_commits = self.store.one_statement
         self._tables_checked = False
 
     def create(self, name: str, first: Entry) -> None:
@@ -246,9 +247,13 @@ class SqlBackend:
             yield _journal(transaction, name, _LOCK)
 
     def append_if_head(self, journal: Hashable, entry: Entry, hash_: bytes) -> bool:
-        """The condition is checked under the lock that ``writing`` takes."""
-        if not self.store.is_server:
-            return self.store.at_once(sqlite_append.APPEND, (*_values(journal, entry), hash_))
+        """One statement where it can write to two tables, else two.
+
+        The condition is checked under the lock that ``writing`` takes.
+        """
+        if not self.store.one_statement:
+            move = (entry.seq, hash_, journal, entry.seq, entry.previous)
+            return self.store.at_once(_MOVE_FROM, move, then=(_INSERT, _values(journal, entry)))
         values = _columns(journal, entry)
         values["hash"] = hash_
         return self.store.at_once(_APPEND_FROM, values)
@@ -267,7 +272,7 @@ class SqlBackend:
                 schema.check_indexes(connection)
             except JournalCorrupt as error:
                 return [str(error)]
-            if self.store.is_server:
+            if self.store.one_statement:
                 return _amcheck(connection)
             found = connection.exec_driver_sql("PRAGMA integrity_check(10)").scalars().all()
         return [each for each in found if each != "ok"]

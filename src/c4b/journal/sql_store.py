@@ -1,7 +1,7 @@
 """Transactions on SQLite and PostgreSQL.
 
-The two differ in how a connection is prepared and how a transaction begins (here), in how one statement
-writes to two tables (``prepared_statement``, ``sqlite_append``), and in how tables are made and locked
+The two differ in how a connection is prepared and how a transaction begins (here), in whether one
+statement can write to two tables (``Store.one_statement``), and in how tables are made and locked
 (``sql_schema``). Whatever a driver raises leaves here as ``StoreUnavailable`` or ``JournalCorrupt``.
 """
 
@@ -31,7 +31,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from c4b.errors import InvalidInput, JournalCorrupt, StoreUnavailable
-from c4b.journal import sqlite_append, sqlite_queue
+from c4b.journal import sqlite_queue
 from c4b.journal.backend import KnownRequest, LostBeforeCommit, Unacknowledged
 from c4b.journal.sqlite_queue import SQLiteQueue
 
@@ -148,7 +148,8 @@ class Store:
         self._engine = _engine(self.url, connections)
         self._errors = (SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error, OSError, UnicodeError)
         self._sqlite = self._engine.dialect.name == "sqlite"
-        self.is_server = not self._sqlite
+        self.one_statement = not self._sqlite
+        """Whether a statement can write to two tables."""
         self._queue = SQLiteQueue(self.url.database or "") if self._sqlite else None
         self._keeps_writer = connections is None or connections >= ENOUGH
         self._idle: list[_Writer] = []  # kept between two writes: one, or two until the next write
@@ -204,38 +205,37 @@ class Store:
             raise
         self._keep(writer)
 
-    def at_once(self, statement: Any, values: Any) -> bool:
-        """A statement that is a transaction by itself, durable on return; False if nothing was written.
+    def at_once(self, statement: Any, values: Any, then: tuple[Any, Any] | None = None) -> bool:
+        """A transaction that is known beforehand, durable on return; False if nothing was written.
 
-        A server's has its values by name, SQLite's in the order of its text.
+        ``then``, a second statement and its values, is executed only after ``statement`` wrote something.
+        Its values, and those of ``statement`` then, are as for ``Transaction.run_ready``. Without it the
+        statement is a transaction by itself, of a server, and has its values by name.
         """
         sent, writer = False, None
         try:
             writer = self._taken()
-            if self._sqlite:
-                written = self._append(writer.transaction, statement, values)
-            else:
+            transaction = writer.transaction
+            if then is None:
                 prepared = self._prepared(writer.connection, statement)
                 sent = True
                 written = prepared.run(values) > 0
+            else:
+                self._begin(transaction)
+                written = transaction.run_ready(statement, values) > 0
+                if written:
+                    transaction.run_ready(*then)
+                    sent = True
+                    transaction.control("COMMIT")
+                else:
+                    transaction.control("ROLLBACK")
         except self._errors as error:
-            doubtful = sqlite_append.may_be_written(error) if self._sqlite else sent
-            raise self._failed(writer, error, committing=doubtful) from error
+            raise self._failed(writer, error, committing=sent) from error
         except BaseException:
             self._drop(writer, broken=True)  # an answer may be on its way
             raise
         self._keep(writer)
         return written
-
-    def _append(self, transaction: Transaction, statement: Any, values: Any) -> bool:
-        """To SQLite; False if the journal ends elsewhere."""
-        try:
-            self._in_turn(lambda: transaction.run_ready(statement, values))
-        except sqlite3.IntegrityError as error:
-            if not sqlite_append.ends_elsewhere(error):
-                raise
-            return False
-        return True
 
     def _prepared(self, connection: PoolProxiedConnection, statement: Any) -> PreparedStatement:
         """The statement as the connection knows it while it lasts."""
@@ -262,8 +262,7 @@ class Store:
             connection = self._engine.raw_connection()
             writer = _Writer(connection, self._transaction(connection.cursor()))
             if self._sqlite:
-                for setting in ("PRAGMA busy_timeout=0", *sqlite_append.PREPARATION):
-                    writer.transaction.control(setting)
+                writer.transaction.control("PRAGMA busy_timeout=0")
             else:
                 connection.driver_connection.autocommit = True  # type: ignore[union-attr]  # psycopg's
         self._busy.add(id(writer))
@@ -273,18 +272,13 @@ class Store:
         """On SQLite this takes the write lock."""
         if self._queue is None:
             transaction.control("BEGIN")
-        else:
-            self._in_turn(lambda: transaction.control("BEGIN IMMEDIATE"))
-
-    def _in_turn(self, attempt: Callable[[], object]) -> None:
-        """What takes SQLite's write lock, as soon as it is this writer's turn."""
-        assert self._queue is not None
+            return
         deadline = time.monotonic() + WAIT
         entered = self._queue.enter(deadline)
         try:
             while True:
                 try:
-                    attempt()
+                    transaction.control("BEGIN IMMEDIATE")
                     break
                 except sqlite3.OperationalError as error:
                     if not _is_busy(error) or time.monotonic() > deadline:
