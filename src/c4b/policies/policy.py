@@ -537,10 +537,7 @@ def as_rounds(rounds: object) -> list[Round]:
 def _checked_floor(floor: object, nonnegative: bool) -> float | None:
     if floor is None:
         return None
-    remedy = f"must be a number of at most {LARGEST:g} in magnitude, in units of reward"
-    value = _validate.number("baseline_floor", floor, remedy)
-    if abs(value) > LARGEST:  # a bank of many rounds would overflow
-        raise InvalidInput("baseline_floor", floor, remedy)
+    value = _validate.reward("baseline_floor", floor)
     if (value >= 0.0) != nonnegative:
         remedy = f"contradicts baseline_nonnegative={nonnegative}; give both accordingly"
         raise InvalidInput("baseline_floor", floor, remedy)
