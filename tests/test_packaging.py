@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import importlib.metadata
 import json
 import os
 import platform
@@ -13,15 +14,19 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
+from contextlib import suppress
 from email.message import Message
 from email.parser import Parser
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
 import yaml
 from hatchling import build as hatchling
+from packaging.specifiers import SpecifierSet
 
 from c4b import _compile_cache
 from c4b.cli.main import app
@@ -29,6 +34,7 @@ from c4b.cli.main import app
 ROOT = Path(__file__).parents[1]
 SHIPPED = ROOT / "packaging"
 TOOLS = Path(sys.executable).parent
+SAFELY: Any = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # not in Python 3.11.2
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +45,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.chdir(ROOT)
         sdist = hatchling.build_sdist(str(folder))
         with tarfile.open(folder / sdist) as archive:
-            archive.extractall(folder, filter="data")
+            archive.extractall(folder, **SAFELY)
         patch.chdir(folder / sdist.removesuffix(".tar.gz"))
         return folder / hatchling.build_wheel(str(folder))
 
@@ -49,6 +55,20 @@ def metadata(wheel: Path) -> Message:
     with zipfile.ZipFile(wheel) as archive:
         (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
         return Parser().parsestr(archive.read(name).decode())
+
+
+def test_every_version_in_constraints_runs_on_the_oldest_python_that_is_allowed() -> None:
+    """Debian 12 has Python 3.11.2, and pip there refuses a version that needs 3.11.5."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    oldest = f"{project['requires-python'].removeprefix('>=')}.0"
+    pinned = [line.partition("==")[0] for line in (ROOT / "constraints.txt").read_text().split()]
+    refused = []
+    for name in pinned:
+        with suppress(importlib.metadata.PackageNotFoundError):  # needed on another platform
+            needs = importlib.metadata.metadata(name)["Requires-Python"]
+            if needs is not None and oldest not in SpecifierSet(needs):
+                refused.append(f"{name} needs Python {needs}")
+    assert refused == []
 
 
 def test_the_wheel_holds_every_file_of_the_package(wheel: Path) -> None:
