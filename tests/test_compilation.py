@@ -42,6 +42,16 @@ def test_importing_compiles_nothing_and_leaves_slow_imports_to_who_needs_them(tm
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
+def test_kernels_are_compiled_where_numba_is_told_to_compile_nothing() -> None:
+    """People say so to debug kernels of their own."""
+    code = (
+        "import c4b; policy = c4b.Policy('reserve-c4b+', c4b.LinearModel(1, 0.1, 1.0)); "
+        "policy.decide([[1.0]], [1.0])"
+    )
+    switched_off = os.environ | {"NUMBA_DISABLE_JIT": "1"}
+    subprocess.run([sys.executable, "-W", "error", "-c", code], env=switched_off, check=True)
+
+
 @pytest.mark.slow
 def test_a_first_call_fills_the_cache_that_was_asked_for(tmp_path: Path) -> None:
     run("from c4b.evidence.bounds import clipped; clipped(-1.0, 1.0, 2)", tmp_path)

@@ -141,7 +141,7 @@ def pooled(function: F) -> F:
 def is_compiled(function: Callable[..., object]) -> bool:
     """Whether a kernel runs at once: compiled in this process before, or found in the cache."""
     made: Any = function
-    if getattr(made, "signatures", True):  # a plain function, where compiling is switched off
+    if made.signatures:
         return True
     module = made.py_func.__module__.rsplit(".", 1)[-1]
     return cache.holds(module, made.py_func.__qualname__)
@@ -187,24 +187,28 @@ class KernelForKernels(_Kernel):
 
 def _for_python(function: F, pipeline: type, **options: Any) -> F:
     made = _compiled(function, pipeline_class=pipeline, **options)
-    if hasattr(made, "py_func"):  # not where compiling is switched off
-        made.__class__ = _Kernel
-        made.decorator = partial(_for_python, pipeline=pipeline, **options)
-        made._cache = cache.KernelCache(function, allocates=options.get("_nrt", True))
+    made.__class__ = _Kernel
+    made.decorator = partial(_for_python, pipeline=pipeline, **options)
+    made._cache = cache.KernelCache(function, allocates=options.get("_nrt", True))
     return cast(F, made)
 
 
 def _for_kernels(function: F, pipeline: type, **options: Any) -> F:
     made = _compiled(function, pipeline_class=pipeline, no_cpython_wrapper=True, **options)
-    if hasattr(made, "py_func"):
-        made.__class__ = KernelForKernels
-        made.decorator = partial(_for_kernels, pipeline=pipeline, **options)
+    made.__class__ = KernelForKernels
+    made.decorator = partial(_for_kernels, pipeline=pipeline, **options)
     return cast(F, made)
 
 
 def _compiled(function: Any, **options: Any) -> Any:
+    """Also where NUMBA_DISABLE_JIT is set, which people do to debug kernels of their own: Python has no
+    fused multiply-add, and would raise where a kernel gets an infinity."""
     njit: Any = numba.njit
-    return njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)(function)
+    before, _config.DISABLE_JIT = _config.DISABLE_JIT, False
+    try:
+        return njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)(function)
+    finally:
+        _config.DISABLE_JIT = before
 
 
 class _Library(codegen.JITCodeLibrary):

@@ -54,6 +54,21 @@ def test_a_queue_that_cannot_be_used(tmp_path: Path) -> None:
         assert dep.state().rounds == 10
 
 
+def test_a_queue_is_beside_its_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also for a process that goes elsewhere before its first decision, or knows the file by a link."""
+    here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
+    here.mkdir(), elsewhere.mkdir()
+    monkeypatch.chdir(here)
+    with create("sqlite:///shop.db") as dep:
+        (elsewhere / "link.db").symlink_to(here / "shop.db")
+        monkeypatch.chdir(elsewhere)
+        with Deployment.open("sqlite:///link.db", "shop") as other:
+            trade(dep, 3)
+            trade(other, 3, seed=1)
+        assert dep.state().rounds == 6
+    assert [path.name for path in elsewhere.iterdir()] == ["link.db"]
+
+
 def test_a_queue_is_left_by_whoever_ends(tmp_path: Path) -> None:
     """A process that dies as the next one does not keep the others waiting."""
     queue = SQLiteQueue(str(tmp_path / "shop.db"))

@@ -29,7 +29,7 @@ class SQLiteQueue:
     """The queue of one process; its threads line up in it, too."""
 
     def __init__(self, database: str) -> None:
-        self._path = f"{database}-queue"
+        self._path = f"{os.path.realpath(database)}-queue"  # where SQLite has its files, too
         self._file: int | None = None
         self._usable = fcntl is not None
         self._turn = threading.Lock()
