@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -50,6 +51,49 @@ def test_kernels_are_compiled_where_numba_is_told_to_compile_nothing() -> None:
     )
     switched_off = os.environ | {"NUMBA_DISABLE_JIT": "1"}
     subprocess.run([sys.executable, "-W", "error", "-c", code], env=switched_off, check=True)
+
+
+@pytest.fixture
+def nowhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Temporary space of a user who has no home and may not write beside the package."""
+    (tmp_path / "package").write_text("no folder")
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr(_compile_cache.sources, "PACKAGE", tmp_path / "package")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+
+    def home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", home)
+    return tmp_path / "tmp"
+
+
+def test_a_user_without_a_home_has_a_cache_in_temporary_space(nowhere_else: Path) -> None:
+    folder = Path(_compile_cache._folder())
+    assert folder.parent == nowhere_else
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert _compile_cache._folder() == str(folder)  # the next process finds it
+
+
+@pytest.mark.parametrize("how", ["open to all", "a link", "a file"])
+def test_what_somebody_else_has_put_into_temporary_space_is_not_executed(
+    nowhere_else: Path, how: str
+) -> None:
+    planted = nowhere_else / f"{_compile_cache.NAME}-{os.getuid()}"
+    if how == "open to all":
+        planted.mkdir()
+        planted.chmod(0o777)
+    elif how == "a link":
+        (nowhere_else / "other").mkdir()
+        planted.symlink_to(nowhere_else / "other")
+    else:
+        planted.write_text("")
+    folder = Path(_compile_cache._folder())
+    assert folder != planted
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert list(folder.iterdir()) == []
 
 
 @pytest.mark.slow

@@ -17,8 +17,10 @@ import hashlib
 import json
 import os
 import re
+import stat
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -50,16 +52,32 @@ def _folder() -> str:
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     if chosen:
         return str(Path(chosen) / NAME)
-    beside = sources.PACKAGE / "__pycache__"
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    for parent in (beside, home / "reserve-c4b"):
+    parents = [sources.PACKAGE / "__pycache__"]
+    with suppress(RuntimeError):  # a user without a home, as in many containers
+        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        parents.append(home / "reserve-c4b")
+    for parent in parents:
         try:
             (parent / NAME).mkdir(parents=True, exist_ok=True)
         except OSError:
             continue
         if os.access(parent / NAME, os.W_OK):
             return str(parent / NAME)
-    return str(Path(tempfile.gettempdir()) / f"{NAME}-{os.getuid()}")
+    return _own_temporary_folder()
+
+
+def _own_temporary_folder() -> str:
+    """One that the next process finds again, if nobody else can write there: what is in it is executed.
+    Else a new one."""
+    user = os.getuid() if hasattr(os, "getuid") else None  # Windows has temporary space for each user
+    path = Path(tempfile.gettempdir()) / (NAME if user is None else f"{NAME}-{user}")
+    with suppress(OSError):
+        path.mkdir(mode=0o700, exist_ok=True)
+        found = path.lstat()
+        is_own = user is None or (found.st_uid == user and not found.st_mode & 0o022)
+        if stat.S_ISDIR(found.st_mode) and is_own:
+            return str(path)
+    return tempfile.mkdtemp(prefix=f"{NAME}-")
 
 
 FOLDER = _folder()
