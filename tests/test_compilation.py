@@ -43,14 +43,16 @@ def test_importing_compiles_nothing_and_leaves_slow_imports_to_who_needs_them(tm
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
-def test_kernels_are_compiled_where_numba_is_told_to_compile_nothing() -> None:
+def test_kernels_are_compiled_where_numba_is_told_to_compile_nothing(tmp_path: Path) -> None:
     """People say so to debug kernels of their own."""
-    code = (
-        "import c4b; policy = c4b.Policy('reserve-c4b+', c4b.LinearModel(1, 0.1, 1.0)); "
-        "policy.decide([[1.0]], [1.0])"
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import numpy as np\nfrom c4b._jit import fma, kernel\n"
+        "@kernel\ndef f(x):\n    return fma(np.sqrt(x[0]), np.sum(x), 0.0)\n"
+        "assert f(np.ones(2)) == 2.0\n"
     )
-    switched_off = os.environ | {"NUMBA_DISABLE_JIT": "1"}
-    subprocess.run([sys.executable, "-W", "error", "-c", code], env=switched_off, check=True)
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-W", "error", str(script)], env=environment, check=True)
 
 
 @pytest.fixture
@@ -122,6 +124,25 @@ def test_what_is_in_the_cache_runs_without_what_compiles(tmp_path: Path) -> None
     look = "assert bounds.clipped.from_python.stats.cache_hits and 'numba.np.arrayobj' not in sys.modules"
     compiles = "from c4b.evidence.pools.pool_forms import form_rows; assert form_rows(1, 2, True, 3) > 0"
     run(f"{first}{look}; {compiles}", tmp_path)
+
+
+@pytest.mark.slow
+def test_what_was_compiled_when_the_package_was_installed_serves_users_who_may_not_write_there(
+    tmp_path: Path,
+) -> None:
+    shutil.copytree(
+        _sources.PACKAGE, tmp_path / "site" / "c4b", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    mine = {"PYTHONPATH": str(tmp_path / "site"), "TMPDIR": str(tmp_path / "tmp"), "C4B_QUIET": "1"}
+    environment = {name: os.environ[name] for name in os.environ if name != "NUMBA_CACHE_DIR"} | mine
+    (tmp_path / "tmp").mkdir()
+    call = "from c4b.evidence.bounds import clipped; clipped(-1.0, 1.0, 2)"
+    subprocess.run([sys.executable, "-c", call], env=environment, check=True)
+    denied = "import os; os.access = lambda *_: False; "
+    look = f"{denied}{call}; print(len(clipped.from_python.stats.cache_hits))"
+    command = [sys.executable, "-c", look]
+    assert subprocess.check_output(command, env=environment, text=True) == "1\n"
+    assert not list((tmp_path / "tmp").rglob("*.nbc"))
 
 
 @pytest.mark.slow

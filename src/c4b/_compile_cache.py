@@ -49,8 +49,7 @@ NAME = f"c4b-{sources.digest(kernel_files())}"
 
 def _folder() -> str:
     """Beside the package if it can be written, else in the user's or the machine's temporary space."""
-    chosen = os.environ.get("NUMBA_CACHE_DIR")
-    if chosen:
+    if chosen := os.environ.get("NUMBA_CACHE_DIR"):
         return str(Path(chosen) / NAME)
     parents = [sources.PACKAGE / "__pycache__"]
     with suppress(RuntimeError):  # a user without a home, as in many containers
@@ -81,6 +80,8 @@ def _own_temporary_folder() -> str:
 
 
 FOLDER = _folder()
+BESIDE = sources.PACKAGE / "__pycache__" / NAME
+"""What ``c4b compile`` made when the package was installed, perhaps by another user."""
 CARRIED = sources.PACKAGE / "_compiled"
 """What a wheel carries: a folder ``NAME``, and ``TARGET``, which says for what it was compiled."""
 TARGET = "target.json"
@@ -114,9 +115,9 @@ def _carried_target() -> tuple[str, str, str] | None:
 
 
 class _ByContent(caching.UserProvidedCacheLocator):
-    """A kernel's place below ``FOLDER``: its module's, or, outside the package, a name for its file."""
+    """A kernel's place below ``root``: its module's, or, outside the package, a name for its file."""
 
-    root = FOLDER
+    root: str
 
     def __init__(self, function: Any, file: str) -> None:
         self._py_file = file
@@ -137,22 +138,30 @@ class _ByContent(caching.UserProvidedCacheLocator):
         return NAME if self.is_ours else super().get_source_stamp()
 
 
-class _InCarried(_ByContent):
-    root = str(CARRIED / NAME)
+def _below(folder: str) -> type[caching.CompileResultCacheImpl]:
+    """How Numba is told where a cache lies."""
+
+    class Locator(_ByContent):
+        root = folder
+
+    class Implementation(caching.CompileResultCacheImpl):
+        _locator_classes = [Locator]  # noqa: RUF012 (as Numba has it)
+
+    return Implementation
 
 
-class _Implementation(caching.CompileResultCacheImpl):
-    _locator_classes = [_ByContent]  # noqa: RUF012 (as Numba has it)
+class _BesideCache(caching.FunctionCache):
+    """Kernels that this process may read, not write."""
 
-
-class _CarriedImplementation(caching.CompileResultCacheImpl):
-    _locator_classes = [_InCarried]  # noqa: RUF012 (as Numba has it)
+    root = str(BESIDE)
+    _impl_class = _below(root)
 
 
 class _CarriedCache(caching.FunctionCache):
     """Kernels that the wheel carries, compiled for the processor ``_carried_target``."""
 
-    _impl_class = _CarriedImplementation
+    root = str(CARRIED / NAME)
+    _impl_class = _below(root)
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         _, _, code = super()._index_key(sig, codegen)
@@ -162,7 +171,7 @@ class _CarriedCache(caching.FunctionCache):
 class KernelCache(caching.FunctionCache):
     """What a kernel's dispatcher asks for machine code before it compiles."""
 
-    _impl_class = _Implementation
+    _impl_class = _below(FOLDER)
     uses_carried = True
     """Whether carried kernels count; False: compile for the very processor that is here."""
 
@@ -180,14 +189,23 @@ class KernelCache(caching.FunctionCache):
 
     def _load_overload(self, sig: Any, target_context: Any) -> Any:
         found = super()._load_overload(sig, target_context)
-        if found is None and KernelCache.uses_carried and _carried_target() is not None:
-            found = _CarriedCache(self._py_func)._load_overload(sig, target_context)
+        for other in _others():
+            if found is None:
+                found = other(self._py_func)._load_overload(sig, target_context)
         return found
+
+
+def _others() -> list[type[_BesideCache | _CarriedCache]]:
+    """Where else to look for machine code."""
+    others: list[type[_BesideCache | _CarriedCache]] = []
+    if str(BESIDE) != FOLDER and not os.environ.get("NUMBA_CACHE_DIR"):
+        others.append(_BesideCache)
+    if KernelCache.uses_carried and _carried_target() is not None:
+        others.append(_CarriedCache)
+    return others
 
 
 def holds(module: str, function: str) -> bool:
     """Whether there is machine code of a kernel on disk."""
-    places = [Path(FOLDER)]
-    if KernelCache.uses_carried and _carried_target() is not None:
-        places.append(CARRIED / NAME)
-    return any(found for place in places for found in place.rglob(f"{module}.{function}-*.nbc"))
+    roots = [FOLDER, *(other.root for other in _others())]
+    return any(found for root in roots for found in Path(root).rglob(f"{module}.{function}-*.nbc"))

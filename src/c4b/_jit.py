@@ -5,7 +5,8 @@ they were written, are optimised there and nowhere else, and have no machine cod
 """
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -161,7 +162,7 @@ class _Kernel(registry.CPUDispatcher):
 
     def compile(self, sig: Any) -> Any:
         """With few collections of garbage: they take an eighth of the time and find nothing."""
-        with compiler_lock.global_compiler_lock, remembered_call_types(), lean_lowering():
+        with compiler_lock.global_compiler_lock, _switched_on(), remembered_call_types(), lean_lowering():
             before = gc.get_threshold()
             gc.set_threshold(50_000, 20, 100)
             try:
@@ -201,12 +202,18 @@ def _for_kernels(function: F, pipeline: type, **options: Any) -> F:
 
 
 def _compiled(function: Any, **options: Any) -> Any:
-    """Also where NUMBA_DISABLE_JIT is set, which people do to debug kernels of their own: Python has no
-    fused multiply-add, and would raise where a kernel gets an infinity."""
     njit: Any = numba.njit
+    with _switched_on():
+        return njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)(function)
+
+
+@contextmanager
+def _switched_on() -> Iterator[None]:
+    """Also where NUMBA_DISABLE_JIT is set, which people do to debug kernels of their own. Python has no
+    fused multiply-add, and would raise where a kernel gets an infinity."""
     before, _config.DISABLE_JIT = _config.DISABLE_JIT, False
     try:
-        return njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)(function)
+        yield
     finally:
         _config.DISABLE_JIT = before
 
