@@ -29,7 +29,9 @@ import numba
 from llvmlite import binding
 from numba.core import caching
 
+from c4b import _compile_notice
 from c4b import _sources as sources
+from c4b._cache_files import CheckedFiles
 
 _DECORATORS = (
     "kernel|kernel_of_known_shapes|inlined|called|called_allocating|pooled|allocating|specialised"
@@ -45,6 +47,8 @@ def kernel_files() -> list[Path]:
 
 NAME = f"c4b-{sources.digest(kernel_files())}"
 """Of the folder: the content that its kernels were compiled from."""
+BESIDE = sources.PACKAGE / "__pycache__" / NAME
+"""What ``c4b compile`` made when the package was installed, perhaps by another user."""
 
 
 def _folder() -> str:
@@ -69,19 +73,20 @@ def _own_temporary_folder() -> str:
     """One that the next process finds again, if nobody else can write there: what is in it is executed.
     Else a new one."""
     user = os.getuid() if hasattr(os, "getuid") else None  # Windows has temporary space for each user
-    path = Path(tempfile.gettempdir()) / (NAME if user is None else f"{NAME}-{user}")
-    with suppress(OSError):
-        path.mkdir(mode=0o700, exist_ok=True)
+    try:
+        path = Path(tempfile.gettempdir()) / (NAME if user is None else f"{NAME}-{user}")
+        with suppress(FileExistsError):
+            path.mkdir(mode=0o700)
         found = path.lstat()
         is_own = user is None or (found.st_uid == user and not found.st_mode & 0o022)
         if stat.S_ISDIR(found.st_mode) and is_own:
             return str(path)
-    return tempfile.mkdtemp(prefix=f"{NAME}-")
+        return tempfile.mkdtemp(prefix=f"{NAME}-")
+    except OSError:  # nothing can be written here; saving will say so
+        return str(BESIDE)
 
 
 FOLDER = _folder()
-BESIDE = sources.PACKAGE / "__pycache__" / NAME
-"""What ``c4b compile`` made when the package was installed, perhaps by another user."""
 CARRIED = sources.PACKAGE / "_compiled"
 """What a wheel carries: a folder ``NAME``, and ``TARGET``, which says for what it was compiled."""
 TARGET = "target.json"
@@ -150,14 +155,25 @@ def _below(folder: str) -> type[caching.CompileResultCacheImpl]:
     return Implementation
 
 
-class _BesideCache(caching.FunctionCache):
+class _Cache(caching.FunctionCache):
+    """Numba's, with files that are checked."""
+
+    _impl_class: Any
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)
+        place, base = self._impl.locator, self._impl.filename_base
+        self._cache_file = CheckedFiles(self._cache_path, base, place.get_source_stamp())
+
+
+class _BesideCache(_Cache):
     """Kernels that this process may read, not write."""
 
     root = str(BESIDE)
     _impl_class = _below(root)
 
 
-class _CarriedCache(caching.FunctionCache):
+class _CarriedCache(_Cache):
     """Kernels that the wheel carries, compiled for the processor ``_carried_target``."""
 
     root = str(CARRIED / NAME)
@@ -168,7 +184,7 @@ class _CarriedCache(caching.FunctionCache):
         return sig, _carried_target(), code
 
 
-class KernelCache(caching.FunctionCache):
+class KernelCache(_Cache):
     """What a kernel's dispatcher asks for machine code before it compiles."""
 
     _impl_class = _below(FOLDER)
@@ -193,6 +209,13 @@ class KernelCache(caching.FunctionCache):
             if found is None:
                 found = other(self._py_func)._load_overload(sig, target_context)
         return found
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """A disk that is full keeps nobody from deciding."""
+        try:
+            super().save_overload(sig, data)
+        except OSError as error:
+            _compile_notice.NOTICE.not_kept(FOLDER, error)
 
 
 def _others() -> list[type[_BesideCache | _CarriedCache]]:

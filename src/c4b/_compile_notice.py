@@ -1,4 +1,4 @@
-"""One line on stderr when compiling keeps somebody waiting for more than a second."""
+"""One line on stderr when compiling keeps somebody waiting for more than a second, or was in vain."""
 
 import os
 import sys
@@ -15,6 +15,11 @@ TEXT = (
     "Once for an image or an install: `c4b compile`. Silence this line: C4B_QUIET=1."
 )
 
+NOT_KEPT = (
+    "c4b: what was compiled cannot be kept in {folder} ({error}): the next start compiles again. "
+    "Choose another folder: NUMBA_CACHE_DIR. Silence this line: C4B_QUIET=1."
+)
+
 
 class Notice(event.Listener):
     """Says ``TEXT`` once per process, when a kernel of this package is still compiling after a while."""
@@ -23,6 +28,7 @@ class Notice(event.Listener):
         self.depth = 0
         self.timer: threading.Timer | None = None
         self.silent = bool(os.environ.get("C4B_QUIET"))
+        self.says_what_is_not_kept = not self.silent
 
     def on_start(self, event: Any) -> None:
         self.depth += 1
@@ -41,6 +47,12 @@ class Notice(event.Listener):
         if not self.silent:
             self.silent = True
             print(TEXT, file=sys.stderr, flush=True)
+
+    def not_kept(self, folder: str, error: OSError) -> None:
+        """What was compiled could not be written."""
+        if self.says_what_is_not_kept:
+            self.says_what_is_not_kept = False
+            print(NOT_KEPT.format(folder=folder, error=error), file=sys.stderr, flush=True)
 
 
 def _is_ours(compiled: Any) -> bool:
