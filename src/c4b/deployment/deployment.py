@@ -40,9 +40,9 @@ from c4b.journal.journal import Journal
 from c4b.policies import registry
 from c4b.policies.candidate_fields import CandidateField
 from c4b.policies.decision import Decision
-from c4b.policies.policy import Policy, as_rounds
+from c4b.policies.policy import Policy
 from c4b.policies.registry import DEFAULT_POLICY, PolicySpec
-from c4b.policies.round import Round, checked_round
+from c4b.policies.round import Round, as_rounds, checked_round
 from c4b.policies.slates import Outcome, Reward, checked_execution, checked_outcome
 
 

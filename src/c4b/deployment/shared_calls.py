@@ -11,7 +11,6 @@ If they do not come, the next commits wait for nobody.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -20,6 +19,7 @@ from time import monotonic
 from typing import Any, Generic, TypeVar
 from weakref import WeakSet
 
+from c4b._forks import after_fork
 from c4b.errors import C4BError, StoreUnavailable
 
 C = TypeVar("C")
@@ -31,8 +31,7 @@ LONGEST = 0.02
 MOST_PAUSES = 64
 """Most commits for which nobody waits for others, after that was in vain again and again."""
 
-_all: WeakSet[SharedCalls[Any, Any]] = WeakSet()
-"""Those of this process, for the moment after a fork."""
+_all: WeakSet[SharedCalls[Any, Any]] = after_fork(lambda each: each.start_anew())
 
 
 class _Waiting(Generic[C, T]):
@@ -176,12 +175,3 @@ def _interrupted() -> StoreUnavailable:
         "the thread that committed this call together with its own was interrupted; it is not known "
         "whether it was recorded: ask again with the same request_id, or report the outcome again"
     )
-
-
-def _after_fork() -> None:
-    for calls in list(_all):
-        calls.start_anew()
-
-
-if hasattr(os, "register_at_fork"):  # where there are forks
-    os.register_at_fork(after_in_child=_after_fork)

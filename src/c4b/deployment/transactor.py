@@ -7,13 +7,13 @@ changed. If it fails, the state is taken back or read again from the journal.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable
 from typing import TypeVar
 from weakref import WeakSet
 
+from c4b._forks import after_fork
 from c4b.deployment import snapshot
 from c4b.deployment.commands import Commands, overdue
 from c4b.deployment.configuration import Configuration
@@ -42,8 +42,7 @@ REPEATABLE = (OBSERVED, FORGOTTEN, EXECUTED, ALARM, CONTROL)
 """Kinds of entries that come from calls which may be repeated without harm."""
 
 
-_transactors: WeakSet[Transactor] = WeakSet()
-"""All of this process, for the moment after a fork."""
+_transactors: WeakSet[Transactor] = after_fork(lambda each: each.leave_turn_to_parent())
 
 
 class Overtaken(Exception):
@@ -294,15 +293,6 @@ class Transactor:
             state.replay(journal.tail(state.seq, state.hash))
         self._state = state
         return state
-
-
-def _after_fork() -> None:
-    for transactor in list(_transactors):
-        transactor.leave_turn_to_parent()
-
-
-if hasattr(os, "register_at_fork"):  # where there are forks
-    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _check_absent(entry: Entry, journal: Journal) -> None:

@@ -16,21 +16,21 @@ from c4b._validate import LARGEST, Array
 from c4b.errors import (
     ContradictoryOutcome,
     HistoryClosed,
-    InvalidInput,
     OutcomeClosed,
     UnknownDecision,
 )
 from c4b.evidence.evidence import Evidence
 from c4b.evidence.model import LinearModel
 from c4b.policies import registry, state_file
+from c4b.policies.checked_terms import checked_terms
 from c4b.policies.compiled_gate import CompiledGate
 from c4b.policies.composition import Composition
 from c4b.policies.decision import Decision
-from c4b.policies.gate import Arrays, Gate, GateTerms
+from c4b.policies.gate import Arrays, Gate
 from c4b.policies.gate_run import GateRun, Mark
 from c4b.policies.pending import ABSORB, PendingOutcome
 from c4b.policies.registry import DEFAULT_POLICY, PolicySpec
-from c4b.policies.round import Round, checked_mean, checked_round
+from c4b.policies.round import Round, as_rounds, checked_mean, checked_round
 from c4b.policies.slates import (
     Outcome,
     Reward,
@@ -95,31 +95,21 @@ class Policy(TakesTurns):
     ) -> None:
         super().__init__()
         self._spec = policy if isinstance(policy, PolicySpec) else registry.get(policy)
-        if not isinstance(model, LinearModel):
-            raise InvalidInput("model", model, "must be a c4b.LinearModel")
         self._needs = registry.needs(self._spec)
-        terms = GateTerms(
-            model,
-            _validate.fraction(
-                "alpha", alpha, "must lie strictly between 0 and 1: the share of the baseline to risk"
-            ),
-            _validate.nonnegative("reserve", reserve, "must be a finite number >= 0, in units of reward"),
-            _validate.boolean("baseline_nonnegative", baseline_nonnegative),
-            _checked_floor(baseline_floor, baseline_nonnegative),
-            _checked_term("horizon", horizon, self._needs, 1, "the most rounds that will be decided"),
-            _checked_term("seed", seed, self._needs, 0, "the seed of its draws"),
+        terms = checked_terms(
+            self._needs, model, alpha, reserve, baseline_nonnegative, baseline_floor, horizon, seed
         )
         self._absorb = _validate.name("absorb", absorb, ABSORB)
         self._gate = registry.build(self._spec, terms)
         if isinstance(self._gate, CompiledGate):
             self._gate.leaves_out_margins = self._gate.ellipsoids > 1
         self._run = GateRun(self._gate, in_order=self._absorb == "in-order")
-        self._dim, self._shape = model.dim, (model.dim,)
+        self._dim, self._shape = terms.model.dim, (terms.model.dim,)
         self._ready_gate: CompiledGate | None = None
         """The gate, if it needs two arrays for a decision and nothing else."""
         if isinstance(self._gate, CompiledGate) and not (self._gate.checks_rows or self._needs):
             self._ready_gate = self._gate
-        self._unbounded = model.rewards is None
+        self._unbounded = terms.model.rewards is None
         self._token = secrets.token_hex(6)
         self._latest = (f"{self._token}-", 0)
         """Id and number of the latest decision: most outcomes are of that one."""
@@ -516,42 +506,6 @@ class Policy(TakesTurns):
             f"Policy({self.name!r}, alpha={self.alpha}, reserve={self.reserve}, "
             f"rounds={self.rounds}, bank={self.bank:.4g}, pending={len(self.pending)})"
         )
-
-
-def as_rounds(rounds: object) -> list[Round]:
-    """Rounds as ``decide_many`` takes them: ``Round``, or pairs (candidates, baseline)."""
-    remedy = "must be a sequence of c4b.Round, or of pairs (candidates, baseline)"
-    listed = []
-    for n, given in enumerate(_validate.several("rounds", rounds, remedy)):
-        if isinstance(given, Round):
-            listed.append(given._replace(argument=f"rounds[{n}]."))
-            continue
-        try:
-            candidates, baseline = given
-        except (TypeError, ValueError) as error:
-            raise InvalidInput(f"rounds[{n}]", given, remedy) from error
-        listed.append(Round(candidates, baseline, argument=f"rounds[{n}]."))
-    return listed
-
-
-def _checked_floor(floor: object, nonnegative: bool) -> float | None:
-    if floor is None:
-        return None
-    value = _validate.reward("baseline_floor", floor)
-    if (value >= 0.0) != nonnegative:
-        remedy = f"contradicts baseline_nonnegative={nonnegative}; give both accordingly"
-        raise InvalidInput("baseline_floor", floor, remedy)
-    return value
-
-
-def _checked_term(
-    argument: str, value: object, needs: frozenset[str], least: int, what: str
-) -> int | None:
-    if argument not in needs:
-        if value is not None:
-            raise InvalidInput(argument, value, "is not used by this policy; leave it out")
-        return None
-    return _validate.count(argument, value, least, f"must be a whole number >= {least}: {what}")
 
 
 def _no_such(attribute: str, spec: PolicySpec) -> AttributeError:

@@ -43,6 +43,22 @@ class Round(NamedTuple):
     """The items of slates. A checked round has their sums as ``candidates`` and ``baseline``."""
 
 
+def as_rounds(rounds: object) -> list[Round]:
+    """Rounds as ``decide_many`` takes them: ``Round``, or pairs (candidates, baseline)."""
+    remedy = "must be a sequence of c4b.Round, or of pairs (candidates, baseline)"
+    listed = []
+    for n, given in enumerate(_validate.several("rounds", rounds, remedy)):
+        if isinstance(given, Round):
+            listed.append(given._replace(argument=f"rounds[{n}]."))
+            continue
+        try:
+            candidates, baseline = given
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(f"rounds[{n}]", given, remedy) from error
+        listed.append(Round(candidates, baseline, argument=f"rounds[{n}]."))
+    return listed
+
+
 def checked_round(given: Round, dim: int, needs: Collection[str] = ()) -> Round:
     """The same round with arrays that kernels take, or ``InvalidInput``.
 

@@ -8,13 +8,13 @@ came from. So whoever calls waits for the calls under way.
 from __future__ import annotations
 
 import copy
-import os
 import threading
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
 from weakref import WeakSet
 
+from c4b._forks import after_fork
 from c4b.errors import C4BError
 
 S = TypeVar("S", bound="TakesTurns")
@@ -37,9 +37,14 @@ class TakesTurns:
         vars(self).update(state)
         TakesTurns.__init__(self)
 
+    def _after_fork(self) -> None:
+        if self._turn.acquire(blocking=False):
+            self._turn.release()
+        else:
+            self._turn = _HalfDone()
 
-_all: WeakSet[TakesTurns] = WeakSet()
-"""Those of this process, for the moment after a fork."""
+
+_all: WeakSet[TakesTurns] = after_fork(lambda each: each._after_fork())
 
 
 def in_turn(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
@@ -64,15 +69,3 @@ class _HalfDone:
 
     def __exit__(self, *_: object) -> None:
         """Nobody is inside."""
-
-
-def _after_fork() -> None:
-    for each in list(_all):
-        if each._turn.acquire(blocking=False):
-            each._turn.release()
-        else:
-            each._turn = _HalfDone()
-
-
-if hasattr(os, "register_at_fork"):  # where there are forks
-    os.register_at_fork(after_in_child=_after_fork)
