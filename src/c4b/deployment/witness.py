@@ -123,4 +123,6 @@ def _text(argument: str, source: str) -> str:
             content = Path(source).read_bytes()
         return content.decode()
     except (OSError, urllib.error.URLError, UnicodeError, ValueError) as error:
+        if isinstance(error, urllib.error.HTTPError):
+            error.close()  # the answer that it holds
         raise InvalidInput(argument, source, f"cannot be read ({error})") from error
