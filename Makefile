@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
-PYTHONS ?= python3.11 python3.12 python3.13
+PYTHONS ?= python3.11 python3.12 python3.13 python3.14
 
 .PHONY: reproduce worlds kernels test quick pythons lowest demo check browser bench hostile simulate flips kills powerloss widths realdata docs pictures package wheel clean
 

@@ -116,7 +116,7 @@ def test_metadata(metadata: Message) -> None:
         assert metadata[field], field
     assert metadata["Description-Content-Type"] == "text/markdown"
     assert str(metadata.get_payload()).startswith("# Reserve-C4B")
-    assert "Programming Language :: Python :: 3.13" in metadata.get_all("Classifier", [])
+    assert "Programming Language :: Python :: 3.14" in metadata.get_all("Classifier", [])
     assert {"study", "cluster", "deploy", "client", "service"} <= set(
         metadata.get_all("Provides-Extra", [])
     )
