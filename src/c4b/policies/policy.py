@@ -497,9 +497,9 @@ class Policy(TakesTurns):
 
     @in_turn
     def state(self) -> tuple[dict[str, Any], Arrays]:
-        """What ``save`` writes: a header of plain data, and arrays."""
+        """What ``save`` writes: a header of plain data, and copies of the arrays."""
         header = state_file.header(self._spec, self._run, self._absorb, self._token)
-        return header, self._run.arrays()
+        return header, {name: array.copy() for name, array in self._run.arrays().items()}
 
     def __repr__(self) -> str:
         return (
