@@ -20,6 +20,7 @@ import c4b
 from c4b import Client, Deployment, LinearModel, Policy
 from c4b.cli import main as cli
 from c4b.cli.answers import answer
+from c4b.errors import InvalidInput
 from c4b.policies.decision import DecisionFields, Receipt
 from c4b.study import Results, load
 from c4b.study.engine.episode_metrics import Metric
@@ -56,6 +57,18 @@ def test_tables_of_every_kind(kind: str) -> None:
         made = dep.decide(table(POOL), BASELINE, labels=pd.Series(["red", "blue"]))  # type: ignore[arg-type]
         assert made.numbers == expected.numbers
         dep.executed(made, table([BASELINE]) if kind != "integers" else BASELINE)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_names_of_features_in_another_order_are_refused(kind: str) -> None:
+    policy, pool = Policy("refresh", MODEL, 0.1, 1.0), KINDS[kind](POOL)
+    for baseline in (pool[["b", "a"]][:1], pd.Series(BASELINE, index=["b", "a"])):
+        with pytest.raises(InvalidInput, match="same order: a, b"):
+            policy.decide(pool, baseline)
+        with pytest.raises(InvalidInput, match=r"rounds\[0\]\.baseline"):
+            policy.decide_many([(pool, baseline)])
+    assert policy.decide(pool, pd.Series(BASELINE, index=["a", "b"])).action is not None
+    assert policy.decide(pool, pd.Series(BASELINE)).action is not None  # without names
 
 
 def test_a_click_and_the_decision_itself() -> None:

@@ -74,14 +74,27 @@ def name(argument: str, value: object, known: Iterable[str]) -> str:
     return value
 
 
+_NO_NUMBERS = (str, bytes, np.datetime64, np.timedelta64, np.complexfloating)
+"""What NumPy makes a number of, if it finds it among objects."""
+
+
+def _is_masked(value: object) -> bool:
+    """Whether an entry is masked, of an array or of the arrays in a list."""
+    if isinstance(value, list | tuple):
+        return any(isinstance(row, np.ma.MaskedArray) and np.ma.is_masked(row) for row in value)
+    return bool(np.ma.is_masked(value))
+
+
 def _converted(argument: str, value: object, remedy: str) -> Array:
     """To float64 if nothing is lost: NumPy itself reads text and dates, and drops masks and imaginary
     parts."""
     try:
         raw = np.asarray(value)
-        if type(value) is list and raw.dtype == np.float64:  # no mask, and nothing to convert
+        lossy = raw.dtype.kind not in "buifO" or _is_masked(value)
+        if type(value) is list and raw.dtype == np.float64 and not lossy:  # nothing to convert
             return raw
-        lossy = raw.dtype.kind not in "buifO" or np.ma.is_masked(value)
+        if raw.dtype == object:
+            lossy = lossy or any(isinstance(each, _NO_NUMBERS) for each in raw.flat)
         with np.errstate(over="ignore"):  # becomes infinite, which is refused as such
             array = None if lossy else raw.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError) as error:

@@ -172,6 +172,7 @@ class Policy(TakesTurns):
             return self._decide(
                 checked_round(Round(candidates, baseline, baseline_mean), self._dim, self._needs)
             )
+        _array_likes.check_names("", candidates, baseline)
         pool = _validate.pool("candidates", _array_likes.dense(candidates), self._dim)
         point = _validate.point("baseline", _array_likes.dense_row(baseline), self._dim)
         return self._decide(Round(pool, point, checked_mean("", baseline_mean, self._needs)))
