@@ -85,7 +85,7 @@ def _is_masked(value: object) -> bool:
     return bool(np.ma.is_masked(value))
 
 
-def _converted(argument: str, value: object, remedy: str) -> Array:
+def converted(argument: str, value: object, remedy: str) -> Array:
     """To float64 if nothing is lost: NumPy itself reads text and dates, and drops masks and imaginary
     parts."""
     try:
@@ -123,7 +123,7 @@ def _floats(argument: str, value: object, remedy: str) -> Array:
     if type(value) is np.ndarray and value.dtype == np.float64:  # the usual case, cheaply
         array: Array = value
     else:
-        array = _converted(argument, value, remedy)
+        array = converted(argument, value, remedy)
     if not array.flags.carray:
         array = np.array(array, dtype=np.float64, order="C")
     return array
