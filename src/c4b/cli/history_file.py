@@ -30,7 +30,8 @@ def read(text: str, reward: str, features: str | None, dim: int) -> tuple[Array,
     if not path.is_file():
         raise InvalidInput("request", text, "is no file")
     try:
-        frame = pl.read_csv(path) if path.suffix.lower() == ".csv" else pl.read_parquet(path, glob=False)
+        reader = pl.read_csv if path.suffix.lower() == ".csv" else pl.read_parquet
+        frame = reader(path, glob=False)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise InvalidInput("request", text, f"cannot be read ({error})") from error
     if reward not in frame.columns:

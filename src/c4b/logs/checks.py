@@ -47,6 +47,8 @@ class Checker:
         values = self.present(column)
         if values.dtype == pl.Boolean:
             return values.cast(pl.Float64)
+        if values.dtype.is_nested():
+            raise InvalidLog(f"{self.name}, column {column!r}", str(values.dtype), "must be numbers")
         if not values.dtype.is_numeric():
             self.refuse_first(column, values.cast(pl.Float64, strict=False).is_null(), remedy)
             raise InvalidLog(

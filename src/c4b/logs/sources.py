@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from glob import escape
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from c4b.errors import InvalidInput, InvalidLog
+from c4b.logs.csv_checks import texts_of
 
 READERS: dict[str, Callable[..., pl.LazyFrame]] = {
     ".parquet": pl.scan_parquet,
@@ -48,7 +50,7 @@ def _scan_file(path: Path) -> pl.LazyFrame:
     if not path.is_file():
         raise InvalidInput("log", str(path), "is no file; check the path")
     try:
-        frame = reader(path)
+        frame = reader(escape(str(path)))  # else [1] in a name would be a pattern, and read another file
         frame.collect_schema()
     except (pl.exceptions.PolarsError, OSError) as error:
         raise InvalidLog(str(path), path.suffix, f"cannot be read: {_first_line(error)}") from error
@@ -92,7 +94,7 @@ def _unreadable(frame: pl.LazyFrame, name: str, error: Exception) -> InvalidLog:
     """Of a CSV file the first cell that is no number, unlike those above; else what Polars says."""
     if name.lower().endswith(".csv"):
         schema = frame.collect_schema()
-        texts = pl.scan_csv(name, infer_schema=False).select(schema.names()).with_row_index("row")
+        texts = texts_of(name).select(schema.names()).with_row_index("row")
         for column, kind in schema.items():
             text = pl.col(column)
             wrong = text.is_not_null() & text.cast(kind, strict=False).is_null()
