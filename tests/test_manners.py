@@ -149,6 +149,9 @@ def test_history_from_files(run: Any, url: str, tmp_path: Path) -> None:
     frame.rename({"y": "reward"}).write_csv(tmp_path / "past.csv")
     nested = pl.DataFrame({"x": [[1.0, 0.0], [1.0, 0.4]], "reward": [0.5, 0.6]})
     nested.write_parquet(tmp_path / "nested.parquet")
+    dates = nested.with_columns(reward=pl.col("reward").cast(pl.Int64).cast(pl.Duration("us")))
+    dates.write_parquet(tmp_path / "dates.parquet")
+    (tmp_path / "text.csv").write_text("a,b,reward\n1,0,none\n")
     learn = ("deploy", "learn", url, "shop")
     code, out, _ = run(*learn, tmp_path / "past.parquet", "--reward", "y", "--features", "a,b")
     assert (code, json.loads(out)["observations"]) == (0, 3)
@@ -158,6 +161,12 @@ def test_history_from_files(run: Any, url: str, tmp_path: Path) -> None:
         ((tmp_path / "none.csv",), "is no file"),
         ((tmp_path / "past.parquet",), "--reward = 'reward': is no column of past.parquet"),
         ((tmp_path / "past.csv", "--features", "a,c"), "'c' is no column"),
+        ((tmp_path / "dates.parquet",), "reward must be numbers"),
+        ((tmp_path / "text.csv",), "reward must be numbers"),
+        (
+            (tmp_path / "text.csv", "--reward", "b", "--features", "a,reward"),
+            "must be columns of numbers",
+        ),
         ((tmp_path / "past.csv", "--features", "a"), "there are 1 features in each row"),
     ):
         code, out, err = run(*learn, *words)
