@@ -224,3 +224,18 @@ def test_a_real_pandas_frame() -> None:
     frame.loc[2, "click"] = float("nan")
     with pytest.raises(InvalidLog, match="column 'click', row 3"):
         read_log(frame, Columns(reward="click"))
+
+
+def test_objects_in_a_pandas_frame() -> None:
+    pandas = pytest.importorskip("pandas")
+    columns = Columns(reward="click", action="item")
+    frame = pandas.DataFrame({"click": [0, 1], "item": ["a", "b"], "else": [1, "x"]}, dtype=object)
+    assert read_log(frame, columns).numbers("reward").tolist() == [0.0, 1.0]
+    with pytest.raises(InvalidLog, match="labels of one kind"):
+        read_log(frame.assign(item=[1, "1"]), columns)
+    with pytest.raises(InvalidLog, match="must be numbers"):
+        read_log(frame.assign(click=[1, "1"]), columns)
+    with pytest.raises(InvalidLog, match="row 2 = None: is missing"):
+        read_log(frame.assign(item=pandas.array(["a", None], dtype="string")), columns)
+    with pytest.raises(InvalidInput, match="non-unique"):
+        read_log(frame.set_axis(["click", "item", "item"], axis=1), columns)

@@ -38,6 +38,8 @@ def scan(source: object) -> tuple[pl.LazyFrame, str]:
             return pl.DataFrame(source).lazy(), "log"
         except ImportError:  # pandas offers Arrow but needs pyarrow for it
             pass
+        except ValueError as error:  # column names that are there twice
+            raise InvalidInput("log", type(source).__name__, _first_line(error)) from error
     if hasattr(source, "columns") and hasattr(source, "__getitem__"):  # pandas without pyarrow
         return _from_columns(source).lazy(), "log"
     raise InvalidInput("log", source, f"must be {WHAT}")
@@ -59,10 +61,23 @@ def _scan_file(path: Path) -> pl.LazyFrame:
 
 def _from_columns(source: Any) -> pl.DataFrame:
     try:
-        return pl.DataFrame({str(name): pl.Series(source[name].to_numpy()) for name in source.columns})
+        return pl.DataFrame({str(name): _from_column(source[name]) for name in source.columns})
     except (pl.exceptions.PolarsError, AttributeError, TypeError, ValueError) as error:
         remedy = f"must be {WHAT}: {_first_line(error)}"
         raise InvalidInput("log", type(source).__name__, remedy) from error
+
+
+def _from_column(column: Any) -> pl.Series:
+    """Objects as values of one kind, if they are, and what is missing as missing."""
+    values = column.to_numpy()
+    if values.dtype != object:
+        return pl.Series(values)
+    missing = column.isna() if hasattr(column, "isna") else [False] * len(values)
+    listed = [None if no else each for each, no in zip(values.tolist(), missing, strict=True)]
+    try:
+        return pl.Series(listed)
+    except TypeError:
+        return pl.Series(listed, dtype=pl.Object)
 
 
 def collect(frame: pl.LazyFrame, name: str) -> pl.DataFrame:
