@@ -19,8 +19,9 @@ LARGEST = 1e100
 
 
 def number(argument: str, value: object, remedy: str) -> float:
-    """A finite real number; booleans and text are not numbers."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+    """A finite real number; booleans and text are not numbers, nor are durations, which NumPy counts
+    among the integers."""
+    if isinstance(value, bool | np.bool_ | np.timedelta64) or not isinstance(value, Real):
         raise InvalidInput(argument, value, remedy)
     try:
         result = float(value)
@@ -60,7 +61,7 @@ def boolean(argument: str, value: object) -> bool:
 
 
 def count(argument: str, value: object, least: int, remedy: str) -> int:
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+    if isinstance(value, bool | np.bool_ | np.timedelta64) or not isinstance(value, int | np.integer):
         raise InvalidInput(argument, value, remedy)
     if value < least:
         raise InvalidInput(argument, value, remedy)

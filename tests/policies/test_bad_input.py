@@ -82,6 +82,7 @@ REWARDS: dict[str, object] = {
     "none": None,
     "a list": [0.5],
     "an array": np.array([0.5]),
+    "a duration": np.timedelta64(1, "ns"),
     "lists of different lengths": [[0.5, 0.5], [0.5]],
     "complex": 0.5j,
     "huge integer": HUGE,
