@@ -71,6 +71,19 @@ def test_names_of_features_in_another_order_are_refused(kind: str) -> None:
     assert policy.decide(pool, pd.Series(BASELINE)).action is not None  # without names
 
 
+def test_rows_in_another_order_than_their_rewards_are_refused() -> None:
+    policy, rows = Policy("refresh", MODEL, 0.1, 1.0), pd.DataFrame(POOL)
+    with pytest.raises(InvalidInput, match="in another order"):
+        policy.learn(rows, pd.Series([0.5, 0.6], index=[1, 0]))
+    with (
+        Deployment.create(store(), "shop", MODEL) as dep,
+        pytest.raises(InvalidInput, match="in another order"),
+    ):
+        dep.learn(rows, pd.Series([0.5, 0.6], index=[1, 0]))
+    policy.learn(rows, pd.Series([0.5, 0.6]))
+    policy.learn(rows, pd.Series([0.5, 0.6], index=[7, 8]))  # other rows, or another count of them
+
+
 def test_a_click_and_the_decision_itself() -> None:
     policy = Policy("refresh", MODEL, 0.1, 1.0)
     one, two, three = (policy.decide(POOL, BASELINE) for _ in range(3))

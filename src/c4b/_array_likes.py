@@ -41,6 +41,17 @@ def check_names(prefix: str, candidates: Any, baseline: Any) -> None:
         raise InvalidInput(f"{prefix}baseline", theirs, remedy)
 
 
+def check_rows(features: Any, rewards: Any) -> None:
+    """Refuse a frame and a Series of the same rows in another order: pandas would align them by their
+    index, which is not looked at otherwise."""
+    ours, theirs = getattr(features, "index", None), getattr(rewards, "index", None)
+    if not (hasattr(ours, "equals") and hasattr(theirs, "equals")) or len(ours) != len(theirs):  # type: ignore[arg-type]
+        return
+    if not ours.equals(theirs) and ours.isin(theirs).all():  # type: ignore[union-attr]
+        remedy = "has the rows of the features in another order; align them, or give arrays"
+        raise InvalidInput("rewards", rewards, remedy)
+
+
 def _names(value: Any, attribute: str) -> list[str]:
     """Names of features: a frame's columns, or the index of a Series. Empty if they are no texts."""
     names = getattr(value, attribute, None)

@@ -59,6 +59,7 @@ class Client:
         self, name: str, features: ArrayLike, rewards: ArrayLike, request_id: str | None = None
     ) -> schemas.Deployment:
         """Give historical rows and rewards, before the first decision."""
+        _array_likes.check_rows(features, rewards)
         body = {"features": _as_lists("features", features), "rewards": _as_lists("rewards", rewards)}
         return self._http.call(
             schemas.Deployment,

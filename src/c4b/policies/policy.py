@@ -127,6 +127,7 @@ class Policy(TakesTurns):
                 f"learn: {self._run.rounds} decisions were made already; give all history before the "
                 "first decision, and later rewards to observe()"
             )
+        _array_likes.check_rows(features, rewards)
         x = _validate.table("features", _array_likes.dense(features), self._dim)
         y = _validate.series("rewards", rewards, len(x))
         self._gate.learn(x, self.model.check_rewards("rewards", y))
