@@ -81,9 +81,10 @@ _NO_NUMBERS = (str, bytes, np.datetime64, np.timedelta64, np.complexfloating)
 
 def _is_masked(value: object) -> bool:
     """Whether an entry is masked, of an array or of the arrays in a list."""
-    if isinstance(value, list | tuple):
-        return any(isinstance(row, np.ma.MaskedArray) and np.ma.is_masked(row) for row in value)
-    return bool(np.ma.is_masked(value))
+    if not isinstance(value, list | tuple):
+        return bool(np.ma.is_masked(value))
+    kinds = set(map(type, value))  # few, so that most lists take little time
+    return any(issubclass(kind, np.ma.MaskedArray) for kind in kinds) and any(map(np.ma.is_masked, value))
 
 
 def converted(argument: str, value: object, remedy: str) -> Array:
