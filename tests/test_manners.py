@@ -20,6 +20,7 @@ import c4b
 from c4b import Client, Deployment, LinearModel, Policy
 from c4b.cli import main as cli
 from c4b.cli.answers import answer
+from c4b.errors import InvalidInput
 from c4b.policies.decision import DecisionFields, Receipt
 from c4b.study import Results, load
 from c4b.study.engine.episode_metrics import Metric
@@ -56,6 +57,31 @@ def test_tables_of_every_kind(kind: str) -> None:
         made = dep.decide(table(POOL), BASELINE, labels=pd.Series(["red", "blue"]))  # type: ignore[arg-type]
         assert made.numbers == expected.numbers
         dep.executed(made, table([BASELINE]) if kind != "integers" else BASELINE)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_names_of_features_in_another_order_are_refused(kind: str) -> None:
+    policy, pool = Policy("refresh", MODEL, 0.1, 1.0), KINDS[kind](POOL)
+    for baseline in (pool[["b", "a"]][:1], pd.Series(BASELINE, index=["b", "a"])):
+        with pytest.raises(InvalidInput, match="same order: a, b"):
+            policy.decide(pool, baseline)
+        with pytest.raises(InvalidInput, match=r"rounds\[0\]\.baseline"):
+            policy.decide_many([(pool, baseline)])
+    assert policy.decide(pool, pd.Series(BASELINE, index=["a", "b"])).action is not None
+    assert policy.decide(pool, pd.Series(BASELINE)).action is not None  # without names
+
+
+def test_rows_in_another_order_than_their_rewards_are_refused() -> None:
+    policy, rows = Policy("refresh", MODEL, 0.1, 1.0), pd.DataFrame(POOL)
+    with pytest.raises(InvalidInput, match="in another order"):
+        policy.learn(rows, pd.Series([0.5, 0.6], index=[1, 0]))
+    with (
+        Deployment.create(store(), "shop", MODEL) as dep,
+        pytest.raises(InvalidInput, match="in another order"),
+    ):
+        dep.learn(rows, pd.Series([0.5, 0.6], index=[1, 0]))
+    policy.learn(rows, pd.Series([0.5, 0.6]))
+    policy.learn(rows, pd.Series([0.5, 0.6], index=[7, 8]))  # other rows, or another count of them
 
 
 def test_a_click_and_the_decision_itself() -> None:
@@ -136,6 +162,9 @@ def test_history_from_files(run: Any, url: str, tmp_path: Path) -> None:
     frame.rename({"y": "reward"}).write_csv(tmp_path / "past.csv")
     nested = pl.DataFrame({"x": [[1.0, 0.0], [1.0, 0.4]], "reward": [0.5, 0.6]})
     nested.write_parquet(tmp_path / "nested.parquet")
+    dates = nested.with_columns(reward=pl.col("reward").cast(pl.Int64).cast(pl.Duration("us")))
+    dates.write_parquet(tmp_path / "dates.parquet")
+    (tmp_path / "text.csv").write_text("a,b,reward\n1,0,none\n")
     learn = ("deploy", "learn", url, "shop")
     code, out, _ = run(*learn, tmp_path / "past.parquet", "--reward", "y", "--features", "a,b")
     assert (code, json.loads(out)["observations"]) == (0, 3)
@@ -145,6 +174,12 @@ def test_history_from_files(run: Any, url: str, tmp_path: Path) -> None:
         ((tmp_path / "none.csv",), "is no file"),
         ((tmp_path / "past.parquet",), "--reward = 'reward': is no column of past.parquet"),
         ((tmp_path / "past.csv", "--features", "a,c"), "'c' is no column"),
+        ((tmp_path / "dates.parquet",), "reward must be numbers"),
+        ((tmp_path / "text.csv",), "reward must be numbers"),
+        (
+            (tmp_path / "text.csv", "--reward", "b", "--features", "a,reward"),
+            "must be columns of numbers",
+        ),
         ((tmp_path / "past.csv", "--features", "a"), "there are 1 features in each row"),
     ):
         code, out, err = run(*learn, *words)

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from c4b.errors import InvalidInput
+
 
 def dense(value: Any) -> Any:
     """A sparse matrix as an array; anything else unchanged."""
@@ -26,6 +28,37 @@ def dense_row(value: Any) -> Any:
     if len(shape) == 2 and shape[0] == 1 and not isinstance(value, np.ndarray):
         return np.asarray(dense(value))[0]
     return dense(value)
+
+
+def check_names(prefix: str, candidates: Any, baseline: Any) -> None:
+    """Refuse a frame and a baseline whose features have names, but not the same in the same order: names
+    are not looked at otherwise."""
+    if isinstance(candidates, list | np.ndarray) or isinstance(baseline, list | np.ndarray):
+        return
+    ours, theirs = _names(candidates, "columns"), _names(baseline, "columns") or _names(baseline, "index")
+    if ours and theirs and ours != theirs:
+        remedy = f"must have the features of the candidates in the same order: {', '.join(ours)}"
+        raise InvalidInput(f"{prefix}baseline", theirs, remedy)
+
+
+def check_rows(features: Any, rewards: Any) -> None:
+    """Refuse a frame and a Series of the same rows in another order: pandas would align them by their
+    index, which is not looked at otherwise."""
+    ours, theirs = getattr(features, "index", None), getattr(rewards, "index", None)
+    if not (hasattr(ours, "equals") and hasattr(theirs, "equals")) or len(ours) != len(theirs):  # type: ignore[arg-type]
+        return
+    if not ours.equals(theirs) and ours.isin(theirs).all():  # type: ignore[union-attr]
+        remedy = "has the rows of the features in another order; align them, or give arrays"
+        raise InvalidInput("rewards", rewards, remedy)
+
+
+def _names(value: Any, attribute: str) -> list[str]:
+    """Names of features: a frame's columns, or the index of a Series. Empty if they are no texts."""
+    names = getattr(value, attribute, None)
+    if names is None or callable(names):  # as is the method of lists and tuples
+        return []
+    listed = list(names)
+    return listed if all(isinstance(name, str) for name in listed) else []
 
 
 def texts(value: Any) -> Any:

@@ -19,8 +19,9 @@ LARGEST = 1e100
 
 
 def number(argument: str, value: object, remedy: str) -> float:
-    """A finite real number; booleans and text are not numbers."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+    """A finite real number; booleans and text are not numbers, nor are durations, which NumPy counts
+    among the integers."""
+    if isinstance(value, bool | np.bool_ | np.timedelta64) or not isinstance(value, Real):
         raise InvalidInput(argument, value, remedy)
     try:
         result = float(value)
@@ -60,7 +61,7 @@ def boolean(argument: str, value: object) -> bool:
 
 
 def count(argument: str, value: object, least: int, remedy: str) -> int:
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+    if isinstance(value, bool | np.bool_ | np.timedelta64) or not isinstance(value, int | np.integer):
         raise InvalidInput(argument, value, remedy)
     if value < least:
         raise InvalidInput(argument, value, remedy)
@@ -74,14 +75,28 @@ def name(argument: str, value: object, known: Iterable[str]) -> str:
     return value
 
 
-def _converted(argument: str, value: object, remedy: str) -> Array:
+_NO_NUMBERS = (str, bytes, np.datetime64, np.timedelta64, np.complexfloating)
+"""What NumPy makes a number of, if it finds it among objects."""
+
+
+def _is_masked(value: object) -> bool:
+    """Whether an entry is masked, of an array or of the arrays in a list."""
+    if not isinstance(value, list | tuple):
+        return bool(np.ma.is_masked(value))
+    kinds = set(map(type, value))  # few, so that most lists take little time
+    return any(issubclass(kind, np.ma.MaskedArray) for kind in kinds) and any(map(np.ma.is_masked, value))
+
+
+def converted(argument: str, value: object, remedy: str) -> Array:
     """To float64 if nothing is lost: NumPy itself reads text and dates, and drops masks and imaginary
     parts."""
     try:
         raw = np.asarray(value)
-        if type(value) is list and raw.dtype == np.float64:  # no mask, and nothing to convert
+        lossy = raw.dtype.kind not in "buifO" or _is_masked(value)
+        if type(value) is list and raw.dtype == np.float64 and not lossy:  # nothing to convert
             return raw
-        lossy = raw.dtype.kind not in "buifO" or np.ma.is_masked(value)
+        if raw.dtype == object:
+            lossy = lossy or any(isinstance(each, _NO_NUMBERS) for each in raw.flat)
         with np.errstate(over="ignore"):  # becomes infinite, which is refused as such
             array = None if lossy else raw.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError) as error:
@@ -110,7 +125,7 @@ def _floats(argument: str, value: object, remedy: str) -> Array:
     if type(value) is np.ndarray and value.dtype == np.float64:  # the usual case, cheaply
         array: Array = value
     else:
-        array = _converted(argument, value, remedy)
+        array = converted(argument, value, remedy)
     if not array.flags.carray:
         array = np.array(array, dtype=np.float64, order="C")
     return array

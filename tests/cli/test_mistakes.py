@@ -1,5 +1,8 @@
 """Whatever goes wrong: exit code 2, one line that says what to do, nothing written, no traceback."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -81,6 +84,25 @@ def test_damaged_results(c4b: Call, tmp_path: Path, name: str) -> None:
     path = tmp_path / "out" / name
     path.write_bytes(path.read_bytes()[:100])
     assert "cannot be read" in failed(c4b, "study", "report", tmp_path / "out")
+
+
+def test_a_picture_of_no_known_kind(c4b: Call, tmp_path: Path) -> None:
+    said = failed(c4b, "diagnose", tmp_path / "log.csv", "--figure", tmp_path / "figure.csv")
+    assert "must end in .png, .svg, .pdf" in said
+
+
+def run(words: str, **more: str) -> subprocess.CompletedProcess[bytes]:
+    """A shell's line, in which ``c4b`` is the command."""
+    line = words.replace("c4b", f"'{sys.executable}' -c 'from c4b.cli.main import main; main()'")
+    return subprocess.run(line, shell=True, capture_output=True, env={**os.environ, **more}, check=False)
+
+
+@pytest.mark.slow
+def test_an_output_that_is_closed_or_lacks_characters() -> None:
+    assert run("c4b policies >&-").stderr == b""
+    ascii_only = run("c4b policies", PYTHONIOENCODING="ascii")
+    assert (ascii_only.returncode, ascii_only.stderr) == (0, b"")
+    assert b"reserve-c4b+" in ascii_only.stdout
 
 
 def test_no_such_command(c4b: Call) -> None:

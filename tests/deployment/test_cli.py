@@ -91,6 +91,8 @@ def test_a_whole_life(run: Any, url: str, tmp_path: Path) -> None:
     assert run("audit", url, "shop", "--json")[1]["clean"] is True
     table = tmp_path / "shop.parquet"
     assert run("export", url, "shop", str(table))[1]["rows"] == 3
+    code, _, said = run("export", url, "shop", str(tmp_path / "shop.csv"))
+    assert (code, "must be a Parquet file" in said) == (2, True)
     frame = pl.read_parquet(table)
     assert frame["outcome"].to_list() == ["observed", "forgotten", "pending"]
     assert frame["reward"].to_list() == [0.5, None, None]

@@ -19,6 +19,16 @@ ARMS = np.array([[1.0, 1.0, 0.0], [1.0, 0.0, 1.0]])
 THETA = np.array([0.3, 0.2, -0.2])
 
 
+def test_a_caller_who_lets_numpy_raise_is_told_no_finding(sqlite_url: str) -> None:
+    with (
+        np.errstate(all="raise"),
+        Deployment.create(sqlite_url, "shop", LinearModel.bounded(3, 1.0), "clicks") as dep,
+    ):
+        dep.observe(dep.decide(ARMS, BASELINE), 1.0)
+        dep.decide(ARMS, BASELINE)
+        assert dep.audit().clean
+
+
 @pytest.mark.parametrize(
     ("rows", "changing", "confidence", "highest"),
     [

@@ -131,6 +131,43 @@ def test_a_cell_far_down_that_is_no_number(tmp_path: Path) -> None:
             read_it(path, Columns(reward="click", action="item"))
 
 
+@pytest.mark.parametrize("ending", [".csv", ".parquet", ".jsonl", ".arrow"])
+def test_a_name_is_no_pattern(tmp_path: Path, ending: str) -> None:
+    for name, reward in (("log[1]", 1.0), ("log1", 0.0)):
+        frame, path = pl.DataFrame({"reward": [reward]}), tmp_path / f"{name}{ending}"
+        write = {".csv": frame.write_csv, ".parquet": frame.write_parquet, ".jsonl": frame.write_ndjson}
+        write.get(ending, frame.write_ipc)(path)
+    assert read_log(tmp_path / f"log[1]{ending}", Columns(reward="reward")).numbers("reward") == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("reward,label,p\n1,a,0.5\n1,red, small,0.5\n", "are more in some row than in the header"),
+        ("reward,label,reward\n1,a,0\n", "occurs twice"),
+        ("reward,label\n1,1.1\n0,1.10\n", "'1.10': would be the same as '1.1'"),
+        ("reward,label\n1,1\n0,01\n", "'1': would be the same as '01'"),
+        ("reward,label\n1,true\n0,True\n", "'true': would be the same as 'True'"),
+    ],
+)
+def test_cells_that_a_csv_file_hides(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "log.csv").write_text(text)
+    for read in (read_log, open_log):
+        with pytest.raises(InvalidLog, match=said):
+            read(tmp_path / "log.csv", Columns(reward="reward", action="label"))
+
+
+def test_a_csv_file_in_another_encoding(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_bytes("reward,label\n1,ä\n".encode("latin-1"))
+    with pytest.raises(InvalidLog, match="utf-8"):
+        read_log(tmp_path / "log.csv", Columns(reward="reward", action="label"))
+
+
+def test_lists_where_numbers_should_be() -> None:
+    with pytest.raises(InvalidLog, match="must be numbers"):
+        read_log(pl.DataFrame({"reward": [[1.0]]}), Columns(reward="reward"))
+
+
 def test_frames_of_other_libraries() -> None:
     class ArrowTable:  # what pyarrow offers
         def __init__(self, frame: pl.DataFrame) -> None:
@@ -187,3 +224,18 @@ def test_a_real_pandas_frame() -> None:
     frame.loc[2, "click"] = float("nan")
     with pytest.raises(InvalidLog, match="column 'click', row 3"):
         read_log(frame, Columns(reward="click"))
+
+
+def test_objects_in_a_pandas_frame() -> None:
+    pandas = pytest.importorskip("pandas")
+    columns = Columns(reward="click", action="item")
+    frame = pandas.DataFrame({"click": [0, 1], "item": ["a", "b"], "else": [1, "x"]}, dtype=object)
+    assert read_log(frame, columns).numbers("reward").tolist() == [0.0, 1.0]
+    with pytest.raises(InvalidLog, match="labels of one kind"):
+        read_log(frame.assign(item=[1, "1"]), columns)
+    with pytest.raises(InvalidLog, match="must be numbers"):
+        read_log(frame.assign(click=[1, "1"]), columns)
+    with pytest.raises(InvalidLog, match="row 2 = None: is missing"):
+        read_log(frame.assign(item=pandas.array(["a", None], dtype="string")), columns)
+    with pytest.raises(InvalidInput, match="non-unique"):
+        read_log(frame.set_axis(["click", "item", "item"], axis=1), columns)

@@ -195,6 +195,11 @@ def test_memory_does_not_grow_with_the_rows() -> None:
     assert peak < 60e6
 
 
+def test_a_caller_may_let_numpy_raise() -> None:
+    with np.errstate(all="raise"):
+        WeightAlarm(math.inf).extend(np.full(5000, 1.0) + np.resize([9.0, -1.0], 5000))
+
+
 def test_effective_sample_size() -> None:
     assert effective_sample_size(np.zeros(3)) == 0.0
     assert effective_sample_size(np.array([3.0, 1.0])) == pytest.approx(16 / 10)

@@ -56,6 +56,10 @@ MATRICES: dict[str, object] = {
     "infinity": [[math.inf, 0.1]],
     "minus infinity": [[1.0, -math.inf]],
     "masked": np.ma.masked_array([[1.0, 0.1]], mask=[[True, False]]),
+    "a masked row": [np.ma.masked_array([1.0, 0.1], mask=[True, False])],
+    "numerals among objects": np.array([["1.0", 0.1]], dtype=object),
+    "a date among objects": np.array([[np.datetime64("2020-01-01"), 0.1]], dtype=object),
+    "imaginary parts among objects": np.array([[np.complex128(1j), 0.1]], dtype=object),
 }
 VECTORS: dict[str, object] = {
     "three axes": [[[1.0, 0.1]]],
@@ -78,6 +82,7 @@ REWARDS: dict[str, object] = {
     "none": None,
     "a list": [0.5],
     "an array": np.array([0.5]),
+    "a duration": np.timedelta64(1, "ns"),
     "lists of different lengths": [[0.5, 0.5], [0.5]],
     "complex": 0.5j,
     "huge integer": HUGE,

@@ -202,6 +202,16 @@ def test_candidates_overwritten_since_are_noticed() -> None:
         decision.explain()
 
 
+def test_a_baseline_overwritten_since_changes_no_explanation() -> None:
+    pair = twins("reserve-c4b+", c4b.LinearModel(2, 0.1, 1.0), alpha=0.1, reserve=5.0)
+    pair.learn(np.array([[1.0, 0.0], [1.0, 0.5]] * 30), np.array([0.5, 0.9] * 30))
+    candidates, baseline = np.array([[1.0, 0.1], [1.0, 0.4], [1.0, 0.2]]), np.array([1.0, 0.0])
+    lazy, full = pair.decide(candidates, baseline)
+    assert lazy.left_out is not None
+    baseline[:] = 1.0, 0.3  # one buffer for every round
+    assert np.array_equal(lazy.details, full.details)
+
+
 @pytest.mark.parametrize("shape", [(1, 1), (3, 2), (5, 5), (8, 24), (7, 13)])
 def test_chains_have_the_same_bits_in_any_company(shape: tuple[int, int]) -> None:
     dim, rows = shape

@@ -7,6 +7,7 @@ import pickle
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -47,6 +48,37 @@ def test_threads_that_share_a_policy(name: str, as_lists: bool) -> None:
     known = inside(policy.evidence)
     assert known.gram == pytest.approx(features.T @ features, rel=1e-9)
     assert known.moment == pytest.approx(features.T @ [reward for _, _, reward in plays], rel=1e-9)
+
+
+def test_a_policy_saved_while_other_threads_use_it_and_save_it(tmp_path: Path) -> None:
+    policy, path, done = c4b.Policy("reserve-c4b+", MODEL, reserve=5.0), tmp_path / "p", threading.Event()
+    pool = BASELINE + 0.1 * np.random.default_rng(1).normal(size=(6, 5))
+
+    def play() -> None:
+        while not done.is_set():
+            policy.observe(policy.decide(pool, BASELINE), 0.3)
+
+    def save(_: int) -> None:
+        for _ in range(20):
+            policy.save(path)
+            c4b.Policy.load(path)
+
+    with ThreadPoolExecutor(3) as threads:
+        playing = threads.submit(play)
+        try:
+            list(threads.map(save, range(2)))
+        finally:
+            done.set()
+        playing.result()
+    assert [file.name for file in tmp_path.iterdir()] == ["p"]
+
+
+def test_a_state_that_was_taken_stays_as_it_is() -> None:
+    policy = c4b.Policy("refresh", MODEL, reserve=1.0)
+    _, arrays = policy.state()
+    before = {name: array.copy() for name, array in arrays.items()}
+    policy.observe(policy.decide([BASELINE + 0.01], BASELINE), 0.5)
+    assert all(np.array_equal(arrays[name], before[name], equal_nan=True) for name in before)
 
 
 @pytest.mark.parametrize("how", [copy.copy, copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))])

@@ -18,7 +18,7 @@ import polars as pl
 import pytest
 
 from c4b.errors import InvalidInput, InvalidLog, LogCannotAnswer
-from c4b.logs import Columns, open_log, read_log
+from c4b.logs import Columns, Log, open_log, read_log
 from c4b.planning import Simulator, plan_log
 from c4b.planning.forecast import Episode
 from c4b.replay import LogReplay, Terms, interruptible_run, replay_log
@@ -149,6 +149,34 @@ def test_an_interrupted_replay_goes_on(
     other = Terms("0", policy="refresh", norm_bound=2.0, reserve=20.0)
     with pytest.raises(InvalidInput, match="choose another folder"):
         replay_log(log, other, resume=tmp_path)
+
+
+@pytest.mark.parametrize("in_a_file", [True, False])
+def test_nothing_that_was_kept_of_other_rows_is_an_answer(tmp_path: Path, in_a_file: bool) -> None:
+    def log(frame: pl.DataFrame) -> Log:
+        frame.write_parquet(tmp_path / "log.parquet")
+        return read_log(tmp_path / "log.parquet" if in_a_file else frame, columns(True))
+
+    def ask(log: Log) -> list[Any]:
+        options: dict[str, Any] = {"rounds_a_day": 100.0, "rounds": 30, "simulations": 2}
+        return [
+            replay_log(log, TERMS, resume=tmp_path / "replay").as_dict(),
+            plan_log(log, TERMS, **options, resume=tmp_path / "plan"),
+        ]
+
+    frame = randomised()
+    first = ask(log(frame))
+    assert ask(log(frame)) == first
+    other = log(frame.with_columns(click=1.0 - pl.col("click")))
+    with pytest.raises(InvalidInput, match="choose another folder"):
+        replay_log(other, TERMS, resume=tmp_path / "replay")
+    with pytest.raises(InvalidInput, match="choose another folder"):
+        plan_log(other, TERMS, rounds_a_day=100.0, rounds=30, simulations=2, resume=tmp_path / "plan")
+    for told in (*tmp_path.glob("replay/*.json"), tmp_path / "plan" / "plan.json"):
+        known = json.loads(told.read_text())
+        del (known["terms"] if "place" in known else known)["content"]  # as earlier versions wrote it
+        told.write_text(json.dumps(known))
+    assert ask(log(frame)) == first
 
 
 def test_a_killed_command_goes_on(tmp_path: Path) -> None:

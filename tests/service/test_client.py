@@ -54,6 +54,26 @@ def test_the_whole_protocol(client: c4b.Client, name: str, tmp_path: Path) -> No
     assert client.deployment(name).state.rounds == 4
 
 
+def test_arrays_are_sent_as_the_library_takes_them(client: c4b.Client, name: str) -> None:
+    client.create(name, MODEL, reserve=1.0)
+    for pool in ([*POOL], tuple(POOL.astype(np.float32)), [[np.float32(1.0), 0.5]]):
+        made = client.decide(name, pool, BASELINE)
+        client.observe(name, made.id, np.float32(0.5))
+    frame = pl.DataFrame(POOL, schema=["a", "b"])
+    for bad in (
+        np.ma.masked_array(POOL, mask=POOL < 0.0),
+        [np.ma.masked_array(row, mask=row < 0.0) for row in POOL],
+        POOL.astype("timedelta64[ns]"),
+        {(1.0, 0.5)},
+    ):
+        with pytest.raises(errors.InvalidInput):
+            client.decide(name, bad, BASELINE)
+    with pytest.raises(errors.InvalidInput, match="same order: a, b"):
+        client.decide(name, frame, frame[["b", "a"]][:1])
+    with pytest.raises(errors.InvalidInput):
+        client.observe(name, made.id, np.timedelta64(1, "s"))
+
+
 def test_a_told_mean(client: c4b.Client, name: str) -> None:
     made = client.create(name, MODEL, policy="clucb2t", reserve=1.0, baseline_floor=0.1)
     assert made.configuration.baseline_floor == 0.1

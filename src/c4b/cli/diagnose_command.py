@@ -24,9 +24,12 @@ from c4b.cli.log_commands import (
     wants_json,
 )
 from c4b.cli.output import print_line, print_paragraph, print_table
+from c4b.errors import InvalidInput
 from c4b.features import FeatureBuilder
 from c4b.logs import Columns, read_log
 from c4b.replay import executed_features
+
+PICTURES = (".png", ".svg", ".pdf")
 
 
 def diagnose(
@@ -64,6 +67,8 @@ def diagnose(
 
     Example: [bold]c4b diagnose log.parquet --action page --reward click --context age[/bold]
     """
+    if figure is not None and figure.suffix.lower() not in PICTURES:
+        raise InvalidInput("figure", str(figure), f"must end in {', '.join(PICTURES)}")
     extra = () if period is None else (period,)
     columns = Columns(
         reward=reward, action=action, candidates=candidates, vectors=vectors, time=time, id=row_id,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from c4b import _validate
 from c4b._validate import Array
 from c4b.errors import InvalidInput
 
@@ -30,7 +29,8 @@ def read(text: str, reward: str, features: str | None, dim: int) -> tuple[Array,
     if not path.is_file():
         raise InvalidInput("request", text, "is no file")
     try:
-        frame = pl.read_csv(path) if path.suffix.lower() == ".csv" else pl.read_parquet(path, glob=False)
+        reader = pl.read_csv if path.suffix.lower() == ".csv" else pl.read_parquet
+        frame = reader(path, glob=False)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise InvalidInput("request", text, f"cannot be read ({error})") from error
     if reward not in frame.columns:
@@ -48,14 +48,12 @@ def read(text: str, reward: str, features: str | None, dim: int) -> tuple[Array,
         found = table.shape[1] if table.ndim == 2 else 0
         remedy = f"there are {found} features in each row, the deployment has {dim}; name their columns"
         raise InvalidInput("features", ",".join(names), remedy)
-    return table, np.asarray(frame[reward], dtype=np.float64)
+    return table, _validate.converted("reward", frame[reward].to_numpy(), f"{reward} must be numbers")
 
 
 def _numbers(frame: Any, names: list[str]) -> Array:
     """The columns as an array; one column of lists is the rows themselves."""
-    try:
-        if len(names) == 1 and frame[names[0]].dtype.is_nested():
-            return np.array(frame[names[0]].to_list(), dtype=np.float64)
-        return np.asarray(frame.select(names).to_numpy(), dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput("features", ",".join(names), "must be columns of numbers") from error
+    remedy = f"must be columns of numbers: {', '.join(names)}"
+    if len(names) == 1 and frame[names[0]].dtype.is_nested():
+        return _validate.converted("features", frame[names[0]].to_list(), remedy)
+    return _validate.converted("features", frame.select(names).to_numpy(), remedy)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -22,6 +24,10 @@ from rich.text import Text
 from c4b.cli import console_tables
 from c4b.study.engine.run import Progress as ReportProgress
 
+if sys.stdout is None:  # closed by whoever started the command
+    sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (as long as the process)
+if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal that lacks a character still shows the rest
+    sys.stdout.reconfigure(errors="replace")
 # a file or a pipe has no width, so tables are not cut
 console = Console(highlight=False, width=None if sys.stdout.isatty() else 1000)
 _progress = Console(stderr=True)

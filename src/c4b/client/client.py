@@ -12,10 +12,9 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import quote
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from c4b import _array_likes, errors
+from c4b import _array_likes, _validate, errors
 from c4b.client.retrying_http import RetryingHttp
 from c4b.evidence.model import LinearModel
 from c4b.policies import Round
@@ -60,7 +59,8 @@ class Client:
         self, name: str, features: ArrayLike, rewards: ArrayLike, request_id: str | None = None
     ) -> schemas.Deployment:
         """Give historical rows and rewards, before the first decision."""
-        body = {"features": _as_lists(features), "rewards": _as_lists(rewards)}
+        _array_likes.check_rows(features, rewards)
+        body = {"features": _as_lists("features", features), "rewards": _as_lists("rewards", rewards)}
         return self._http.call(
             schemas.Deployment,
             "POST",
@@ -214,7 +214,7 @@ class Client:
         ``independent``: as in ``forget``.
         """
         path = _path(name, "decisions", _array_likes.decision_id(decision_id), "executed")
-        given = None if features is None else _as_lists(_array_likes.dense_row(features))
+        given = None if features is None else _as_lists("features", _array_likes.dense_row(features))
         body = {"features": given, **_assertion(independent)}
         self._http.call(schemas.Done, "PUT", path, json=body)
 
@@ -328,27 +328,33 @@ def _assertion(independent: bool) -> dict[str, bool]:
 
 def _round_body(round_: Round) -> dict[str, Any]:
     """The request body of a round, without its request id."""
+    _array_likes.check_names(round_.argument, round_.candidates, round_.baseline)
     optional = {
         "baseline_mean": round_.baseline_mean,
         "labels": _array_likes.texts(round_.labels),
         "context": round_.context,
     }
     return {
-        "candidates": _as_lists(round_.candidates),
-        "baseline": _as_lists(_array_likes.dense_row(round_.baseline)),
+        "candidates": _as_lists("candidates", round_.candidates),
+        "baseline": _as_lists("baseline", _array_likes.dense_row(round_.baseline)),
         **{key: value for key, value in optional.items() if value is not None},
     }
 
 
 def _as_outcome(reward: Any) -> Any:
     """One reward, or those of a slate's items, as JSON has them."""
-    if isinstance(reward, list | tuple | np.ndarray):
-        return [_array_likes.reward(each) for each in _as_lists(reward)]
-    return _array_likes.reward(reward)
+    values = _as_lists("reward", reward)
+    if isinstance(values, list):
+        return [_array_likes.reward(each) for each in values]
+    return _array_likes.reward(values)
 
 
-def _as_lists(values: object) -> Any:
-    """Arrays, frames and sparse matrices as lists. Other values are sent as they are and validated by the
-    service."""
+def _as_lists(argument: str, values: object) -> Any:
+    """Arrays, frames, sparse matrices and lists of arrays as lists, NumPy's numbers as numbers. Other
+    values are sent as they are and validated by the service."""
     values = _array_likes.dense(values)
-    return np.asarray(values).tolist() if hasattr(values, "__array__") else values
+    if isinstance(values, list | tuple):
+        return [_as_lists(argument, each) for each in values]
+    if not hasattr(values, "__array__"):
+        return values
+    return _validate.converted(argument, values, "must be an array of numbers").tolist()

@@ -53,7 +53,7 @@ class RetryingHttp:
             except httpx.TransportError as error:
                 reason = f"{type(error).__name__}: {error}"
                 sent = sent or not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
-            except ValueError as error:  # NaN is not JSON
+            except (TypeError, ValueError) as error:  # NaN is not JSON, nor is a set
                 raise errors.InvalidInput("request", path, f"cannot be sent as JSON ({error})") from error
             else:
                 if response.is_success:

@@ -116,7 +116,7 @@ class Archives:
         self._files: list[tuple[int, int, polars.LazyFrame]] = []
         for path in paths:
             try:
-                frame = pl.scan_parquet(str(path))
+                frame = pl.scan_parquet(str(path), glob=False)
                 first, last = frame.select(a=pl.first("seq"), b=pl.last("seq")).collect().row(0)
             except (OSError, pl.exceptions.PolarsError) as error:
                 remedy = f"must be a file that an archive was written to ({error})"

@@ -199,6 +199,7 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
 
         With a ``request_id`` repeating the call is harmless.
         """
+        _array_likes.check_rows(features, rewards)
         x = _validate.table("features", _array_likes.dense(features), self._dim)
         y = self._model.check_rewards("rewards", _validate.series("rewards", rewards, len(x)))
         self._limits.history("features", len(x), self._dim)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 PAGE = 1000
 PICTURES = (".png", ".pdf", ".svg")
+OTHER_TABLES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".xlsx", ".arrow", ".feather")
 FEW = 60
 """Up to so many decisions are drawn as points, too: a line through one point is invisible."""
 
@@ -89,6 +90,8 @@ def _row(record: Record) -> dict[str, Any]:
 
 def write(deployment: Deployment, path: str | os.PathLike[str]) -> int:
     """Write the table to a Parquet file; returns the number of rows."""
+    if Path(path).suffix.lower() in OTHER_TABLES:
+        raise InvalidInput("path", os.fspath(path), "must be a Parquet file; let it end in .parquet")
     frame = table(deployment)
     draft = Path(f"{os.fspath(path)}.tmp")
     frame.write_parquet(draft)

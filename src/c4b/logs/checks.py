@@ -42,11 +42,18 @@ class Checker:
         self.refuse_first(column, values.is_null(), "is missing; drop the row or fill it before")
         return values
 
+    def labels(self, column: str) -> None:
+        if self.present(column).dtype == pl.Object:
+            remedy = "must be labels of one kind: 1 and '1' would be the same"
+            raise InvalidLog(f"{self.name}, column {column!r}", "objects", remedy)
+
     def numbers(self, column: str, remedy: str) -> pl.Series:
         """A column of finite numbers; Booleans count as 0 and 1."""
         values = self.present(column)
         if values.dtype == pl.Boolean:
             return values.cast(pl.Float64)
+        if values.dtype.is_nested() or values.dtype == pl.Object:
+            raise InvalidLog(f"{self.name}, column {column!r}", str(values.dtype), "must be numbers")
         if not values.dtype.is_numeric():
             self.refuse_first(column, values.cast(pl.Float64, strict=False).is_null(), remedy)
             raise InvalidLog(
@@ -104,12 +111,12 @@ def check_rows(
     if columns.id is not None:
         check.present(columns.id)
     if columns.action is not None:
-        check.present(columns.action)
+        check.labels(columns.action)
     for column in columns.context:
         if check.present(column).dtype.is_numeric():
             check.numbers(column, "must be a number")
     if columns.baseline is not None:
-        check.present(columns.baseline)
+        check.labels(columns.baseline)
     if columns.candidates is not None:
         _check_candidates(check, columns)
     if columns.vectors is not None:

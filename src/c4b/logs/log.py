@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -13,6 +14,7 @@ from c4b._validate import Array
 from c4b.errors import InvalidInput, InvalidLog
 from c4b.logs.checks import check_ids, check_rows, length_of_vectors, require
 from c4b.logs.columns import Columns
+from c4b.logs.csv_checks import check_csv
 from c4b.logs.sources import collect, scan
 
 BATCH = 100_000
@@ -50,7 +52,8 @@ class Log:
         """π's probability of the logged action divided by the logging policy's, row by row."""
         if self.columns.weight is not None:
             return self.numbers("weight")
-        return self.numbers("policy_probability") / self.numbers("propensity")
+        with np.errstate(over="ignore"):  # becomes infinite, which is refused as such
+            return self.numbers("policy_probability") / self.numbers("propensity")
 
     def split(self, past: int) -> tuple[Log, Log]:
         """The first ``past`` rows and the rest: what numbers are chosen on, and what is evidence."""
@@ -93,6 +96,8 @@ def declared(source: object, columns: Columns) -> tuple[pl.LazyFrame, str]:
         raise InvalidInput("columns", columns, "must name at least one column")
     schema = frame.collect_schema()
     require(name, schema.names(), wanted)
+    if isinstance(source, str | Path) and Path(source).suffix.lower() == ".csv":
+        check_csv(name, schema, columns)
     lists = [
         pl.col(column).arr.to_list()
         for column in (columns.candidates, columns.vectors)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from glob import escape
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from c4b.errors import InvalidInput, InvalidLog
+from c4b.logs.csv_checks import texts_of
 
 READERS: dict[str, Callable[..., pl.LazyFrame]] = {
     ".parquet": pl.scan_parquet,
@@ -36,6 +38,8 @@ def scan(source: object) -> tuple[pl.LazyFrame, str]:
             return pl.DataFrame(source).lazy(), "log"
         except ImportError:  # pandas offers Arrow but needs pyarrow for it
             pass
+        except ValueError as error:  # column names that are there twice
+            raise InvalidInput("log", type(source).__name__, _first_line(error)) from error
     if hasattr(source, "columns") and hasattr(source, "__getitem__"):  # pandas without pyarrow
         return _from_columns(source).lazy(), "log"
     raise InvalidInput("log", source, f"must be {WHAT}")
@@ -48,7 +52,7 @@ def _scan_file(path: Path) -> pl.LazyFrame:
     if not path.is_file():
         raise InvalidInput("log", str(path), "is no file; check the path")
     try:
-        frame = reader(path)
+        frame = reader(escape(str(path)))  # else [1] in a name would be a pattern, and read another file
         frame.collect_schema()
     except (pl.exceptions.PolarsError, OSError) as error:
         raise InvalidLog(str(path), path.suffix, f"cannot be read: {_first_line(error)}") from error
@@ -57,10 +61,23 @@ def _scan_file(path: Path) -> pl.LazyFrame:
 
 def _from_columns(source: Any) -> pl.DataFrame:
     try:
-        return pl.DataFrame({str(name): pl.Series(source[name].to_numpy()) for name in source.columns})
+        return pl.DataFrame({str(name): _from_column(source[name]) for name in source.columns})
     except (pl.exceptions.PolarsError, AttributeError, TypeError, ValueError) as error:
         remedy = f"must be {WHAT}: {_first_line(error)}"
         raise InvalidInput("log", type(source).__name__, remedy) from error
+
+
+def _from_column(column: Any) -> pl.Series:
+    """Objects as values of one kind, if they are, and what is missing as missing."""
+    values = column.to_numpy()
+    if values.dtype != object:
+        return pl.Series(values)
+    missing = column.isna() if hasattr(column, "isna") else [False] * len(values)
+    listed = [None if no else each for each, no in zip(values.tolist(), missing, strict=True)]
+    try:
+        return pl.Series(listed)
+    except TypeError:
+        return pl.Series(listed, dtype=pl.Object)
 
 
 def collect(frame: pl.LazyFrame, name: str) -> pl.DataFrame:
@@ -92,7 +109,7 @@ def _unreadable(frame: pl.LazyFrame, name: str, error: Exception) -> InvalidLog:
     """Of a CSV file the first cell that is no number, unlike those above; else what Polars says."""
     if name.lower().endswith(".csv"):
         schema = frame.collect_schema()
-        texts = pl.scan_csv(name, infer_schema=False).select(schema.names()).with_row_index("row")
+        texts = texts_of(name).select(schema.names()).with_row_index("row")
         for column, kind in schema.items():
             text = pl.col(column)
             wrong = text.is_not_null() & text.cast(kind, strict=False).is_null()

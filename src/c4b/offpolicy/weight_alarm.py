@@ -28,6 +28,7 @@ class WeightAlarm:
         self.wealth = np.zeros(len(stakes))  # logarithms
         self.raised = False
 
+    @np.errstate(under="ignore")  # shares of stakes that lost all
     def extend(self, weights: Array) -> None:
         """Take further rows in order."""
         for start in range(0, len(weights), BLOCK):

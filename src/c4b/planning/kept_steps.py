@@ -31,7 +31,7 @@ class KeptSteps:
         told, wanted = folder / "plan.json", json.dumps(identity, sort_keys=True)
         if not told.is_file():
             self._write(told, lambda draft: draft.write_text(wanted, encoding="utf-8"))
-        elif told.read_text(encoding="utf-8") != wanted:
+        elif not _is_told(json.loads(wanted), told.read_text(encoding="utf-8")):
             remedy = "holds a plan of other rows, features or numbers; choose another folder"
             raise InvalidInput("resume", str(folder), remedy)
 
@@ -66,6 +66,15 @@ class KeptSteps:
         draft = path.with_name(f"draft-{os.getpid()}-{path.name}")
         write(draft)
         os.replace(draft, path)
+
+
+def _is_told(wanted: dict[str, Any], text: str) -> bool:
+    """Whether a folder says this; earlier versions said less."""
+    try:
+        told = json.loads(text)
+    except ValueError:
+        return False
+    return isinstance(told, dict) and {**wanted, **told} == wanted
 
 
 def _save(draft: Path, found: NamedTuple) -> None:

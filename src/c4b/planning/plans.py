@@ -19,6 +19,7 @@ from c4b.errors import InvalidInput, LogCannotAnswer
 from c4b.evidence import LinearModel
 from c4b.features import FeatureBuilder
 from c4b.logs import Log, StreamedLog
+from c4b.logs.fingerprint import fingerprint
 from c4b.planning.forecast import Forecast, Progress, Simulator, Traffic, unseen
 from c4b.planning.kept_steps import KeptSteps
 from c4b.planning.proposal import ORIGINS, Proposal
@@ -107,6 +108,8 @@ def plan_log(
     if rounds is None:
         rounds = _length(rounds_a_day, builder.dim, pool.most_choices(second))
     identity = _identity(log, terms, builder, history=history, rounds=rounds, seed=seed)
+    if resume is not None:
+        identity["content"] = fingerprint(log)
     kept = KeptSteps(None if resume is None else Path(resume), identity)
     reading = _Reading(progress, passes=4 if terms.norm_bound is not None else 5, rows=len(second))
     past = kept.step("first-half", _Seen, lambda: _Seen.of(pool, reading(first, 0), terms.reward_range))

@@ -77,6 +77,7 @@ def possible_truth(batches: Batches, dim: int, variances: Variances) -> Truth:
     return Truth(estimate, (covariance + covariance.T) / 2.0)
 
 
+@np.errstate(under="ignore")  # shares of scales that the rows speak against
 def _posterior(sums: _Sums, local: Array, noise: float, spread: float) -> _Posterior:
     """With coefficient k of variance ``(scale * spread)**2 / local[k]``, of any size where local is 0."""
     penalties = noise / np.square(SCALES * spread)

@@ -42,8 +42,9 @@ _new = tuple.__new__
 
 
 class StateOfDecision(NamedTuple):
-    """What a decision was made from; candidates (K, d) and baseline (d,) are the caller's. What
-    changes is kept as bytes, which are copied in half the time of arrays."""
+    """What a decision was made from; candidates (K, d) are the caller's. What changes is kept as bytes,
+    which are copied in half the time of arrays, and so is the baseline (d,): no score would show that the
+    caller overwrote it."""
 
     region: bytes
     """The front of the evidence; see ``c4b.evidence.ellipsoids.region_size``."""
@@ -53,7 +54,7 @@ class StateOfDecision(NamedTuple):
     """Numbers in the whole evidence."""
     rule: Array
     candidates: Array
-    baseline: Array
+    baseline: bytes
     mean: float
     totals: bytes = b""
     """The end of the evidence, of sets that have ``Region.totals``."""
@@ -67,7 +68,8 @@ class StateOfDecision(NamedTuple):
         evidence[len(evidence) - len(totals) :] = totals
         size = len(self.candidates)
         found, space = np.empty((ROWS, size)), new_space(space_size(evidence, ledger, size))
-        given = (self.candidates, self.baseline, self.mean, False, 0, 0)
+        baseline = np.frombuffer(self.baseline).copy()
+        given = (self.candidates, baseline, self.mean, False, 0, 0)
         decider(evidence, ledger, self.rule)(evidence, ledger, self.rule, earned, *given, found, space)
         was, now = known[CandidateField.UCB], found[CandidateField.UCB]
         if not np.array_equal(was, now, equal_nan=True):
@@ -177,7 +179,7 @@ class CompiledGate(Gate):
                     self._observed,
                     rule,
                     candidates,
-                    baseline,
+                    baseline.tobytes(),
                     mean,
                     self._totals.tobytes() if self._keeps_totals else b"",
                 ),

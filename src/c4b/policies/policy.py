@@ -127,6 +127,7 @@ class Policy(TakesTurns):
                 f"learn: {self._run.rounds} decisions were made already; give all history before the "
                 "first decision, and later rewards to observe()"
             )
+        _array_likes.check_rows(features, rewards)
         x = _validate.table("features", _array_likes.dense(features), self._dim)
         y = _validate.series("rewards", rewards, len(x))
         self._gate.learn(x, self.model.check_rewards("rewards", y))
@@ -172,6 +173,7 @@ class Policy(TakesTurns):
             return self._decide(
                 checked_round(Round(candidates, baseline, baseline_mean), self._dim, self._needs)
             )
+        _array_likes.check_names("", candidates, baseline)
         pool = _validate.pool("candidates", _array_likes.dense(candidates), self._dim)
         point = _validate.point("baseline", _array_likes.dense_row(baseline), self._dim)
         return self._decide(Round(pool, point, checked_mean("", baseline_mean, self._needs)))
@@ -497,9 +499,9 @@ class Policy(TakesTurns):
 
     @in_turn
     def state(self) -> tuple[dict[str, Any], Arrays]:
-        """What ``save`` writes: a header of plain data, and arrays."""
+        """What ``save`` writes: a header of plain data, and copies of the arrays."""
         header = state_file.header(self._spec, self._run, self._absorb, self._token)
-        return header, self._run.arrays()
+        return header, {name: array.copy() for name, array in self._run.arrays().items()}
 
     def __repr__(self) -> str:
         return (

@@ -21,6 +21,7 @@ from importlib.metadata import entry_points
 from typing import Any, TypeVar
 
 from c4b import _validate
+from c4b._rounding_mode import check_rounds_to_nearest
 from c4b.errors import InvalidInput
 from c4b.policies import composition as compositions
 from c4b.policies.built_in import BUILT_IN
@@ -119,7 +120,8 @@ def names() -> list[str]:
 
 
 def build(spec: PolicySpec, terms: GateTerms) -> Gate:
-    """A fresh gate."""
+    """A fresh gate, in a thread that rounds to nearest."""
+    check_rounds_to_nearest()
     if isinstance(spec, Composition):
         return CompiledGate(spec, terms)
     gate = spec.make(terms)

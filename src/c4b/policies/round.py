@@ -73,6 +73,7 @@ def checked_round(given: Round, dim: int, needs: Collection[str] = ()) -> Round:
         items = checked_slates(prefix, offered, incumbent, dim)
         candidates, baseline = features_of(items.candidates), features_of(items.baseline)
     else:
+        _array_likes.check_names(prefix, candidates, baseline)
         candidates = _validate.pool(f"{prefix}candidates", _array_likes.dense(candidates), dim)
         baseline = _validate.point(f"{prefix}baseline", _array_likes.dense_row(baseline), dim)
     if mean is not None or needs:

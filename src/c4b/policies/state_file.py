@@ -8,6 +8,7 @@ import hashlib
 import io
 import json
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -72,7 +73,7 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays) 
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "no such folder", str(target.parent))
-    draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    draft = target.with_name(f".{target.name}.{os.getpid()}.{threading.get_ident()}.tmp")
     try:
         with open(draft, "wb") as file:
             file.write(buffer.getvalue())

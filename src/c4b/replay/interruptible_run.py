@@ -39,7 +39,7 @@ class InterruptibleRun:
         if self.folder is None or not self._file("json").is_file():
             return False
         saved = json.loads(self._file("json").read_text())
-        if saved["terms"] != self.terms:
+        if {**self.terms, **saved["terms"]} != self.terms:  # earlier versions said less
             remedy = "holds a replay of other rows, features or numbers; choose another folder"
             raise InvalidInput("resume", str(self.folder), remedy)
         place = self.folder / saved["place"]

@@ -16,6 +16,7 @@ from c4b.errors import InvalidInput
 from c4b.evidence import LinearModel
 from c4b.features import FeatureBuilder
 from c4b.logs import Log, StreamedLog
+from c4b.logs.fingerprint import fingerprint
 from c4b.policies import Policy
 from c4b.replay.action_pool import ActionPool, executed_frame, fitted
 from c4b.replay.full_feedback import FullRound, play_full
@@ -117,7 +118,8 @@ def replay_log(
             f"makes {builder.dim} features; give a builder of at most {MOST_FEATURES}, e.g. with Hashed"
         )
         raise InvalidInput("features", builder.names[:3], remedy)
-    replay = _Replay(past, rest, pool, builder, terms, None if resume is None else Path(resume))
+    folder, content = (None, "") if resume is None else (Path(resume), fingerprint(log))
+    replay = _Replay(past, rest, pool, builder, terms, folder, content)
     method = "full feedback" if log.columns.rewards else how_to_replay(past, rest, pool, terms.uniform)
     judgement = None
     if log.columns.propensity is not None:
@@ -150,6 +152,8 @@ class _Replay(NamedTuple):
     builder: FeatureBuilder
     terms: Terms
     folder: Path | None
+    content: str
+    """Fingerprint of the log."""
 
     def run(self, name: str, method: str, progress: Progress = lambda done, total: None) -> ReplayResult:
         """One policy, from its first row or from where it was interrupted."""
@@ -177,6 +181,7 @@ class _Replay(NamedTuple):
             "rows": len(self.past) + len(self.rest),
             "actions": list(self.pool.labels),
             "features": self.builder.names,
+            "content": self.content,
         }
 
     def _taught(self, name: str) -> Policy:
