@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -44,6 +45,7 @@ def running(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untype
         yield service, folder
 
 
+@pytest.mark.skipif(shutil.which("curl") is None, reason="the page calls the service with curl")
 def test_the_page_in_its_order(running: tuple[Service, Path]) -> None:
     """The service is started by the fixture, with the command that the page gives."""
     service, folder = running
