@@ -33,6 +33,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from c4b.errors import InvalidInput, JournalCorrupt, StoreUnavailable
 from c4b.journal import sqlite_queue
 from c4b.journal.backend import KnownRequest, LostBeforeCommit, Unacknowledged
+from c4b.journal.sqlite_files import SQLiteFiles
 from c4b.journal.sqlite_queue import SQLiteQueue
 
 if TYPE_CHECKING:
@@ -151,6 +152,10 @@ class Store:
         self.one_statement = not self._sqlite
         """Whether a statement can write to two tables."""
         self._queue = SQLiteQueue(self.url.database or "") if self._sqlite else None
+        self._files = None
+        if self._sqlite:
+            has_log = "immutable" not in self._engine.url.query  # see _is_fixed
+            self._files = SQLiteFiles(self.url.database or "", self._engine, has_log)
         self._keeps_writer = connections is None or connections >= ENOUGH
         self._idle: list[_Writer] = []  # kept between two writes: one, or two until the next write
         self._busy: set[int] = set()  # ids of the writers in a transaction
@@ -162,6 +167,7 @@ class Store:
         """A transaction in SQLAlchemy's own terms: to make tables, and to see which there are."""
         try:
             with self._engine.connect() as connection:
+                self._check_files()
                 connection.execution_options(**{_WRITES: write}).begin()
                 yield connection
                 connection.commit()
@@ -174,6 +180,7 @@ class Store:
         connection = None
         try:
             connection = self._engine.raw_connection()
+            self._check_files()
             cursor = connection.cursor()
             if self._sqlite:
                 cursor.execute("BEGIN")
@@ -256,6 +263,7 @@ class Store:
                 "inherited a lock that nobody here can release; nothing was written. Fork while no call "
                 "is under way, or start processes anew (multiprocessing: spawn)"
             )
+        self._check_files()
         try:
             writer = self._idle.pop()  # one operation, which no other thread can come between
         except IndexError:
@@ -267,6 +275,10 @@ class Store:
                 connection.driver_connection.autocommit = True  # type: ignore[union-attr]  # psycopg's
         self._busy.add(id(writer))
         return writer
+
+    def _check_files(self) -> None:
+        if self._files is not None:
+            self._files.check()
 
     def _begin(self, transaction: Transaction) -> None:
         """On SQLite this takes the write lock."""
@@ -334,6 +346,8 @@ class Store:
         self._idle, self._busy = [], set()
         if self._queue is not None:
             self._queue.after_fork()
+        if self._files is not None:
+            self._files.after_fork()
         self._engine.dispose(close=False)
 
     def close(self) -> None:
