@@ -48,6 +48,9 @@ ENOUGH = 4
 _WRITES = "c4b_writes"
 _UNSURE = ("08", "57", "40003")
 """PostgreSQL's states that leave open whether a commit happened."""
+_READ_ONLY = "25006"
+"""PostgreSQL's state for a session that may only read, also after the server itself may write again."""
+_NO_SUCH_CHARACTER = "22P05"
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
@@ -336,7 +339,7 @@ class Store:
         cause: Any = getattr(error, "orig", None) or error
         driver = None if connection is None else connection.dbapi_connection
         lost = driver is not None and self._engine.dialect.is_disconnect(cause, driver, None)
-        if lost:
+        if lost or getattr(cause, "sqlstate", None) == _READ_ONLY:
             self._engine.dispose()  # what killed one connection killed the idle ones, too
         return _translated(cause, lost, committing)
 
@@ -409,7 +412,8 @@ def _engine(url: URL, connections: int | None) -> Engine:
         event.listen(engine, "connect", _prepare_fixed_sqlite if fixed else _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
     else:
-        engine = create_engine(url, connect_args={"connect_timeout": WAIT}, **pool)
+        given = {"connect_timeout": WAIT, "client_encoding": "utf8"}  # whatever the database's own is
+        engine = create_engine(url, connect_args=given, **pool)
         event.listen(engine, "connect", _prepare_postgresql)
     return engine
 
@@ -500,4 +504,6 @@ def _translated(cause: BaseException, lost: bool, committing: bool) -> Exception
         )
     if lost:
         return LostBeforeCommit(f"{message}; nothing was written, try again")
+    if state == _NO_SUCH_CHARACTER:
+        message += "; the database must have ENCODING 'UTF8' for texts like this"
     return StoreUnavailable(f"{message}; nothing was written")
