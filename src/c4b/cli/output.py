@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -21,6 +22,11 @@ from rich.text import Text
 
 from c4b.cli import console_tables
 from c4b.study.engine.run import Progress as ReportProgress
+
+for _name in ("stdout", "stderr"):
+    if getattr(sys, _name) is None:  # closed by who started this, as `>&-` does
+        setattr(sys, _name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        os.set_inheritable(getattr(sys, _name).fileno(), True)  # it takes the stream's number
 
 # a file or a pipe has no width, so tables are not cut
 console = Console(highlight=False, width=None if sys.stdout.isatty() else 1000)
