@@ -104,10 +104,6 @@ def test_which_shift_a_clock_gets() -> None:
     assert clock.time(5, 5 + SETBACK, 0) == JournalTime(5, 0)
     assert clock.time(5, 6 + SETBACK, 0) == JournalTime(6 + SETBACK, 1 + SETBACK)
     assert clock.time(7, 60 + SETBACK, 0) == JournalTime(8 + SETBACK, 1 + SETBACK)
-    assert clock.time(7, 60 + SETBACK, 99) == JournalTime(
-        8 + SETBACK, 1 + SETBACK
-    )  # its own
+    assert clock.time(7, 60 + SETBACK, 99) == JournalTime(8 + SETBACK, 1 + SETBACK)  # its own
     assert clock.time(60, 60 + SETBACK, 99) == JournalTime(60, 0)  # it was set right
-    assert JournalClock().time(7, 60 + SETBACK, 99) == JournalTime(
-        106, 99
-    )  # a later process
+    assert JournalClock().time(7, 60 + SETBACK, 99) == JournalTime(106, 99)  # a later process
