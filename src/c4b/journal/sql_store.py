@@ -145,10 +145,6 @@ class Store:
         those for which there is no connection wait. Without it the store belongs to one deployment, which
         writes in one thread at a time."""
         self.url = _checked(url)
-        if self.url.get_backend_name() == "sqlite" and not create:
-            path = self.url.database or ""
-            if not Path(path).exists():
-                raise StoreUnavailable(f"{path}: no such file; create a deployment in it first")
         self._engine = _engine(self.url, connections)
         self._errors = (SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error, OSError, UnicodeError)
         self._sqlite = self._engine.dialect.name == "sqlite"
@@ -158,7 +154,7 @@ class Store:
         self._files = None
         if self._sqlite:
             has_log = "immutable" not in self._engine.url.query  # see _is_fixed
-            self._files = SQLiteFiles(self.url.database or "", self._engine, has_log)
+            self._files = SQLiteFiles(self.url.database or "", self._engine, has_log, create)
         self._keeps_writer = connections is None or connections >= ENOUGH
         self._idle: list[_Writer] = []  # kept between two writes: one, or two until the next write
         self._busy: set[int] = set()  # ids of the writers in a transaction

@@ -21,7 +21,9 @@ _Identity = tuple[int, int] | None
 class SQLiteFiles:
     """The files of one engine's connections. Those of the log may come and go while none is open."""
 
-    def __init__(self, database: str, engine: Engine, has_log: bool) -> None:
+    def __init__(self, database: str, engine: Engine, has_log: bool, create: bool) -> None:
+        """create: whether a file may be made where there is none."""
+        self._given, self._create = database, create
         path = os.path.realpath(database)
         self._names = [path, f"{path}-wal", f"{path}-shm"] if has_log else [path]
         self._known: list[_Identity] = []
@@ -52,6 +54,8 @@ class SQLiteFiles:
     def _before_connecting(self, *_: object) -> None:
         """A new connection would make a new file where there is none."""
         self.check()
+        if not self._create and _identity(self._names[0]) is None:
+            raise StoreUnavailable(f"{self._given}: no such file; create a deployment in it first")
 
     def _connected(self, connection: Any, _: object) -> None:
         self._open.add(id(connection))
