@@ -1,6 +1,9 @@
-"""Progress: the message while kernels compile, and the estimate of the time left."""
+"""Progress: the message while kernels compile, the estimate of the time left. Closed streams."""
 
 import io
+import shlex
+import subprocess
+import sys
 import time
 
 import pytest
@@ -52,3 +55,18 @@ def test_the_bar_says_so_until_the_first_chunk_and_counts_no_earlier_run() -> No
         report(done, 2000)
         assert task.description == "mine"
     assert task.speed == 10.0
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "2>/dev/full"])
+def test_closed_and_full_streams(closed: str) -> None:
+    """A command runs, and what it starts finds streams, too."""
+    program = (
+        "from c4b.cli.main import app; import subprocess, sys; "
+        "from c4b.service.monitoring.request_log import print_notice; print_notice('starting'); "
+        "subprocess.run([sys.executable, '-c', 'import os; os.fstat(1), os.fstat(2)'], check=True); "
+        "app(['policies'])"
+    )
+    command = f"{shlex.quote(sys.executable)} -c {shlex.quote(program)} {closed}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode == 0 and "Error" not in done.stderr) or "full" in closed
+    assert ("reserve-c4b+" in done.stdout) == (not closed.startswith(">"))

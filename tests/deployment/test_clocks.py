@@ -64,9 +64,46 @@ def test_small_differences_between_clocks_do_not_add_up() -> None:
     assert last <= 1000 * MINUTE // 60 + MINUTE
 
 
-def test_the_recorded_shift_is_used_first() -> None:
+def test_two_workers_whose_clocks_differ(any_url: str) -> None:
+    """Time in the journal is at most that of the clock which is ahead."""
+    now = time.time()
+    with create(any_url, outcome_timeout=3600.0, timeout_reward=0.0) as right:
+        right._transactor.clock = lambda: now
+        with Deployment.open(any_url, "shop") as ahead:
+            ahead._transactor.clock = lambda: now + 600.0
+            for _ in range(20):
+                right.decide([], BASELINE)
+                ahead.decide([], BASELINE)
+        assert {record.outcome for record in right.decisions()} == {"pending"}
+        assert max(entry.at for entry in entries_of(right)) <= (now + 601.0) * 1e6
+        assert right.audit().clean
+
+
+def test_a_machine_that_starts_in_1970_until_its_clock_is_set(any_url: str) -> None:
+    now = time.time()
+    with create(any_url, outcome_timeout=3600.0, timeout_reward=0.0) as dep:
+        for clock in (now, 10.0, now + 20, 30.0, now + 40):
+            dep._transactor.clock = lambda clock=clock: clock  # type: ignore[misc]
+            dep.decide([], BASELINE)
+        assert {record.outcome for record in dep.decisions()} == {"pending"}
+        assert dep.state().clock_ahead == 0.0
+        assert dep.audit().clean
+
+
+def test_a_clock_that_jumps_ahead_again_and_again(any_url: str) -> None:
+    now = time.time()
+    with create(any_url) as dep:
+        for n in range(50):
+            dep._transactor.clock = lambda n=n: now + n + (n % 2) * 30 * YEARS  # type: ignore[misc]
+            dep.decide([], BASELINE)
+        assert dep.state().at.timestamp() <= now + 50 + 30 * YEARS
+
+
+def test_which_shift_a_clock_gets() -> None:
     clock = JournalClock()
     assert clock.time(5, 5 + SETBACK, 0) == JournalTime(5, 0)
     assert clock.time(5, 6 + SETBACK, 0) == JournalTime(6 + SETBACK, 1 + SETBACK)
     assert clock.time(7, 60 + SETBACK, 0) == JournalTime(8 + SETBACK, 1 + SETBACK)
-    assert clock.time(7, 6 + SETBACK, SETBACK) == JournalTime(7 + SETBACK, SETBACK)
+    assert clock.time(7, 60 + SETBACK, 99) == JournalTime(8 + SETBACK, 1 + SETBACK)  # its own
+    assert clock.time(60, 60 + SETBACK, 99) == JournalTime(60, 0)  # it was set right
+    assert JournalClock().time(7, 60 + SETBACK, 99) == JournalTime(106, 99)  # a later process

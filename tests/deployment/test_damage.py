@@ -128,8 +128,9 @@ def test_an_old_backup_is_not_continued(tmp_path: Path) -> None:
             backup.backup(target)
         target.close()
         backup.close()
-        with pytest.raises(JournalCorrupt, match="backup"):
-            dep.decide([], BASELINE)
+        for _ in range(3):  # not only the first time
+            with pytest.raises(JournalCorrupt, match="backup"):
+                dep.decide([], BASELINE)
     with Deployment.open(url, "shop") as dep:
         trade(dep, 5, seed=2)
         assert dep.audit().clean

@@ -8,13 +8,15 @@ import os
 import time
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from c4b.service.monitoring import request_log
 from support import raw_http
-from support.service_process import Service
+from support.service_process import Service, serving
 
 Lines = Callable[[str], list[dict[str, Any]]]
 
@@ -131,3 +133,22 @@ def test_a_record_has_what_every_record_has() -> None:
 def test_every_line_is_json_but_the_greeting(service: Service) -> None:
     for line in service.logged():
         assert line.startswith("c4b: ") or json.loads(line)["event"]
+
+
+def test_the_log_has_the_reason_of_a_503(tmp_path: Path) -> None:
+    """The store's file is moved away under the service, and back."""
+    file, log = tmp_path / "shop.db", tmp_path / "log"
+    body = {"candidates": [[1.0, 0.1]], "baseline": [1.0, 0.0]}
+    with serving(f"sqlite:///{file}", log) as service, service.http() as http:
+        model = {"dim": 2, "noise": 0.1, "norm_bound": 1.0}
+        http.put("/v1/deployments/shop", json={"model": model}).raise_for_status()
+        decide = partial(http.post, "/v1/deployments/shop/decisions", json=body)
+        decide().raise_for_status()
+        file.rename(tmp_path / "elsewhere")
+        refused = decide(headers={"Idempotency-Key": "once"})
+        assert (refused.status_code, http.get("/readyz").status_code) == (503, 503)
+        (tmp_path / "elsewhere").rename(file)
+        decide(headers={"Idempotency-Key": "once"}).raise_for_status()
+        written = [json.loads(line) for line in service.logged() if line.startswith("{")]
+    reasons = [w["event"] for w in written if w.get("request_id") == refused.headers["x-request-id"]]
+    assert "shop.db was removed or replaced" in reasons[0]

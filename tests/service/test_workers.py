@@ -17,6 +17,7 @@ import pytest
 
 import c4b
 from c4b.errors import ServiceUnavailable
+from support.postgres_server import Server
 from support.service_process import Service, serving
 
 MODEL = c4b.LinearModel(dim=3, noise=0.1, norm_bound=1.0)
@@ -181,3 +182,37 @@ def test_a_port_that_is_taken_and_other_mistakes(service: Service, tmp_path: Pat
             Service(f"sqlite:///{tmp_path}/x.db", tmp_path / "log", *arguments)
     with pytest.raises(ServiceUnavailable), c4b.Client("http://127.0.0.1:1", attempts=1) as client:
         client.deployments()
+
+
+def test_a_worker_that_dies_while_the_store_is_away(
+    server: Server, postgres_url: str, tmp_path: Path
+) -> None:
+    """It is replaced, and the service goes on; once the store is back, it serves without a restart."""
+    with serving(postgres_url, tmp_path / "log", "--workers", "2") as service:
+        with c4b.Client(service.url) as client:
+            client.create("shop", MODEL)
+        server.stop()
+        try:
+            before = set(service.workers())
+            os.kill(min(before), signal.SIGKILL)
+            until(lambda: len(set(service.workers()) - before) == 1 and len(service.workers()) == 2)
+            until(lambda: "nothing was written" in service.log.read_text())  # the new one has started
+            with service.http() as http:
+                until(lambda: http.get("/healthz").status_code == 200)
+                assert http.get("/readyz").status_code == 503
+        finally:
+            server.start()
+        service.wait()
+        with c4b.Client(service.url, attempts=60) as client:
+            for n in range(20):
+                client.decide("shop", [], BASELINE, request_id=f"r-{n}")
+            assert client.deployment("shop").state.rounds == 20
+        assert service.stop() == 0
+        assert "Traceback" not in service.log.read_text()
+
+
+def until(holds: Callable[[], bool], seconds: float = 120.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.1)

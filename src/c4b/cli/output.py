@@ -24,10 +24,13 @@ from rich.text import Text
 from c4b.cli import console_tables
 from c4b.study.engine.run import Progress as ReportProgress
 
-if sys.stdout is None:  # closed by whoever started the command
-    sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (as long as the process)
+for _name in ("stdout", "stderr"):
+    if getattr(sys, _name) is None:  # closed by who started this, as `>&-` does
+        setattr(sys, _name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        os.set_inheritable(getattr(sys, _name).fileno(), True)  # it takes the stream's number
 if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal that lacks a character still shows the rest
     sys.stdout.reconfigure(errors="replace")
+
 # a file or a pipe has no width, so tables are not cut
 console = Console(highlight=False, width=None if sys.stdout.isatty() else 1000)
 _progress = Console(stderr=True)

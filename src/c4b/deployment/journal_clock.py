@@ -2,8 +2,12 @@
 
 Times in a journal never decrease. A clock that was ten years ahead once would therefore stop the
 journal's time for ten years: no outcome window would close, and no pending outcome would seem to age. So
-a clock that is far behind the last entry is moved forward to it, and time goes on from there. The first
-entry with another shift records it, so that every process uses the same one.
+a clock that is far behind the last entry is moved forward to it, and time goes on from there. Entries
+record the shift, for processes that begin later.
+
+A shift belongs to the clock that needed it. A clock that needs none, because it was set right or is the
+one that is ahead, gets none: else shifts of several clocks would add up, and time would run away from all
+of them.
 """
 
 from __future__ import annotations
@@ -27,13 +31,14 @@ class JournalClock:
     """The shift of one process's clock."""
 
     def __init__(self) -> None:
-        self._ahead = 0
+        self._ahead = 0  # what this clock needed last; it keeps it, whatever others record meanwhile
 
     def time(self, now: int, last: int, ahead: int) -> JournalTime:
         """The time when the process's clock says ``now``, the last entry is of ``last``, and the journal
         has recorded the shift ``ahead``."""
-        for shift in (ahead, self._ahead):
+        for shift in (0, self._ahead or ahead):
             if now + shift >= last - SETBACK:
+                self._ahead = shift
                 return JournalTime(now + shift, shift)
         self._ahead = last - now
         return JournalTime(last, self._ahead)

@@ -69,6 +69,7 @@ class Transactor:
         self._has_timeout = configuration.outcome_timeout is not None
         self._state: State | None = None
         self._head: Head | None = None  # as the last transaction saw it
+        self._seen: tuple[int, bytes] | None = None  # an entry that was committed, also after an error
         self._alone, self._trust = 0, TRUST
         self._turn = threading.RLock()
         _transactors.add(self)
@@ -199,6 +200,7 @@ class Transactor:
             self._state = None
             raise
         if appended:
+            self._seen = state.seq, state.hash
             return result
         if commands.entries:
             self._alone, self._trust = 0, DISTRUST
@@ -256,6 +258,7 @@ class Transactor:
                 result = command(commands)
                 self._append(commands, journal)
             self._alone += 1
+            self._seen = commands.state.seq, commands.state.hash
         except KnownRequest:
             if commands is None or not commands.take_back():
                 self._state = None
@@ -288,10 +291,12 @@ class Transactor:
         if state is None or state.seq != journal.head.seq:
             self._alone = 0
         if state is None:
+            if self._seen is not None:
+                journal.check_contains(*self._seen)
             state = snapshot.newest(journal, self.configuration)
         if (state.seq, state.hash) != (journal.head.seq, journal.head.hash):
             state.replay(journal.tail(state.seq, state.hash))
-        self._state = state
+        self._state, self._seen = state, (journal.head.seq, journal.head.hash)
         return state
 
 

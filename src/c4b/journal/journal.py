@@ -40,10 +40,7 @@ class Journal:
         """Entries after number ``seq``, whose hash is ``hash_``."""
         head = self.head
         if seq > head.seq or (seq == head.seq and hash_ != head.hash):
-            raise JournalCorrupt(
-                f"the journal ends at entry {head.seq}, but entry {seq} was seen to follow a "
-                "different past; was an old backup restored? Open the deployment again"
-            )
+            raise self._other_past(seq)
         unchecked: Entry | None = None
         while seq < head.seq:
             page = self.unchecked(seq)
@@ -61,6 +58,20 @@ class Journal:
             if hash_ != head.hash:
                 raise _altered(seq)
             yield unchecked
+
+    def check_contains(self, seq: int, hash_: bytes) -> None:
+        """Refuse a journal in which entry ``seq`` is another one, by what its successor says."""
+        found: bytes | None = self.head.hash
+        if seq < self.head.seq:
+            found = next((each.next_previous for each in self.transaction.at([seq])), None)
+        if seq > self.head.seq or found != hash_:
+            raise self._other_past(seq)
+
+    def _other_past(self, seq: int) -> JournalCorrupt:
+        return JournalCorrupt(
+            f"the journal ends at entry {self.head.seq}, but entry {seq} was seen to follow a "
+            "different past; was an old backup restored? Open the deployment again"
+        )
 
     def unchecked(self, after: int) -> list[Entry]:
         """The next entries after number ``after`` up to the head, as they are stored."""

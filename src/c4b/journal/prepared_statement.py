@@ -57,8 +57,12 @@ class PreparedStatement:
     def _run(self, given: list[bytes | None]) -> int:
         connection = self._connection
         connection.pgconn.send_query_prepared(self._name, given, self._formats)
-        (result,) = connection.wait(generators.execute(connection.pgconn))
-        return _checked(result).command_tuples or 0
+        results = connection.wait(generators.execute(connection.pgconn))
+        if not results:
+            raise errors.ConnectionException("the connection ended without an answer")
+        for result in results:  # a second one: the statement was executed, and its commit failed
+            _checked(result)
+        return results[0].command_tuples or 0
 
 
 def _checked(result: PGresult) -> PGresult:

@@ -33,6 +33,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from c4b.errors import InvalidInput, JournalCorrupt, StoreUnavailable
 from c4b.journal import sqlite_queue
 from c4b.journal.backend import KnownRequest, LostBeforeCommit, Unacknowledged
+from c4b.journal.sqlite_files import SQLiteFiles
 from c4b.journal.sqlite_queue import SQLiteQueue
 
 if TYPE_CHECKING:
@@ -47,6 +48,9 @@ ENOUGH = 4
 _WRITES = "c4b_writes"
 _UNSURE = ("08", "57", "40003")
 """PostgreSQL's states that leave open whether a commit happened."""
+_READ_ONLY = "25006"
+"""PostgreSQL's state for a session that may only read, also after the server itself may write again."""
+_NO_SUCH_CHARACTER = "22P05"
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
@@ -141,16 +145,16 @@ class Store:
         those for which there is no connection wait. Without it the store belongs to one deployment, which
         writes in one thread at a time."""
         self.url = _checked(url)
-        if self.url.get_backend_name() == "sqlite" and not create:
-            path = self.url.database or ""
-            if not Path(path).exists():
-                raise StoreUnavailable(f"{path}: no such file; create a deployment in it first")
         self._engine = _engine(self.url, connections)
         self._errors = (SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error, OSError, UnicodeError)
         self._sqlite = self._engine.dialect.name == "sqlite"
         self.one_statement = not self._sqlite
         """Whether a statement can write to two tables."""
         self._queue = SQLiteQueue(self.url.database or "") if self._sqlite else None
+        self._files = None
+        if self._sqlite:
+            has_log = "immutable" not in self._engine.url.query  # see _is_fixed
+            self._files = SQLiteFiles(self.url.database or "", self._engine, has_log, create)
         self._keeps_writer = connections is None or connections >= ENOUGH
         self._idle: list[_Writer] = []  # kept between two writes: one, or two until the next write
         self._busy: set[int] = set()  # ids of the writers in a transaction
@@ -162,6 +166,7 @@ class Store:
         """A transaction in SQLAlchemy's own terms: to make tables, and to see which there are."""
         try:
             with self._engine.connect() as connection:
+                self._check_files()
                 connection.execution_options(**{_WRITES: write}).begin()
                 yield connection
                 connection.commit()
@@ -174,6 +179,7 @@ class Store:
         connection = None
         try:
             connection = self._engine.raw_connection()
+            self._check_files()
             cursor = connection.cursor()
             if self._sqlite:
                 cursor.execute("BEGIN")
@@ -256,6 +262,7 @@ class Store:
                 "inherited a lock that nobody here can release; nothing was written. Fork while no call "
                 "is under way, or start processes anew (multiprocessing: spawn)"
             )
+        self._check_files()
         try:
             writer = self._idle.pop()  # one operation, which no other thread can come between
         except IndexError:
@@ -267,6 +274,10 @@ class Store:
                 connection.driver_connection.autocommit = True  # type: ignore[union-attr]  # psycopg's
         self._busy.add(id(writer))
         return writer
+
+    def _check_files(self) -> None:
+        if self._files is not None:
+            self._files.check()
 
     def _begin(self, transaction: Transaction) -> None:
         """On SQLite this takes the write lock."""
@@ -324,7 +335,7 @@ class Store:
         cause: Any = getattr(error, "orig", None) or error
         driver = None if connection is None else connection.dbapi_connection
         lost = driver is not None and self._engine.dialect.is_disconnect(cause, driver, None)
-        if lost:
+        if lost or getattr(cause, "sqlstate", None) == _READ_ONLY:
             self._engine.dispose()  # what killed one connection killed the idle ones, too
         return _translated(cause, lost, committing)
 
@@ -334,6 +345,8 @@ class Store:
         self._idle, self._busy = [], set()
         if self._queue is not None:
             self._queue.after_fork()
+        if self._files is not None:
+            self._files.after_fork()
         self._engine.dispose(close=False)
 
     def close(self) -> None:
@@ -395,7 +408,8 @@ def _engine(url: URL, connections: int | None) -> Engine:
         event.listen(engine, "connect", _prepare_fixed_sqlite if fixed else _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
     else:
-        engine = create_engine(url, connect_args={"connect_timeout": WAIT}, **pool)
+        given = {"connect_timeout": WAIT, "client_encoding": "utf8"}  # whatever the database's own is
+        engine = create_engine(url, connect_args=given, **pool)
         event.listen(engine, "connect", _prepare_postgresql)
     return engine
 
@@ -486,4 +500,6 @@ def _translated(cause: BaseException, lost: bool, committing: bool) -> Exception
         )
     if lost:
         return LostBeforeCommit(f"{message}; nothing was written, try again")
+    if state == _NO_SUCH_CHARACTER:
+        message += "; the database must have ENCODING 'UTF8' for texts like this"
     return StoreUnavailable(f"{message}; nothing was written")

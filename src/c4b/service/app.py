@@ -24,7 +24,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as ASGIScope
 
-from c4b.errors import C4BError
+from c4b.errors import C4BError, StoreUnavailable
 from c4b.journal import sql_schema
 from c4b.journal.sql_store import Store
 from c4b.service import export_files, order_routes, problems, routes, schemas
@@ -36,7 +36,7 @@ from c4b.service.audit_process import AuditProcess
 from c4b.service.direct_answers import DirectAnswers
 from c4b.service.hot_routes import HotRoutes
 from c4b.service.middleware import RequestMiddleware
-from c4b.service.monitoring import metrics
+from c4b.service.monitoring import metrics, request_log
 from c4b.service.open_deployments import OpenDeployments, load_kernels
 from c4b.service.request_body import BodyParser
 from c4b.service.settings import Settings
@@ -113,19 +113,24 @@ class _Service(FastAPI):
             await super().__call__(scope, receive, send)
 
 
-def create(settings: Settings) -> FastAPI:
-    """Return the application over one store. The store's tables are created if they do not exist."""
+def create(settings: Settings, has_tables: bool = False) -> FastAPI:
+    """Return the application over one store. The store's tables are created if they do not exist, unless
+    the caller has done so."""
     request_metrics = metrics.RequestMetrics()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        create_tables(settings.store)
+        if not has_tables:
+            create_tables(settings.store)
         export_files.remove_leftovers()
         load_kernels()
         app.state.body_parser = BodyParser(settings.body_bytes)
         app.state.deployments = OpenDeployments(settings)
         app.state.token_verifier = TokenVerifier(app.state.deployments.backend.store)
-        app.state.token_verifier.grant(None)  # reads the tokens before the store may become unavailable
+        try:  # read the tokens before the store may become unavailable
+            app.state.token_verifier.grant(None)
+        except StoreUnavailable as error:  # a worker in place of another one: it answers 503 until then
+            request_log.logger.error("%s", error)
         app.state.audit_process = AuditProcess(settings.store, settings.witness)
         writer = None
         if settings.witness is not None:
@@ -242,7 +247,7 @@ def from_environment() -> FastAPI:
     load_kernels()
     _collect_garbage_rarely()
     _share_interpreter()
-    return create(settings)
+    return create(settings, has_tables=True)
 
 
 def _openapi(app: FastAPI) -> dict[str, Any]:

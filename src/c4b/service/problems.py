@@ -68,10 +68,14 @@ def refusal_response(error: Refused) -> JSONResponse:
 
 
 def library_error(error: errors.C4BError) -> JSONResponse:
-    more = {}
+    more, status = {}, status_of(error)
     if isinstance(error, errors.InvalidInput):
         more = {"argument": error.argument, "value": error.shown, "remedy": error.remedy}
-    return problem_response(status_of(error), errors.kind(type(error)), str(error), **more)
+    if status >= 500:
+        request_log.logger.error(
+            "%s", error
+        )  # for who operates the service: a client may keep it to itself
+    return problem_response(status, errors.kind(type(error)), str(error), **more)
 
 
 def validation_error(error: RequestValidationError) -> JSONResponse:

@@ -8,6 +8,7 @@ import math
 import os
 import sys
 import time
+from contextlib import suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -126,4 +127,5 @@ def log_event(event: str, **fields: Any) -> None:
 
 def print_notice(text: str) -> None:
     """Print a line for the person who started the service. It is not JSON and not part of the log."""
-    print(text, file=sys.stderr, flush=True)
+    with suppress(OSError):  # a full disk under the log is no reason not to serve
+        print(text, file=sys.stderr, flush=True)

@@ -31,6 +31,9 @@ from c4b.service.settings import SETTINGS_VARIABLE, Settings
 SHUTDOWN_SECONDS = 30
 """Seconds in which requests may finish when the service is stopped."""
 
+STARTUP_FAILURE = 3
+"""uvicorn's exit code of a process that did not start."""
+
 LOG_LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -104,12 +107,15 @@ def configuration(
 
 def _serve(config: uvicorn.Config, sockets: list[socket.socket]) -> None:
     if config.workers > 1:
-        Multiprocess(config, sockets).run()
+        supervisor = Multiprocess(config, sockets)
+        supervisor.run()
+        if any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes):
+            sys.exit(STARTUP_FAILURE)  # uvicorn ends as if it had been asked to
         return
     server = uvicorn.Server(config)
     server.run(sockets)
     if not server.started:
-        sys.exit(3)
+        sys.exit(STARTUP_FAILURE)
 
 
 @contextmanager

@@ -1,0 +1,73 @@
+"""Whether the names of an SQLite store still stand for the files that this process has open.
+
+A file that is removed or replaced stays open in the processes that use it. They would go on: decisions
+would be committed to a file that nobody finds again, beside others who commit to the new one. SQLite
+does not look. So every transaction here begins with a look at the database, its write-ahead log and the
+memory by which processes share the log.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from sqlalchemy import Engine, event
+
+from c4b.errors import StoreUnavailable
+
+_Identity = tuple[int, int] | None
+
+
+class SQLiteFiles:
+    """The files of one engine's connections. Those of the log may come and go while none is open."""
+
+    def __init__(self, database: str, engine: Engine, has_log: bool, create: bool) -> None:
+        """create: whether a file may be made where there is none."""
+        self._given, self._create = database, create
+        path = os.path.realpath(database)
+        self._names = [path, f"{path}-wal", f"{path}-shm"] if has_log else [path]
+        self._known: list[_Identity] = []
+        self._open: set[int] = set()
+        event.listen(engine, "do_connect", self._before_connecting)
+        event.listen(engine, "connect", self._connected)
+        event.listen(engine, "close", self._closed)
+
+    def check(self) -> None:
+        """Refuse to go on with files that have lost their names."""
+        if not self._open:
+            del self._known[1:]
+        for n, known in enumerate(self._known):  # none before the first connection
+            found = _identity(name := self._names[n])
+            if known is None:
+                self._known[n] = found  # the log of a new database, since its first transaction
+            elif found != known:
+                raise StoreUnavailable(
+                    f"{name} was removed or replaced while this process had it open; nothing was "
+                    "written. Put it back, or stop (SIGTERM) every process that uses the store, see that "
+                    "the right file is there, and start again"
+                )
+
+    def after_fork(self) -> None:
+        """The parent's connections are not the child's."""
+        self._open.clear()
+
+    def _before_connecting(self, *_: object) -> None:
+        """A new connection would make a new file where there is none."""
+        self.check()
+        if not self._create and _identity(self._names[0]) is None:
+            raise StoreUnavailable(f"{self._given}: no such file; create a deployment in it first")
+
+    def _connected(self, connection: Any, _: object) -> None:
+        self._open.add(id(connection))
+        self._known = [_identity(name) for name in self._names]
+
+    def _closed(self, connection: Any, _: object) -> None:
+        self._open.discard(id(connection))
+
+
+def _identity(name: str) -> _Identity:
+    try:
+        found = os.stat(name)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

@@ -1,0 +1,65 @@
+"""Files of an SQLite store that are removed or replaced while a process has them open."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from c4b import Deployment
+from c4b.errors import StoreUnavailable
+from support.shop_world import BASELINE, create, store_of, trade
+
+
+@pytest.mark.parametrize("lost", ["shop.db", "shop.db-wal", "shop.db-shm"])
+def test_nothing_is_decided_in_a_file_that_nobody_finds_again(tmp_path: Path, lost: str) -> None:
+    """Once the file is back, the same object goes on."""
+    url = f"sqlite:///{tmp_path}/shop.db"
+    with create(url) as dep:
+        trade(dep, 10)
+        before = dep.state()
+        (tmp_path / lost).rename(tmp_path / "elsewhere")
+        for call in (lambda: dep.decide([], BASELINE, request_id="r"), dep.state, dep.audit):
+            with pytest.raises(StoreUnavailable, match=f"{lost} was removed or replaced"):
+                call()
+        assert not (tmp_path / lost).exists()  # no new one was made
+        (tmp_path / "elsewhere").rename(tmp_path / lost)
+        assert dep.state() == before
+        dep.decide([], BASELINE, request_id="r")
+        assert dep.audit().clean
+
+
+def test_a_removed_log_is_in_the_file_after_an_orderly_end(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/shop.db"
+    with create(url) as dep:
+        trade(dep, 10)
+        before = dep.state()
+        for ending in ("wal", "shm"):
+            (tmp_path / f"shop.db-{ending}").unlink()
+        with pytest.raises(StoreUnavailable):
+            dep.decide([], BASELINE)
+    with Deployment.open(url, "shop") as dep:
+        assert dep.state() == before
+        assert dep.audit().clean
+
+
+def test_a_restored_file_is_not_mixed_with_the_open_one(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/shop.db"
+    with create(f"sqlite:///{tmp_path}/old.db") as old:
+        trade(old, 5)
+    with create(url) as dep:
+        trade(dep, 10)
+        os.replace(tmp_path / "old.db", tmp_path / "shop.db")
+        with pytest.raises(StoreUnavailable, match="replaced"):
+            dep.decide([], BASELINE)
+
+
+def test_a_log_that_came_and_went_between_two_connections(tmp_path: Path) -> None:
+    """SQLite removes the log with the last connection, and makes another one for the next."""
+    with create(f"sqlite:///{tmp_path}/shop.db") as dep:
+        trade(dep, 5)
+        store_of(dep).close()
+        assert not (tmp_path / "shop.db-wal").exists()
+        trade(dep, 5, seed=1)
+        assert dep.audit().clean
