@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,17 @@ from c4b.errors import StoreUnavailable
 from support.shop_world import BASELINE, create, store_of, trade
 
 
+@pytest.mark.parametrize("is_fresh", [True, False], ids=["new folder", "folder at rest"])
 @pytest.mark.parametrize("lost", ["shop.db", "shop.db-wal", "shop.db-shm"])
-def test_nothing_is_decided_in_a_file_that_nobody_finds_again(tmp_path: Path, lost: str) -> None:
+def test_nothing_is_decided_in_a_file_that_nobody_finds_again(
+    tmp_path: Path, lost: str, is_fresh: bool
+) -> None:
     """Once the file is back, the same object goes on."""
     url = f"sqlite:///{tmp_path}/shop.db"
     with create(url) as dep:
         trade(dep, 10)
+        if not is_fresh:
+            os.utime(tmp_path, (0, 0))
         before = dep.state()
         (tmp_path / lost).rename(tmp_path / "elsewhere")
         for call in (lambda: dep.decide([], BASELINE, request_id="r"), dep.state, dep.audit):
@@ -50,6 +56,8 @@ def test_a_restored_file_is_not_mixed_with_the_open_one(tmp_path: Path) -> None:
         trade(old, 5)
     with create(url) as dep:
         trade(dep, 10)
+        os.utime(tmp_path, (0, 0))
+        dep.state()
         os.replace(tmp_path / "old.db", tmp_path / "shop.db")
         with pytest.raises(StoreUnavailable, match="replaced"):
             dep.decide([], BASELINE)
@@ -63,3 +71,17 @@ def test_a_log_that_came_and_went_between_two_connections(tmp_path: Path) -> Non
         assert not (tmp_path / "shop.db-wal").exists()
         trade(dep, 5, seed=1)
         assert dep.audit().clean
+
+
+def test_a_folder_that_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    with create(f"sqlite:///{tmp_path}/here/shop.db") as dep:
+        trade(dep, 5)
+        os.utime(tmp_path / "here", (0, 0))
+        dep.state()
+        (tmp_path / "here").rename(tmp_path / "elsewhere")
+        with pytest.raises(StoreUnavailable, match="removed"):
+            dep.decide([], BASELINE)
+        shutil.copytree(tmp_path / "elsewhere", tmp_path / "here")
+        with pytest.raises(StoreUnavailable, match="replaced"):
+            dep.decide([], BASELINE)
