@@ -44,10 +44,11 @@ def check_names(prefix: str, candidates: Any, baseline: Any) -> None:
 def check_rows(features: Any, rewards: Any) -> None:
     """Refuse a frame and a Series of the same rows in another order: pandas would align them by their
     index, which is not looked at otherwise."""
-    ours, theirs = getattr(features, "index", None), getattr(rewards, "index", None)
-    if not (hasattr(ours, "equals") and hasattr(theirs, "equals")) or len(ours) != len(theirs):  # type: ignore[arg-type]
+    ours: Any = getattr(features, "index", None)
+    theirs: Any = getattr(rewards, "index", None)
+    if not (hasattr(ours, "equals") and hasattr(theirs, "equals")) or len(ours) != len(theirs):
         return
-    if not ours.equals(theirs) and ours.isin(theirs).all():  # type: ignore[union-attr]
+    if not ours.equals(theirs) and ours.isin(theirs).all():
         remedy = "has the rows of the features in another order; align them, or give arrays"
         raise InvalidInput("rewards", rewards, remedy)
 

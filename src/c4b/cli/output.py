@@ -26,7 +26,7 @@ from c4b.study.engine.run import Progress as ReportProgress
 
 for _name in ("stdout", "stderr"):
     if getattr(sys, _name) is None:  # closed by who started this, as `>&-` does
-        setattr(sys, _name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        setattr(sys, _name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 (as long as it runs)
         os.set_inheritable(getattr(sys, _name).fileno(), True)  # it takes the stream's number
 if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal that lacks a character still shows the rest
     sys.stdout.reconfigure(errors="replace")
