@@ -1,8 +1,10 @@
 """Checks of the public surface. Kernels assume what these functions return."""
 
 import math
+import os
 from collections.abc import Iterable, Iterator
 from numbers import Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,8 @@ Counts = NDArray[np.int64]
 _FLOAT64 = np.dtype(np.float64)
 LARGEST = 1e100
 """Largest magnitude of a feature or reward: squares and sums of squares stay far from overflow."""
+PICTURES = (".png", ".pdf", ".svg")
+"""How the names of files end that hold a picture."""
 
 
 def number(argument: str, value: object, remedy: str) -> float:
@@ -212,3 +216,9 @@ def reward(argument: str, value: object) -> float:
     if abs(result) > LARGEST:
         raise InvalidInput(argument, value, remedy)
     return result
+
+
+def picture_path(argument: str, path: str | os.PathLike[str]) -> None:
+    """Refuse a file name whose ending is of no picture."""
+    if Path(path).suffix.lower() not in PICTURES:
+        raise InvalidInput(argument, os.fspath(path), f"must end in {', '.join(PICTURES)}")

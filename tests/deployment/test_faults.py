@@ -387,7 +387,7 @@ def test_an_interrupted_call_leaves_a_sound_object(url: str, monkeypatch: pytest
 def test_a_writer_that_waits_too_long_gives_up(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with create(url) as one:
         trade(one, 2)
-        monkeypatch.setattr("c4b.journal.sql_store.WAIT", 1)
+        monkeypatch.setattr("c4b.journal.sql_connections.WAIT", 1)
         three = Deployment.open(url, "shop")
         with one._transactor.backend.writing("shop"), pytest.raises(StoreUnavailable):
             three.decide([], BASELINE)

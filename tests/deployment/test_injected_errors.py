@@ -14,7 +14,7 @@ import pytest
 from c4b import Deployment
 from c4b.deployment.state import same_bits
 from c4b.errors import StoreUnavailable
-from c4b.journal import memory_backend, sql_store
+from c4b.journal import memory_backend, sql_connections
 from support.injected_errors import Calls, watched
 from support.shop_world import replayed, seen
 from support.simulation import BASELINE, MODEL, registry_of_cheap
@@ -33,7 +33,7 @@ STRIDE = {MEMORY: 2, "sqlite": 3}
 def test_an_error_at_every_call(
     store: str, kind: str, method: str, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sql_store, "WAIT", 5)
+    monkeypatch.setattr(sql_connections, "WAIT", 5)
     monkeypatch.setattr(memory_backend, "WAIT", 5)
     monkeypatch.setattr(memory_backend, "_stores", {})
     url = sqlite_url if store == "sqlite" else store

@@ -15,12 +15,12 @@ from c4b.deployment.audit.auditor import Auditor
 from c4b.deployment.audit.decision_checks import RecordedDecision
 from c4b.deployment.audit.recomputed_checks import RecomputedChecks
 from c4b.errors import InvalidInput
-from c4b.journal import sql_store
+from c4b.journal import sql_connections
 from support.shop_world import BASELINE, create, sql, trade
 
 
 def test_a_server_that_ends_idle_transactions(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sql_store, "WAIT", 1)
+    monkeypatch.setattr(sql_connections, "WAIT", 1)
     monkeypatch.setattr(audit, "REPORTED", 0.0)
     pauses = iter([1.5, 1.5])
     with create(postgres_url) as dep:

@@ -19,7 +19,7 @@ import pytest
 
 from c4b import Deployment
 from c4b.errors import StoreUnavailable, UnknownDeployment
-from c4b.journal import sql_store
+from c4b.journal import sql_connections
 from c4b.policies import Decision
 from support.power_loss import WAYS, Disk, write
 from support.shop_world import BASELINE, create, in_agreement, outcome, rivals
@@ -47,7 +47,7 @@ class History(NamedTuple):
 @contextmanager
 def settings(*pragmas: str) -> Iterator[None]:
     """Connections of the store with other settings than its own."""
-    prepare = sql_store._prepare_sqlite
+    prepare = sql_connections._prepare_sqlite
 
     def changed(connection: Any, record: object) -> None:
         prepare(connection, record)
@@ -55,7 +55,7 @@ def settings(*pragmas: str) -> Iterator[None]:
             connection.execute(f"PRAGMA {pragma}")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sql_store, "_prepare_sqlite", changed)
+        patch.setattr(sql_connections, "_prepare_sqlite", changed)
         yield
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from c4b import Deployment
 from c4b.errors import InvalidInput, StoreUnavailable
-from c4b.journal import sql_store
+from c4b.journal import sql_connections, sql_store
 from c4b.journal.sql_backend import SqlBackend
 from support.shop_world import BASELINE, MODEL, in_agreement, trade
 
@@ -82,7 +82,7 @@ def test_a_writer_is_kept(url: str) -> None:
 
 
 def test_no_connection_left(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sql_store, "PATIENCE", 0.2)
+    monkeypatch.setattr(sql_connections, "PATIENCE", 0.2)
     backend = SqlBackend(url, create=True, connections=1)
     with Deployment.create(backend, "shop", MODEL) as dep:
         with backend.reading("shop"):

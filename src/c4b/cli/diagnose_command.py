@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from c4b import diagnostics
+from c4b import _validate, diagnostics
 from c4b.cli.log_commands import (
     AsJson,
     Candidates,
@@ -24,12 +24,9 @@ from c4b.cli.log_commands import (
     wants_json,
 )
 from c4b.cli.output import print_line, print_paragraph, print_table
-from c4b.errors import InvalidInput
 from c4b.features import FeatureBuilder
 from c4b.logs import Columns, read_log
 from c4b.replay import executed_features
-
-PICTURES = (".png", ".svg", ".pdf")
 
 
 def diagnose(
@@ -57,7 +54,9 @@ def diagnose(
     delta: Delta = 0.05,
     lowest: LowestReward = 0.0,
     highest: HighestReward = 1.0,
-    figure: Annotated[Path | None, typer.Option(help="Write a calibration plot, .png or .svg.")] = None,
+    figure: Annotated[
+        Path | None, typer.Option(help="Write a calibration plot: .png, .pdf or .svg.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Ask a log whether a linear model may be believed: linear means, noise within scale, no drift.
@@ -67,8 +66,8 @@ def diagnose(
 
     Example: [bold]c4b diagnose log.parquet --action page --reward click --context age[/bold]
     """
-    if figure is not None and figure.suffix.lower() not in PICTURES:
-        raise InvalidInput("figure", str(figure), f"must end in {', '.join(PICTURES)}")
+    if figure is not None:
+        _validate.picture_path("figure", figure)
     extra = () if period is None else (period,)
     columns = Columns(
         reward=reward, action=action, candidates=candidates, vectors=vectors, time=time, id=row_id,

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from c4b import _validate
 from c4b.deployment.deployment import Deployment
 from c4b.deployment.views import Point, Record
 from c4b.errors import InvalidInput
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     import polars
 
 PAGE = 1000
-PICTURES = (".png", ".pdf", ".svg")
 OTHER_TABLES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".xlsx", ".arrow", ".feather")
 FEW = 60
 """Up to so many decisions are drawn as points, too: a line through one point is invisible."""
@@ -115,8 +115,7 @@ def plot(deployment: Deployment, path: str | os.PathLike[str]) -> None:
     from matplotlib.figure import Figure  # noqa: PLC0415 (slow)
     from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 (slow)
 
-    if Path(path).suffix.lower() not in PICTURES:
-        raise InvalidInput("path", os.fspath(path), f"must end in {', '.join(PICTURES)}")
+    _validate.picture_path("path", path)
     points = deployment.series(points=1000)
     if not points:
         raise InvalidInput("name", deployment.name, "has no decisions yet: there is nothing to draw")

@@ -30,7 +30,8 @@ from c4b.journal import sql_schema as schema
 from c4b.journal.backend import Head, StoredEntry, StoredSnapshot, unknown
 from c4b.journal.entries import Entry
 from c4b.journal.sql_schema import deployments, journal, snapshots
-from c4b.journal.sql_store import Store, Transaction
+from c4b.journal.sql_store import Store
+from c4b.journal.sql_transaction import Transaction
 
 _INSERT = journal.insert()
 AT_ONCE = 64
