@@ -26,7 +26,7 @@ from c4b._validate import Array
 from c4b.evidence.absorption import absorb, empty
 from c4b.evidence.bounds import contains
 from c4b.evidence.ellipsoids import ALARM, opened
-from c4b.evidence.joint_totals import (
+from c4b.evidence.sums.joint_totals import (
     OTHER_LOGS,
     OTHER_POWERS,
     OTHER_RISES,
@@ -35,7 +35,7 @@ from c4b.evidence.joint_totals import (
     OWN_RISES,
     line_below,
 )
-from c4b.evidence.totals import CLICKS, OTHER_CLICKS, ROWS
+from c4b.evidence.sums.totals import CLICKS, OTHER_CLICKS, ROWS
 from c4b.study.results.intervals import binomial_upper
 
 ADVERSARY, GREEDY, RANDOM = 0, 1, 2

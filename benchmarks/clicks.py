@@ -23,7 +23,7 @@ import numpy as np
 
 import c4b
 from c4b._validate import Array
-from c4b.policies.built_in import BUILT_IN
+from c4b.policies.catalogue.built_in import BUILT_IN
 
 ALPHA, DIM = 0.05, 5
 BASELINE = np.eye(DIM)[0]

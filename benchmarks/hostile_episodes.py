@@ -34,10 +34,10 @@ from c4b.evidence.ellipsoids import Region, opened
 from c4b.evidence.model import LinearModel
 from c4b.ledger.books import opening
 from c4b.policies import get
-from c4b.policies.candidate_fields import ROWS
-from c4b.policies.choice_rule import rule_numbers
-from c4b.policies.compiled_round import decide
-from c4b.policies.round_space import space_size
+from c4b.policies.catalogue.choice_rule import rule_numbers
+from c4b.policies.compiled.compiled_round import decide
+from c4b.policies.compiled.round_space import space_size
+from c4b.policies.rounds.candidate_fields import ROWS
 from c4b.study.results.intervals import binomial_upper
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -88,7 +88,7 @@ def _unit(dim: int) -> Array:
 
 @numba.njit(nogil=True)
 def _centre(region: Region) -> Array:
-    """theta_hat in the coordinates of the features, as ``c4b.evidence.spectral.theta_hat``."""
+    """theta_hat in the coordinates of the features, as ``c4b.evidence.eigenbasis.spectral.theta_hat``."""
     if not region.spectral:
         return region.estimate[0].copy()
     return np.dot(region.basis.T.copy(), region.estimate[0].copy())

@@ -240,7 +240,7 @@ def edited(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["evidence/bounds.py", "policies/compiled_round.py", "_shaped_view.py", "errors.py"]
+    "name", ["evidence/bounds.py", "policies/compiled/compiled_round.py", "_shaped_view.py", "errors.py"]
 )
 def test_an_edit_of_any_file_that_kernels_use_starts_a_new_cache(copied: Path, name: str) -> None:
     """Numba looks at one file only; a kernel inlines others. See c4b._compile_cache."""

@@ -21,7 +21,7 @@ from c4b import Client, Deployment, LinearModel, Policy
 from c4b.cli import main as cli
 from c4b.cli.answers import answer
 from c4b.errors import InvalidInput
-from c4b.policies.decision import DecisionFields, Receipt
+from c4b.policies.rounds.decision import DecisionFields, Receipt
 from c4b.study import Results, load
 from c4b.study.engine.episode_metrics import Metric
 
@@ -100,7 +100,7 @@ def test_a_click_and_the_decision_itself() -> None:
 
 
 def test_every_field_of_a_decision_is_explained() -> None:
-    source = Path(c4b.policies.decision.__file__).read_text()
+    source = Path(c4b.policies.rounds.decision.__file__).read_text()
     for kind in (DecisionFields, Receipt):
         text = source.split(f"class {kind.__name__}(")[1].split("    def ")[0].split("@property")[0]
         for field in kind._fields:

@@ -9,7 +9,7 @@ import numpy as np
 from drawing import IMAGES
 
 from c4b import Deployment, LinearModel
-from c4b.deployment import export
+from c4b.deployment.questions import export
 
 ROUNDS, LATE = 2000, 40
 

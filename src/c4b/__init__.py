@@ -12,7 +12,7 @@ from c4b.certificates import decoupling_penalty, joint_certificate, separate_cer
 from c4b.evidence import Evidence, LinearModel
 from c4b.ledger import minimum_reserve
 from c4b.policies import Composition, Decision, Explanation, Gate, GateTerms, Policy, Round, register_gate
-from c4b.policies.warm_up import warm_up
+from c4b.policies.compiled.warm_up import warm_up
 
 if TYPE_CHECKING:
     from c4b.client.client import Client

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from c4b import Deployment
-from c4b.deployment import transactor
+from c4b.deployment.transactions import transactor
 from c4b.errors import ContradictoryOutcome, NoSafeAction, SchemaVersion, StoreUnavailable
 from c4b.journal.backend import Unacknowledged
-from c4b.journal.sql_backend import SqlBackend
-from c4b.journal.sql_store import Store
+from c4b.journal.sql.sql_backend import SqlBackend
+from c4b.journal.sql.sql_store import Store
 from support.shop_world import BASELINE, create, in_agreement, outcome, rivals, sql, trade
 
 

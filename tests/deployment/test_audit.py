@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from c4b import Deployment, LinearModel, policies
-from c4b.deployment.audit.exact import ExactSet, Sums
-from c4b.deployment.audit.recompute import RecomputedSet
+from c4b.deployment.audit.recomputed.exact import ExactSet, Sums
+from c4b.deployment.audit.recomputed.recompute import RecomputedSet
 from c4b.evidence import CONFIDENCES
 from c4b.policies import CandidateField
 from support.any_world import COMPILED

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from c4b import Deployment, LinearModel
-from c4b.deployment.audit.recomputed_counterweight import counterweight
+from c4b.deployment.audit.recomputed.recomputed_counterweight import counterweight
 from c4b.policies import CandidateField
 from support.forgeries import Forgery, another, only_one
 from support.shop_world import forge

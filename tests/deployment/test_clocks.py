@@ -7,7 +7,7 @@ import time
 import pytest
 
 from c4b import Deployment
-from c4b.deployment.journal_clock import SETBACK, JournalClock, JournalTime
+from c4b.deployment.transactions.journal_clock import SETBACK, JournalClock, JournalTime
 from support.shop_world import BASELINE, create, entries_of, in_agreement, trade
 
 YEARS = 10 * 365.25 * 86400.0

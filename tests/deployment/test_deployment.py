@@ -13,7 +13,7 @@ import pytest
 
 import c4b
 from c4b import Decision, Deployment, Policy
-from c4b.deployment.recent_requests import RecentRequests
+from c4b.deployment.transactions.recent_requests import RecentRequests
 from c4b.errors import (
     ContradictoryOutcome,
     ContradictoryRequest,

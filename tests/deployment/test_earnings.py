@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from c4b import Deployment, LinearModel
-from c4b.deployment import state as states
-from c4b.deployment.running_totals import KEPT, RunningTotals, Sum, blocks
+from c4b.deployment.summary.running_totals import KEPT, RunningTotals, Sum, blocks
+from c4b.deployment.transactions import state as states
 from c4b.errors import InvalidInput
 from c4b.policies.pending import PendingOutcome
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from c4b import Deployment
-from c4b.journal.sqlite_queue import SQLiteQueue
+from c4b.journal.sql.sqlite_queue import SQLiteQueue
 from support.shop_world import BASELINE, create, fork, in_agreement, rivals, trade, waited
 
 pytestmark = pytest.mark.slow

@@ -16,10 +16,10 @@ import psycopg
 import pytest
 
 from c4b import Deployment
-from c4b.deployment.commands import Commands
-from c4b.deployment.state import same_bits
+from c4b.deployment.transactions.commands import Commands
+from c4b.deployment.transactions.state import same_bits
 from c4b.errors import StoreUnavailable
-from c4b.journal.sql_backend import SqlBackend, SqlJournal
+from c4b.journal.sql.sql_backend import SqlBackend, SqlJournal
 from support.postgres_server import Server
 from support.shop_world import (
     BASELINE,
@@ -387,7 +387,7 @@ def test_an_interrupted_call_leaves_a_sound_object(url: str, monkeypatch: pytest
 def test_a_writer_that_waits_too_long_gives_up(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with create(url) as one:
         trade(one, 2)
-        monkeypatch.setattr("c4b.journal.sql_connections.WAIT", 1)
+        monkeypatch.setattr("c4b.journal.sql.sql_connections.WAIT", 1)
         three = Deployment.open(url, "shop")
         with one._transactor.backend.writing("shop"), pytest.raises(StoreUnavailable):
             three.decide([], BASELINE)

@@ -10,7 +10,7 @@ import pytest
 from c4b import Deployment
 from c4b.deployment.audit.entry_format import entry_contents
 from c4b.deployment.configuration import Configuration
-from c4b.deployment.state import State
+from c4b.deployment.transactions.state import State
 from support.shop_world import BASELINE, create, in_agreement, seen, sql, trade
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from c4b import Deployment, LinearModel
-from c4b.deployment.audit.recomputed_choice import RecomputedChoice, RecordedRule
-from c4b.deployment.state import State
+from c4b.deployment.audit.recomputed.recomputed_choice import RecomputedChoice, RecordedRule
+from c4b.deployment.transactions.state import State
 from c4b.errors import InvalidInput, JournalCorrupt, KeyMissing
 from c4b.journal import seal
 from c4b.policies import CandidateField

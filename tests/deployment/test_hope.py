@@ -9,7 +9,7 @@ import pytest
 
 import c4b
 from c4b.deployment.audit.audit_report import Finding
-from c4b.deployment.audit.recomputed_hope import (
+from c4b.deployment.audit.recomputed.recomputed_hope import (
     Hope,
     check_hope,
     leeway_left,

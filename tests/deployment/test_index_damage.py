@@ -10,10 +10,10 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from c4b import Deployment
-from c4b.deployment import recent_requests, snapshot
+from c4b.deployment.transactions import recent_requests, snapshot
 from c4b.errors import C4BError, JournalCorrupt
-from c4b.journal import sql_migration
-from c4b.journal.sql_schema import DEPLOYMENT
+from c4b.journal.sql import sql_migration
+from c4b.journal.sql.sql_schema import DEPLOYMENT
 from support.shop_world import BASELINE, create, in_agreement, seen, sql, trade
 
 REQUEST, SUBJECT = "c4b_journal_request", "c4b_journal_about"

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from c4b import Deployment, LinearModel, Round
-from c4b.deployment import search
-from c4b.deployment import state as states
-from c4b.deployment.item_counts import LABELS, ItemCounts, half_width
+from c4b.deployment.questions import search
+from c4b.deployment.summary.item_counts import LABELS, ItemCounts, half_width
+from c4b.deployment.transactions import state as states
 from c4b.errors import InvalidInput, PayloadTooLarge
 
 MODEL = LinearModel(dim=2, noise=0.1, norm_bound=1.0)

@@ -12,10 +12,10 @@ import pytest
 from c4b import Deployment
 from c4b.deployment.audit import audit
 from c4b.deployment.audit.auditor import Auditor
-from c4b.deployment.audit.decision_checks import RecordedDecision
-from c4b.deployment.audit.recomputed_checks import RecomputedChecks
+from c4b.deployment.audit.checks.decision_checks import RecordedDecision
+from c4b.deployment.audit.checks.recomputed_checks import RecomputedChecks
 from c4b.errors import InvalidInput
-from c4b.journal import sql_connections
+from c4b.journal.sql import sql_connections
 from support.shop_world import BASELINE, create, sql, trade
 
 

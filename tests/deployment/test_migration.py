@@ -8,7 +8,7 @@ import pytest
 
 from c4b import Deployment
 from c4b.errors import SchemaVersion, StoreUnavailable
-from c4b.journal.sql_migration import migrate
+from c4b.journal.sql.sql_migration import migrate
 from support.shop_world import create, in_agreement, seen, sql, trade
 
 COLUMNS = "deployment, seq, kind, about, request_id, at, payload, previous"

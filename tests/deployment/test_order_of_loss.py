@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from c4b import Deployment
-from c4b.deployment import snapshot
+from c4b.deployment.transactions import snapshot
 from c4b.errors import InvalidInput, LaterOutcomeKnown
 from support.shop_world import BASELINE, create, entries_of, forge, in_agreement, seen
 

@@ -19,7 +19,7 @@ import pytest
 
 from c4b import Deployment
 from c4b.errors import StoreUnavailable, UnknownDeployment
-from c4b.journal import sql_connections
+from c4b.journal.sql import sql_connections
 from c4b.policies import Decision
 from support.power_loss import WAYS, Disk, write
 from support.shop_world import BASELINE, create, in_agreement, outcome, rivals

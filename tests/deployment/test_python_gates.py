@@ -11,7 +11,8 @@ import pytest
 
 from c4b import Deployment, Round
 from c4b.errors import ContradictoryRequest, InvalidInput, SchemaVersion
-from c4b.policies import GateFactory, registry
+from c4b.policies import GateFactory
+from c4b.policies.catalogue import registry
 from support.coin_gate import COIN, NAME, CoinGate
 from support.shop_world import BASELINE, MODEL, create, entries_of, forge, in_agreement, rivals, seen
 

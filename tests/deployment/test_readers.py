@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from c4b import Deployment
-from c4b.deployment.commands import Commands
+from c4b.deployment.transactions.commands import Commands
 from c4b.errors import StoreUnavailable
 from c4b.service import open_deployments
 from c4b.service.open_deployments import OpenDeployments

@@ -13,13 +13,16 @@ import pytest
 from sqlalchemy.dialects import sqlite
 
 from c4b import Deployment, Evidence
-from c4b.deployment import commands, downsampled_series, export, snapshot
-from c4b.deployment.state import same_bits
-from c4b.deployment.views import Point
+from c4b.deployment.questions import export
+from c4b.deployment.questions.views import Point
+from c4b.deployment.summary import downsampled_series
+from c4b.deployment.transactions import commands, snapshot
+from c4b.deployment.transactions.state import same_bits
 from c4b.errors import InvalidInput, JournalCorrupt, NoSafeAction, UnknownDecision
-from c4b.journal import journal, sql_backend
+from c4b.journal import journal
 from c4b.journal.entries import GENESIS, pack
 from c4b.journal.journal import Journal
+from c4b.journal.sql import sql_backend
 from support.shop_world import (
     BASELINE,
     create,

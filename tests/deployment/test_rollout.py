@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from c4b import Deployment, LinearModel, policies
-from c4b.deployment.running_totals import Sum
+from c4b.deployment.summary.running_totals import Sum
 from c4b.errors import DecisionsClosed, InvalidInput, NoSafeAction
 from c4b.journal.entries import CONTROL, DECIDED
-from c4b.policies import registry
+from c4b.policies.catalogue import registry
 from support.shop_world import (
     BASELINE,
     THETA,

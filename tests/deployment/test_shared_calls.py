@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from c4b import Deployment, LinearModel
-from c4b.deployment.shared_calls import MOST_WEIGHT, SharedCalls
+from c4b.deployment.transactions.shared_calls import MOST_WEIGHT, SharedCalls
 from c4b.errors import C4BError, InvalidInput, StoreUnavailable
 
 MODEL = LinearModel(dim=2, noise=0.1, norm_bound=1.0)

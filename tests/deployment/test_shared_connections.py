@@ -11,8 +11,8 @@ import pytest
 
 from c4b import Deployment
 from c4b.errors import InvalidInput, StoreUnavailable
-from c4b.journal import sql_connections, sql_store
-from c4b.journal.sql_backend import SqlBackend
+from c4b.journal.sql import sql_connections, sql_store
+from c4b.journal.sql.sql_backend import SqlBackend
 from support.shop_world import BASELINE, MODEL, in_agreement, trade
 
 DEPLOYMENTS = 24

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from c4b.deployment import snapshot
-from c4b.deployment.commands import Commands
-from c4b.deployment.recent_requests import RecentRequests
-from c4b.deployment.transactor import Transactor
+from c4b.deployment.transactions import snapshot
+from c4b.deployment.transactions.commands import Commands
+from c4b.deployment.transactions.recent_requests import RecentRequests
+from c4b.deployment.transactions.transactor import Transactor
 from support.simulation import Simulation, failure, shrunk
 
 SEEDS = 100

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from c4b import Deployment, Round
-from c4b.deployment import export
-from c4b.deployment.state import same_bits
+from c4b.deployment.questions import export
+from c4b.deployment.transactions.state import same_bits
 from c4b.errors import ContradictoryOutcome, ContradictoryRequest, InvalidInput
 from support.shop_world import BASELINE, THETA, Array, create, entries_of, forge, replayed, seen
 

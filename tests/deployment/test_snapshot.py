@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from c4b import Deployment
-from c4b.deployment import snapshot
-from c4b.deployment.state import State, same_bits
+from c4b.deployment.transactions import snapshot
+from c4b.deployment.transactions.state import State, same_bits
 from c4b.journal.entries import Entry, canonical, pack
 from c4b.ledger import books
 from support.shop_world import (

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from c4b import Decision, Deployment
-from c4b.deployment import recording
 from c4b.deployment.audit.entry_format import entry_contents
-from c4b.deployment.witness import Witness
+from c4b.deployment.questions.witness import Witness
+from c4b.deployment.transactions import recording
 from c4b.errors import EntryArchived, InvalidInput, JournalCorrupt
 from c4b.journal import envelope, seal
 from c4b.journal.entries import DECIDED, pack

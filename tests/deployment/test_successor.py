@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from c4b import Deployment, LinearModel
-from c4b.deployment.commands import Commands
 from c4b.deployment.limits import Limits
-from c4b.deployment.rollout import OPEN
 from c4b.deployment.succession import pages
+from c4b.deployment.transactions.commands import Commands
+from c4b.deployment.transactions.rollout import OPEN
 from c4b.errors import C4BError, DecisionsClosed, InvalidInput, NameTaken
 from c4b.journal.entries import LEARNED
 from support.shop_world import (

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import c4b
-from c4b.policies.candidate_fields import CandidateField
+from c4b.policies.rounds.candidate_fields import CandidateField
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 NOISE, BOUND = 0.4, 1.3

@@ -9,11 +9,11 @@ from scipy.stats import norm
 
 import c4b
 from c4b._validate import Array
-from c4b.deployment.audit.recompute import VarianceSums
+from c4b.deployment.audit.recomputed.recompute import VarianceSums
 from c4b.evidence.ellipsoids import views
 from c4b.evidence.sets import linearity_alarm
 from c4b.evidence.sets.linearity_alarm import ABSOLUTE, TOTAL, WEIGHT, curvature_of
-from c4b.evidence.totals import totals_size
+from c4b.evidence.sums.totals import totals_size
 
 MESSAGE = "mean rewards are not linear in the features"
 

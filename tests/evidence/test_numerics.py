@@ -5,7 +5,7 @@ import pytest
 
 import c4b
 from c4b.evidence import ellipsoids as statistics
-from c4b.evidence.ridge_inverses import REFACTOR_EVERY
+from c4b.evidence.arithmetic.ridge_inverses import REFACTOR_EVERY
 from support.evidence_internals import inside
 from support.oracle_comparison import CONFIDENCES, history
 from support.oracle_sets import OracleSet

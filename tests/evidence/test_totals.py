@@ -11,9 +11,9 @@ from scipy.special import gammaln, logsumexp
 
 import c4b
 from c4b._validate import Array
-from c4b.deployment.audit.recomputed_totals import JointTotals
-from c4b.evidence import joint_totals, totals
+from c4b.deployment.audit.recomputed.recomputed_totals import JointTotals
 from c4b.evidence.ellipsoids import views
+from c4b.evidence.sums import joint_totals, totals
 
 
 def excess(total: float, clicks: float) -> float:

@@ -8,7 +8,7 @@ import pytest
 
 from c4b import Deployment
 from c4b.errors import ContradictoryRequest, StoreUnavailable
-from c4b.journal.sql_backend import SqlBackend
+from c4b.journal.sql.sql_backend import SqlBackend
 from support.postgres_server import Server
 from support.shop_world import BASELINE, create, in_agreement, rivals
 

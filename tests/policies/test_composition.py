@@ -7,7 +7,7 @@ import pytest
 
 import c4b
 from c4b import errors
-from c4b.policies import registry as policy_registry
+from c4b.policies.catalogue import registry as policy_registry
 from support.oracle_comparison import METHODS
 
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import c4b
-from c4b.policies.candidate_fields import ROWS
-from c4b.policies.choice_rule import rule_numbers
-from c4b.policies.compiled_gate import CompiledGate
-from c4b.policies.compiled_round import decide
-from c4b.policies.decide_kernels import decide_by_ucb, decide_from_bank, decider
-from c4b.policies.round_space import space_size
+from c4b.policies.catalogue.choice_rule import rule_numbers
+from c4b.policies.compiled.compiled_gate import CompiledGate
+from c4b.policies.compiled.compiled_round import decide
+from c4b.policies.compiled.decide_kernels import decide_by_ucb, decide_from_bank, decider
+from c4b.policies.compiled.round_space import space_size
+from c4b.policies.rounds.candidate_fields import ROWS
 from c4b.study.engine.compiled_episode import run_setting, run_usual_setting
 from c4b.study.engine.prepared_setting import prepare
 from c4b.study.spec.plan import Method

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import c4b
-from c4b.policies.decision import Receipt
+from c4b.policies.rounds.decision import Receipt
 from support.evidence_internals import inside
 from support.oracle_comparison import GATED, METHODS
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import c4b
-from c4b.evidence.regret import regret
-from c4b.policies.promise import Kind, Promise
+from c4b.evidence.sums.regret import regret
+from c4b.policies.catalogue.promise import Kind, Promise
 from support.field_scenes import SETTINGS, oracle_story, scene
 
 CLOSE = 1e-7

@@ -7,7 +7,7 @@ import pytest
 
 import c4b
 from c4b.errors import InvalidInput
-from c4b.policies import registry
+from c4b.policies.catalogue import registry
 from c4b.study.engine.chunk import simulate
 from c4b.study.engine.episode_metrics import Metric
 from c4b.study.spec.plan import Method, PythonGate, Study

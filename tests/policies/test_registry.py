@@ -10,7 +10,7 @@ import pytest
 
 import c4b
 from c4b import errors, policies
-from c4b.policies import registry
+from c4b.policies.catalogue import registry
 
 PLUGIN = '''
 import numpy as np

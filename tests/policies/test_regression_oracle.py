@@ -11,7 +11,7 @@ import pytest
 import c4b
 from c4b._validate import Array
 from c4b.errors import InvalidInput
-from c4b.policies import registry
+from c4b.policies.catalogue import registry
 from c4b.policies.field import Regressor, square_cb_over
 from c4b.policies.gate import Arrays
 from c4b.study.spec.plan import PythonGate

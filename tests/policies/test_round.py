@@ -9,7 +9,7 @@ import pytest
 
 import c4b
 from c4b import errors
-from c4b.policies.round import checked_round
+from c4b.policies.rounds.round import checked_round
 
 MODEL = c4b.LinearModel(dim=2, noise=0.1, norm_bound=1.0)
 POOL, BASELINE = [[1.0, 0.1], [1.0, -0.1]], [1.0, 0.0]

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import c4b
-from c4b.policies.candidate_fields import MARGIN, ROWS, SCORE, UCB
-from c4b.policies.choice_in_words import because
-from c4b.policies.compiled_choice import choose
-from c4b.policies.scores import SCORES
-from c4b.policies.selections import SELECTIONS
+from c4b.policies.catalogue.choice_in_words import because
+from c4b.policies.catalogue.scores import SCORES
+from c4b.policies.catalogue.selections import SELECTIONS
+from c4b.policies.compiled.compiled_choice import choose
+from c4b.policies.rounds.candidate_fields import MARGIN, ROWS, SCORE, UCB
 from support.oracle import random_stream
 from support.oracle_comparison import history
 

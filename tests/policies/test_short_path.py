@@ -11,7 +11,7 @@ import pytest
 
 import c4b
 from c4b._validate import Array
-from c4b.policies.compiled_gate import CompiledGate
+from c4b.policies.compiled.compiled_gate import CompiledGate
 from c4b.policies.gate_run import GateRun
 
 DIM = 3

@@ -13,7 +13,7 @@ import pytest
 
 import c4b
 from c4b._validate import Array
-from c4b.policies import sliced_scores
+from c4b.policies.compiled import sliced_scores
 
 DIM = 17
 BASELINE = np.eye(DIM)[0]

@@ -7,7 +7,7 @@ import pytest
 
 import c4b
 from c4b.errors import InvalidInput
-from c4b.policies import registry
+from c4b.policies.catalogue import registry
 
 MODEL = c4b.LinearModel(3, 0.1, 1.0)
 THETA = np.array([0.6, 0.3, -0.2])

@@ -16,7 +16,7 @@ import pytest
 from c4b import Deployment, LinearModel
 from c4b.deployment.audit.low_priority import NICENESS
 from c4b.errors import StoreUnavailable
-from c4b.policies import registry
+from c4b.policies.catalogue import registry
 from c4b.service.audit_process import AuditProcess
 from support.python_gates import WrappedRefresh
 from support.service_process import Service, serving

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from c4b.errors import InvalidInput
-from c4b.journal.sql_store import Store
+from c4b.journal.sql.sql_store import Store
 from c4b.service.access import rate_limits, token_verifier, tokens
 from c4b.service.access.rate_limits import RateLimit
 from c4b.service.access.token_verifier import TokenVerifier

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from c4b.policies.decision import Decision, Receipt
+from c4b.policies.rounds.decision import Decision, Receipt
 from c4b.service import responses
 
 NUMBERS = st.floats(allow_nan=True, allow_infinity=True)

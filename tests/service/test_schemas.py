@@ -11,18 +11,10 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from c4b import Deployment, LinearModel, Round
-from c4b.deployment import (
-    Earnings,
-    EarningsPoint,
-    Item,
-    PendingDecision,
-    Point,
-    Report,
-    Status,
-    export,
-)
+from c4b.deployment import Earnings, EarningsPoint, Item, PendingDecision, Point, Report, Status
+from c4b.deployment.questions import export
 from c4b.errors import InvalidInput
-from c4b.policies.decision import CandidateReport, Decision
+from c4b.policies.rounds.decision import CandidateReport, Decision
 from c4b.service import responses, schemas
 
 MODEL = {"dim": 2, "noise": 0.1, "norm_bound": 1.0}

@@ -16,7 +16,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from c4b.errors import InvalidInput, StoreUnavailable, UnknownName
-from c4b.journal.sql_store import Store
+from c4b.journal.sql.sql_store import Store
 from c4b.service.access import token_verifier, tokens
 from c4b.service.access.token_verifier import CACHE_SECONDS, TokenVerifier
 from c4b.service.access.tokens import Scope

@@ -11,7 +11,7 @@ import c4b
 from c4b.evidence import absorption
 from c4b.ledger import books as ledgers
 from c4b.policies import CandidateField, get
-from c4b.policies.promise import Kind
+from c4b.policies.catalogue.promise import Kind
 from c4b.study.engine import compiled_episode as engine
 from c4b.study.engine import prepared_setting
 from c4b.study.engine.chunk import simulate

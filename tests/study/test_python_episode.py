@@ -16,8 +16,8 @@ import pytest
 
 from c4b.errors import InvalidInput
 from c4b.policies import get
+from c4b.policies.catalogue.registry import build
 from c4b.policies.gate import GateTerms
-from c4b.policies.registry import build
 from c4b.study.engine.chunk import simulate
 from c4b.study.engine.episode_draws import EpisodeDraws
 from c4b.study.engine.episode_metrics import Metric

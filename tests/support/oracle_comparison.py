@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import c4b
-from c4b.policies.candidate_fields import CandidateField
+from c4b.policies.rounds.candidate_fields import CandidateField
 from support.oracle import KEEPING, OraclePolicy, StopHere
 from support.oracle_sets import DEFINITIONS, Array, OracleSet
 

@@ -19,8 +19,8 @@ from c4b.policies import (
     Played,
     Round,
     get,
-    registry,
 )
+from c4b.policies.catalogue import registry
 
 
 class WrappedRefresh(Gate):

@@ -28,7 +28,7 @@ class Assessment(NamedTuple):
     details: Array  # (R, K) one row a field; which row is which, the caller says
     scratch: Array  # (d,)
     mean: float  # of the baseline, where it is told; NaN: it is not
-    earned: Array  # what absorbed plays have earned, see ``c4b.evidence.earned``; empty: nobody asks
+    earned: Array  # what absorbed plays have earned, see ``c4b.evidence.sums.earned``; empty: nobody asks
     claims: Array  # (C, 1 + 2 d + G) claims for ``raise_to_turned``, the joint one first; C = 0: none yet
 
 

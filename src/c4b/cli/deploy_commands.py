@@ -14,10 +14,11 @@ import typer
 from c4b.cli import deploy_questions, history_file
 from c4b.cli.answers import AsJson, answer
 from c4b.cli.output import console, shown_progress
-from c4b.deployment import Deployment, export
+from c4b.deployment import Deployment
+from c4b.deployment.questions import export
 from c4b.errors import InvalidInput
 from c4b.evidence import LinearModel, set_names
-from c4b.journal import sql_migration
+from c4b.journal.sql import sql_migration
 from c4b.policies import DEFAULT_POLICY, Round
 
 app = typer.Typer(no_args_is_help=True, help="Create, drive, audit and export durable deployments.")

@@ -10,7 +10,7 @@ import typer
 
 from c4b.cli.answers import AsJson, answer
 from c4b.deployment import Deployment
-from c4b.deployment.views import plain_fields
+from c4b.deployment.questions.views import plain_fields
 from c4b.errors import InvalidInput
 
 Url = Annotated[str, typer.Argument(help="sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE")]

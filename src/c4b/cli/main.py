@@ -14,7 +14,7 @@ from c4b import _compile_cache, _compile_notice, policies
 from c4b.cli import diagnose_command, log_commands, plan_command, shell_words, study_commands
 from c4b.cli.output import console, print_table
 from c4b.errors import C4BError
-from c4b.policies.promise import Kind
+from c4b.policies.catalogue.promise import Kind
 from c4b.study.engine import run as study_engine
 
 app = typer.Typer(

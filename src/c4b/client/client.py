@@ -18,8 +18,8 @@ from c4b import _array_likes, _validate, errors
 from c4b.client.retrying_http import RetryingHttp
 from c4b.evidence.model import LinearModel
 from c4b.policies import Round
-from c4b.policies.round import as_rounds
-from c4b.policies.slates import Reward
+from c4b.policies.rounds.round import as_rounds
+from c4b.policies.rounds.slates import Reward
 from c4b.service import schemas
 
 

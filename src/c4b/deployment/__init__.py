@@ -2,11 +2,11 @@
 
 from c4b.deployment.audit.audit_report import Report
 from c4b.deployment.deployment import Deployment
-from c4b.deployment.earnings import Earnings, EarningsPoint
-from c4b.deployment.item_counts import Item
 from c4b.deployment.limits import Limits
-from c4b.deployment.search import Found
-from c4b.deployment.views import Order, PendingDecision, Point, Record, Status
+from c4b.deployment.questions.earnings import Earnings, EarningsPoint
+from c4b.deployment.questions.search import Found
+from c4b.deployment.questions.views import Order, PendingDecision, Point, Record, Status
+from c4b.deployment.summary.item_counts import Item
 
 __all__ = [
     "Deployment",

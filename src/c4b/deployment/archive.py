@@ -17,9 +17,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from c4b.deployment import queries
-from c4b.deployment.snapshot import holds_summary, intact
-from c4b.deployment.state import State
+from c4b.deployment.questions import queries
+from c4b.deployment.transactions.snapshot import holds_summary, intact
+from c4b.deployment.transactions.state import State
 from c4b.errors import EntryArchived, InvalidInput
 from c4b.journal.backend import JournalBackend, StoredSnapshot, rewritable
 from c4b.journal.entries import Entry

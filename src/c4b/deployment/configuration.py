@@ -9,20 +9,21 @@ import numpy as np
 
 from c4b import _validate
 from c4b._validate import Array
-from c4b.deployment import recording
-from c4b.deployment.audit.recompute import SETS
+from c4b.deployment.audit.recomputed.recompute import SETS
+from c4b.deployment.transactions import recording
 from c4b.errors import InvalidInput, SchemaVersion, UnknownName
 from c4b.evidence import alarms
 from c4b.evidence.model import LinearModel
 from c4b.ledger.free_ledger import KEPT_BACK
-from c4b.policies import registry, state_file
-from c4b.policies.compiled_choice import CUSHION
-from c4b.policies.compiled_gate import CompiledGate
-from c4b.policies.composition import Composition
+from c4b.policies import state_file
+from c4b.policies.catalogue import registry
+from c4b.policies.catalogue.composition import Composition
+from c4b.policies.catalogue.registry import GateFactory, PolicySpec
+from c4b.policies.compiled.compiled_choice import CUSHION
+from c4b.policies.compiled.compiled_gate import CompiledGate
 from c4b.policies.gate import GateTerms
 from c4b.policies.gate_run import GateRun
 from c4b.policies.policy import Policy
-from c4b.policies.registry import GateFactory, PolicySpec
 
 FORMAT = 1
 MODES = ("live", "shadow")

@@ -13,15 +13,15 @@ from numpy.typing import ArrayLike
 from c4b import _array_likes, _validate
 from c4b.deployment import limits as checks
 from c4b.deployment import succession
-from c4b.deployment.commands import ReportedOutcome, numbers_in
 from c4b.deployment.configuration import SNAPSHOT_EVERY, Configuration
 from c4b.deployment.deployment_orders import DeploymentOrders, user_name
-from c4b.deployment.deployment_questions import DeploymentQuestions
 from c4b.deployment.deployment_storage import DeploymentStorage
 from c4b.deployment.limits import Limits
-from c4b.deployment.recording import EVERYTHING
-from c4b.deployment.shared_calls import SharedCalls
-from c4b.deployment.transactor import Transactor
+from c4b.deployment.questions.deployment_questions import DeploymentQuestions
+from c4b.deployment.transactions.commands import ReportedOutcome, numbers_in
+from c4b.deployment.transactions.recording import EVERYTHING
+from c4b.deployment.transactions.shared_calls import SharedCalls
+from c4b.deployment.transactions.transactor import Transactor
 from c4b.errors import (
     C4BError,
     DecisionsClosed,
@@ -37,13 +37,13 @@ from c4b.journal.backend import JournalBackend, KnownRequest
 from c4b.journal.backend_registry import open_backend
 from c4b.journal.entries import CREATED, GENESIS, Entry, pack
 from c4b.journal.journal import Journal
-from c4b.policies import registry
-from c4b.policies.candidate_fields import CandidateField
-from c4b.policies.decision import Decision
+from c4b.policies.catalogue import registry
+from c4b.policies.catalogue.registry import DEFAULT_POLICY, PolicySpec
 from c4b.policies.policy import Policy
-from c4b.policies.registry import DEFAULT_POLICY, PolicySpec
-from c4b.policies.round import Round, as_rounds, checked_round
-from c4b.policies.slates import Outcome, Reward, checked_execution, checked_outcome
+from c4b.policies.rounds.candidate_fields import CandidateField
+from c4b.policies.rounds.decision import Decision
+from c4b.policies.rounds.round import Round, as_rounds, checked_round
+from c4b.policies.rounds.slates import Outcome, Reward, checked_execution, checked_outcome
 
 
 class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
@@ -117,7 +117,7 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
         mode: ``"shadow"`` decides and records, but always executes the incumbent, until ``go_live``.
 
         records: ``"executed"`` keeps only the candidate that was executed; see
-        :mod:`c4b.deployment.recording` for what an audit can check then. compress: by zlib.
+        :mod:`c4b.deployment.transactions.recording` for what an audit can check then. compress: by zlib.
 
         limits and snapshot_every belong to this
         object, not to the deployment.
@@ -217,7 +217,8 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
     ) -> Decision:
         """Choose among ``candidates`` (K, d) against ``baseline`` (d,); charged and durable on return.
 
-        Slates of m items have the shape (K, m, d), their baseline (n, d): :mod:`c4b.policies.slates`.
+        Slates of m items have the shape (K, m, d), their baseline (n, d); see
+        :mod:`c4b.policies.rounds.slates`.
         Or give a :class:`c4b.Round`, which carries all of this. The same ``request_id`` returns the same
         decision, from any process, for ever; with other candidates it is an error. ``context`` is JSON,
         kept for whoever asks why. ``labels`` name the candidates, one each: wherever people look, a

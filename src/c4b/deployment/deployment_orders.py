@@ -7,9 +7,10 @@ import os
 
 from c4b import _validate
 from c4b.deployment import limits as checks
-from c4b.deployment import queries, rollout
-from c4b.deployment.transactor import Transactor
-from c4b.deployment.views import Status
+from c4b.deployment.questions import queries
+from c4b.deployment.questions.views import Status
+from c4b.deployment.transactions import rollout
+from c4b.deployment.transactions.transactor import Transactor
 from c4b.errors import InvalidInput
 
 

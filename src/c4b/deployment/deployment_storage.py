@@ -6,11 +6,12 @@ from datetime import datetime
 from pathlib import Path
 
 from c4b.deployment import archive as archives
-from c4b.deployment import erasure, queries
+from c4b.deployment import erasure
 from c4b.deployment import limits as checks
 from c4b.deployment.deployment_orders import user_name
-from c4b.deployment.state import State
-from c4b.deployment.transactor import Transactor
+from c4b.deployment.questions import queries
+from c4b.deployment.transactions.state import State
+from c4b.deployment.transactions.transactor import Transactor
 from c4b.errors import InvalidInput
 from c4b.journal.backend import rewritable
 from c4b.journal.backend_registry import open_backend

@@ -10,8 +10,8 @@ from typing import Any
 from c4b import _validate
 from c4b.errors import InvalidInput, PayloadTooLarge
 from c4b.journal.entries import canonical
-from c4b.policies.candidate_fields import CandidateField
-from c4b.policies.decision import DecisionNumbers
+from c4b.policies.rounds.candidate_fields import CandidateField
+from c4b.policies.rounds.decision import DecisionNumbers
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _DEPTH = 100

@@ -25,10 +25,10 @@ import numpy as np
 from c4b import _validate
 from c4b._validate import Array
 from c4b.deployment.configuration import Configuration
-from c4b.deployment.decision_entry import recorded_outcome, recorded_play
 from c4b.deployment.limits import Limits
-from c4b.deployment.rollout import OPEN, SUCCEEDED, Rollout
-from c4b.deployment.state import State
+from c4b.deployment.transactions.decision_entry import recorded_outcome, recorded_play
+from c4b.deployment.transactions.rollout import OPEN, SUCCEEDED, Rollout
+from c4b.deployment.transactions.state import State
 from c4b.errors import InvalidInput, NameTaken
 from c4b.evidence.model import LinearModel
 from c4b.journal import entries as kinds
@@ -36,9 +36,9 @@ from c4b.journal import seal
 from c4b.journal.backend import JournalBackend
 from c4b.journal.entries import GENESIS
 from c4b.journal.journal import Journal
-from c4b.policies import slates
 from c4b.policies.pending import OutcomeQueue, PendingOutcome
 from c4b.policies.policy import Policy
+from c4b.policies.rounds import slates
 
 if TYPE_CHECKING:
     from c4b.deployment.deployment import Deployment

@@ -10,7 +10,16 @@ from c4b._parts import EIGENBASES, INVERSES
 from c4b._validate import Array
 from c4b.errors import InvalidInput
 from c4b.evidence.alarms import watch
-from c4b.evidence.cholesky_factor import cholesky, invert_from_cholesky
+from c4b.evidence.arithmetic.cholesky_factor import cholesky, invert_from_cholesky
+from c4b.evidence.arithmetic.ridge_inverses import (
+    INVERSE_LIMIT,
+    REFACTOR_EVERY,
+    amplification,
+    factored_error,
+    update_ridge_stack,
+    write_ridge_shape,
+)
+from c4b.evidence.arithmetic.rounding import UNIT, USABLE, sums_error
 from c4b.evidence.eigenbasis.fresh_decomposition import POLISH_EVERY, polish
 from c4b.evidence.eigenbasis.rank_one_update import turn
 from c4b.evidence.eigenbasis.spectrum import RESIDUAL, TINY
@@ -31,15 +40,6 @@ from c4b.evidence.ellipsoids import (
     views,
 )
 from c4b.evidence.model import LinearModel
-from c4b.evidence.ridge_inverses import (
-    INVERSE_LIMIT,
-    REFACTOR_EVERY,
-    amplification,
-    factored_error,
-    update_ridge_stack,
-    write_ridge_shape,
-)
-from c4b.evidence.rounding import UNIT, USABLE, sums_error
 from c4b.evidence.sets.bounded_parts.reward_weights import take
 from c4b.evidence.sets.confidence_set import PythonSet
 from c4b.evidence.sets.several_ridges import recentre_several_ridges

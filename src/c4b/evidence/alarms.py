@@ -8,8 +8,8 @@ import math
 import numpy as np
 
 from c4b._jit import inlined
+from c4b.evidence.arithmetic.rounding import UNIT
 from c4b.evidence.ellipsoids import ALARM, COUNT, SQUARES_SUM, Data, Terms
-from c4b.evidence.rounding import UNIT
 
 EMPTY_SET, RESIDUALS, NOT_LINEAR = 1.0, 2.0, 3.0
 """Codes in ``Data.tally``; 0 is no alarm. The set is empty, or the means of rewards in a declared range

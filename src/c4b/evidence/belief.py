@@ -12,7 +12,7 @@ from c4b._jit import inlined
 from c4b._parts import EIGENBASES
 from c4b._shaped_view import shaped_view
 from c4b._validate import Array
-from c4b.evidence.chains import pool_chains
+from c4b.evidence.arithmetic.chains import pool_chains
 from c4b.evidence.ellipsoids import BOUNDED, Data, Region, Terms
 from c4b.evidence.pools.pool_forms import CROSS, coordinates
 

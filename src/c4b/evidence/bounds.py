@@ -11,11 +11,11 @@ import numpy as np
 from c4b._jit import called, fma, inlined, pooled
 from c4b._parts import BOXES, EIGENBASES, INVERSES
 from c4b._validate import Array
+from c4b.evidence.arithmetic.chains import chain_of_five, four_products
+from c4b.evidence.arithmetic.rounding import UNIT
 from c4b.evidence.box_bounds import box_contains, box_interval, is_box
-from c4b.evidence.chains import chain_of_five, four_products
 from c4b.evidence.eigenbasis.spectrum import misturn
 from c4b.evidence.ellipsoids import Data, Region
-from c4b.evidence.rounding import UNIT
 
 
 @inlined

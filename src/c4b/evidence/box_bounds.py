@@ -7,8 +7,8 @@ scores take it as it is, so that optimism tries such an arm first.
 
 from c4b._jit import called, inlined
 from c4b._validate import Array
+from c4b.evidence.arithmetic.rounding import UNIT
 from c4b.evidence.ellipsoids import Region
-from c4b.evidence.rounding import UNIT
 
 UNTRIED = 1e12
 """The upper end of an interval without data; any number is sound, because S stands for it."""

@@ -8,6 +8,8 @@ import numpy as np
 from c4b._jit import kernel
 from c4b._validate import Array
 from c4b.evidence.absorption import factor, recentre
+from c4b.evidence.arithmetic.ridge_inverses import factored_error
+from c4b.evidence.arithmetic.rounding import UNIT, USABLE
 from c4b.evidence.ellipsoids import (
     COUNT,
     HEADING,
@@ -21,8 +23,6 @@ from c4b.evidence.ellipsoids import (
     views,
 )
 from c4b.evidence.model import LinearModel
-from c4b.evidence.ridge_inverses import factored_error
-from c4b.evidence.rounding import UNIT, USABLE
 from c4b.evidence.sets.confidence_set import PythonSet
 
 

@@ -3,7 +3,7 @@
 A confidence set is a *stack* of ellipsoids that all contain theta on the same event; the plain sets
 have a stack of one. Shapes: G ellipsoids, d features. There are two representations. A *spectral* set
 keeps the eigenbasis of A (``c4b.evidence.eigenbasis``), in which all its shapes are diagonal. Any other
-set keeps each inverse V_g^-1 (``c4b.evidence.ridge_inverses``).
+set keeps each inverse V_g^-1 (``c4b.evidence.arithmetic.ridge_inverses``).
 """
 
 import math
@@ -70,7 +70,7 @@ class Region(NamedTuple):
     blur: Array  # (G,) share of its terms that an expanded square may be off, and the centre with it
     slack: Array  # (1,) times ||v||: what rounding adds to any bound of v @ theta in a spectral set
     norm_bound: float  # S
-    totals: Array  # what sums of rewards alone say; see ``c4b.evidence.totals`` and, for the set box,
+    totals: Array  # what sums of rewards alone say; see ``sums.totals`` and, for the set box,
     # ``c4b.evidence.box_bounds``; empty for most sets
     guide: Array  # to the ellipsoids that count, see ``pools.leading_ellipsoid``; mostly empty
 

@@ -12,6 +12,7 @@ from c4b import _validate
 from c4b._validate import Array
 from c4b.errors import InvalidInput
 from c4b.evidence import absorption, alarms, bounds
+from c4b.evidence.eigenbasis.spectral import theta_hat
 from c4b.evidence.ellipsoids import (
     ALARM,
     COUNT,
@@ -28,7 +29,6 @@ from c4b.evidence.model import LinearModel
 from c4b.evidence.refinement.question import PAIR, space_size
 from c4b.evidence.refinement.refined_lower import REFINED, refined_lower
 from c4b.evidence.sets.box import check_arm, check_arms
-from c4b.evidence.spectral import theta_hat
 
 
 class Evidence:

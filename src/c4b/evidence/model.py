@@ -175,7 +175,7 @@ class LinearModel:
 
     @property
     def sums_rewards(self) -> bool:
-        """Whether the set also bounds sums of rewards by themselves (``c4b.evidence.totals``).
+        """Whether the set also bounds sums of rewards by themselves (``c4b.evidence.sums.totals``).
 
         That needs 0 as the lowest reward; then every action's mean is >= 0, too.
         """

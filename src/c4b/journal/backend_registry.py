@@ -26,7 +26,7 @@ _SCHEME = re.compile(r"[a-z][a-z0-9.-]*")
 
 
 def _sql(url: str, create: bool) -> JournalBackend:
-    backend: JournalBackend = import_module("c4b.journal.sql_backend").SqlBackend(url, create)
+    backend: JournalBackend = import_module("c4b.journal.sql.sql_backend").SqlBackend(url, create)
     return backend
 
 

@@ -35,7 +35,7 @@ microseconds since 1970 and never decreases.
 Format 2 puts such a payload into an envelope, see ``envelope``: compressed, or with a context beside it
 that can be erased. ``records``, ``compress`` and ``erases_contexts`` in ``created`` say what a deployment
 does. With ``records`` = "executed" a decision has only some candidates: ``kept`` lists which, ``offered``
-counts all, ``pool`` is their SHA-256 (see ``c4b.deployment.recording``).
+counts all, ``pool`` is their SHA-256 (see ``c4b.deployment.transactions.recording``).
 
 ``evaluated``, in a decision with all candidates whose choice did not depend on all margins, lists the
 candidates that details (5, n) are of; their separate bounds may be NaN, and there is no ``upper``.

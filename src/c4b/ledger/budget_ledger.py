@@ -1,6 +1,6 @@
 """Save first, then learn: nothing but the baseline until the credit covers the learner's whole regret.
 
-From then on plays add up to at least ``-Reg_T + alpha sum_S mu`` (``c4b.evidence.regret``), so that a
+From then on plays add up to at least ``-Reg_T + alpha sum_S mu`` (``evidence.sums.regret``), so that a
 credit R0 + alpha sum_F mu >= Reg_T covers them all, and no single play costs anything. The bound needs
 each outcome before the next choice: while one is open, or lost, only the baseline is played.
 """
@@ -12,10 +12,10 @@ import numpy as np
 from c4b._jit import called, inlined
 from c4b._validate import Array
 from c4b.certificates.contrast_kernels import Assessment
+from c4b.evidence.arithmetic.rounding import UNIT
 from c4b.evidence.bounds import lower
 from c4b.evidence.ellipsoids import Region
-from c4b.evidence.regret import ABSORBED, HORIZON, regret
-from c4b.evidence.rounding import UNIT
+from c4b.evidence.sums.regret import ABSORBED, HORIZON, regret
 from c4b.ledger.books import Account, Ledger, SavingsOf, Tally, Term
 
 

@@ -3,7 +3,7 @@
 While the baseline is the same in every round, t rounds of which q played candidates are worth at least
 ``R0 + (alpha t - q) mu``, mu the baseline's mean: whatever was played, it earned at least nothing. So no
 more than the share alpha of all rounds can play any candidates for free, before anything is known about
-them. Sums of rewards (``c4b.evidence.totals``) say how much those plays have earned in fact: by
+them. Sums of rewards (``c4b.evidence.sums.totals``) say how much those plays have earned in fact: by
 themselves, or, where the set has both sums on one event, as a line above the baseline's mean.
 """
 
@@ -11,10 +11,10 @@ import numpy as np
 
 from c4b._jit import called, inlined
 from c4b._validate import Array
+from c4b.evidence.arithmetic.rounding import UNIT
 from c4b.evidence.bounds import interval
 from c4b.evidence.ellipsoids import Region
-from c4b.evidence.rounding import UNIT
-from c4b.evidence.totals import FEATURES, HIGH, LOW, OTHERS_LOW, ROWS, are_together, earned_at_least
+from c4b.evidence.sums.totals import FEATURES, HIGH, LOW, OTHERS_LOW, ROWS, are_together, earned_at_least
 from c4b.ledger.books import Account, Ledger, PlaysOf, Tally
 
 KEPT_BACK = 0.5

@@ -12,11 +12,11 @@ from c4b._jit import called, inlined
 from c4b._parts import OTHER_LEDGERS
 from c4b._validate import Array
 from c4b.certificates.contrast_kernels import Assessment
+from c4b.evidence.arithmetic.rounding import UNIT
 from c4b.evidence.bounds import interval, lower
-from c4b.evidence.earned import earned_at_least, earned_feature
 from c4b.evidence.ellipsoids import Region
 from c4b.evidence.pools.offset_bounds import raise_to_lower
-from c4b.evidence.rounding import UNIT
+from c4b.evidence.sums.earned import earned_at_least, earned_feature
 from c4b.ledger.books import Account, Certificate, Ledger, SumsOf, Tally, Term
 from c4b.ledger.exact_sums import plus
 

@@ -15,7 +15,7 @@ from c4b._validate import Array
 from c4b.evidence import LinearModel
 from c4b.planning.kept_steps import KeptSteps
 from c4b.policies import Decision, Policy
-from c4b.policies.compiled_gate import CompiledGate
+from c4b.policies.compiled.compiled_gate import CompiledGate
 
 TAIL = 0.05
 """Probability beyond each end of a range."""

@@ -1,13 +1,20 @@
 """Policies: what decides a round, from named parts or in plain Python; ``decide`` and ``observe``."""
 
-from c4b.policies.candidate_fields import CandidateField
-from c4b.policies.compiled_gate import CompiledGate
-from c4b.policies.composition import Composition
-from c4b.policies.decision import CandidateReport, Decision, Explanation
+from c4b.policies.catalogue.composition import Composition
+from c4b.policies.catalogue.registry import (
+    DEFAULT_POLICY,
+    GateFactory,
+    get,
+    names,
+    register,
+    register_gate,
+)
+from c4b.policies.compiled.compiled_gate import CompiledGate
 from c4b.policies.gate import Gate, GateTerms, Played
 from c4b.policies.policy import Policy
-from c4b.policies.registry import DEFAULT_POLICY, GateFactory, get, names, register, register_gate
-from c4b.policies.round import Round
+from c4b.policies.rounds.candidate_fields import CandidateField
+from c4b.policies.rounds.decision import CandidateReport, Decision, Explanation
+from c4b.policies.rounds.round import Round
 
 from c4b.policies import field  # isort: skip  (registers its gates)
 

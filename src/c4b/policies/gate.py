@@ -39,9 +39,9 @@ import numpy as np
 from c4b._validate import Array
 from c4b.errors import InvalidInput
 from c4b.evidence.model import LinearModel
-from c4b.policies.decision import Decision
-from c4b.policies.round import Round
-from c4b.policies.slates import Outcome, rows
+from c4b.policies.rounds.decision import Decision
+from c4b.policies.rounds.round import Round
+from c4b.policies.rounds.slates import Outcome, rows
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 

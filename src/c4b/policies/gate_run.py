@@ -11,12 +11,12 @@ import numpy as np
 
 from c4b._validate import Array
 from c4b.errors import InvalidInput, LaterOutcomeKnown
-from c4b.policies.decision import Decision
 from c4b.policies.gate import Arrays, Gate, Played
-from c4b.policies.held_round import decide_for_baseline, decide_uncharged
 from c4b.policies.pending import OutcomeQueue, PendingOutcome
-from c4b.policies.round import Round
-from c4b.policies.slates import Outcome, plain
+from c4b.policies.rounds.decision import Decision
+from c4b.policies.rounds.held_round import decide_for_baseline, decide_uncharged
+from c4b.policies.rounds.round import Round
+from c4b.policies.rounds.slates import Outcome, plain
 
 _OUTCOMES = "outcomes."
 

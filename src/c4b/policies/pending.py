@@ -15,7 +15,7 @@ import numpy as np
 
 from c4b._validate import Array
 from c4b.policies.gate import Played
-from c4b.policies.slates import Outcome, total
+from c4b.policies.rounds.slates import Outcome, total
 
 ABSORB = ("in-order", "on-arrival")
 REMEMBERED = 4096

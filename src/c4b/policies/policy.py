@@ -21,17 +21,18 @@ from c4b.errors import (
 )
 from c4b.evidence.evidence import Evidence
 from c4b.evidence.model import LinearModel
-from c4b.policies import registry, state_file
+from c4b.policies import state_file
+from c4b.policies.catalogue import registry
+from c4b.policies.catalogue.composition import Composition
+from c4b.policies.catalogue.registry import DEFAULT_POLICY, PolicySpec
 from c4b.policies.checked_terms import checked_terms
-from c4b.policies.compiled_gate import CompiledGate
-from c4b.policies.composition import Composition
-from c4b.policies.decision import Decision
+from c4b.policies.compiled.compiled_gate import CompiledGate
 from c4b.policies.gate import Arrays, Gate
 from c4b.policies.gate_run import GateRun, Mark
 from c4b.policies.pending import ABSORB, PendingOutcome
-from c4b.policies.registry import DEFAULT_POLICY, PolicySpec
-from c4b.policies.round import Round, as_rounds, checked_mean, checked_round
-from c4b.policies.slates import (
+from c4b.policies.rounds.decision import Decision
+from c4b.policies.rounds.round import Round, as_rounds, checked_mean, checked_round
+from c4b.policies.rounds.slates import (
     Outcome,
     Reward,
     checked_execution,
@@ -142,7 +143,8 @@ class Policy(TakesTurns):
     ) -> Decision:
         """Choose among ``candidates`` (K, d), K >= 0, against ``baseline`` (d,); charge the ledger.
 
-        Slates of m items have the shape (K, m, d), their baseline (n, d): :mod:`c4b.policies.slates`.
+        Slates of m items have the shape (K, m, d), their baseline (n, d); see
+        :mod:`c4b.policies.rounds.slates`.
         ``baseline_mean`` is for policies that need it: the mean reward of the baseline in this round,
         where it is *known*. An average of past rewards is not a known mean, and with one the guarantee
         is void. Or give a :class:`Round`, which may carry more. Sound to call any number of times before

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from c4b.errors import CorruptState, NewerState, StateFileError
-from c4b.policies import registry
+from c4b.policies.catalogue import registry
+from c4b.policies.catalogue.registry import PolicySpec
 from c4b.policies.gate import Arrays
 from c4b.policies.gate_run import GateRun
-from c4b.policies.registry import PolicySpec
 
 VERSION = 1
 _HEADER = "header"

@@ -25,8 +25,8 @@ from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as ASGIScope
 
 from c4b.errors import C4BError, StoreUnavailable
-from c4b.journal import sql_schema
-from c4b.journal.sql_store import Store
+from c4b.journal.sql import sql_schema
+from c4b.journal.sql.sql_store import Store
 from c4b.service import export_files, order_routes, problems, routes, schemas
 from c4b.service.access.authorization import requires
 from c4b.service.access.rate_limits import RateLimit

@@ -21,9 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from c4b import errors
-from c4b.deployment import Deployment, witness
+from c4b.deployment import Deployment
 from c4b.deployment.audit.audit_report import Report
 from c4b.deployment.audit.low_priority import give_way
+from c4b.deployment.questions import witness
 
 
 class AuditProcess:

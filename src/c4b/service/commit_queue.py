@@ -12,10 +12,10 @@ from typing import Generic, TypeAlias, TypeVar, cast
 from anyio import CapacityLimiter, to_thread
 
 from c4b.deployment import Deployment
-from c4b.deployment.commands import ReportedOutcome, numbers_in
+from c4b.deployment.transactions.commands import ReportedOutcome, numbers_in
 from c4b.errors import C4BError
 from c4b.policies import Decision, Round
-from c4b.policies.slates import Reward
+from c4b.policies.rounds.slates import Reward
 
 C = TypeVar("C")
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from c4b.deployment import Deployment
 from c4b.evidence.model import LinearModel
-from c4b.journal.sql_backend import SqlBackend
+from c4b.journal.sql.sql_backend import SqlBackend
 from c4b.service.commit_queue import QueuedDeployment
 from c4b.service.settings import Settings
 

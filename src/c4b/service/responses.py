@@ -6,8 +6,8 @@ from pydantic_core import to_json
 
 from c4b.deployment import Deployment, Record, Status
 from c4b.policies import state_file
-from c4b.policies.candidate_fields import CandidateField
-from c4b.policies.decision import Decision
+from c4b.policies.rounds.candidate_fields import CandidateField
+from c4b.policies.rounds.decision import Decision
 from c4b.service import schemas
 from c4b.service.monitoring.health import health_of
 

@@ -13,9 +13,10 @@ from pydantic import AfterValidator, AwareDatetime, BeforeValidator
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 
-from c4b.deployment import Deployment, Status, export
+from c4b.deployment import Deployment, Status
 from c4b.deployment.configuration import Configuration
 from c4b.deployment.limits import LABEL, REQUEST_ID
+from c4b.deployment.questions import export
 from c4b.errors import C4BError, InvalidInput, NameTaken, PayloadTooLarge
 from c4b.evidence.model import LinearModel
 from c4b.policies import Decision, Round

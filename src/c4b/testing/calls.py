@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from c4b.errors import C4BError, ContradictoryOutcome, LaterOutcomeKnown
-from c4b.policies import CompiledGate, Played, Policy, registry
+from c4b.policies import CompiledGate, Played, Policy
+from c4b.policies.catalogue import registry
 from c4b.policies.gate_run import GateRun
-from c4b.policies.round import BASELINE_MEAN, Round
+from c4b.policies.rounds.round import BASELINE_MEAN, Round
 from c4b.testing.kit import Factory, requirement
 from c4b.testing.world import SLACK, World, answer_of, decided, lived, state
 

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from c4b.evidence.model import LinearModel
-from c4b.policies import Policy, registry
-from c4b.policies.promise import HORIZON, SEED
-from c4b.policies.registry import PolicySpec
+from c4b.policies import Policy
+from c4b.policies.catalogue import registry
+from c4b.policies.catalogue.promise import HORIZON, SEED
+from c4b.policies.catalogue.registry import PolicySpec
 
 Factory = Callable[[], Policy]
 Subject = str | PolicySpec | Factory

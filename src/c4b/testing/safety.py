@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from c4b._validate import Array
-from c4b.policies import registry
+from c4b.policies.catalogue import registry
 from c4b.testing.kit import Factory, requirement
 from c4b.testing.world import SLACK, World, decided, lived, money
 

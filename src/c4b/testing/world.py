@@ -10,9 +10,10 @@ import numpy as np
 from c4b._validate import Array
 from c4b.errors import NoSafeAction
 from c4b.evidence.model import LinearModel
-from c4b.policies import Decision, Policy, registry
-from c4b.policies.promise import ONE_HOT
-from c4b.policies.round import BASELINE_MEAN
+from c4b.policies import Decision, Policy
+from c4b.policies.catalogue import registry
+from c4b.policies.catalogue.promise import ONE_HOT
+from c4b.policies.rounds.round import BASELINE_MEAN
 from c4b.testing.kit import Factory
 
 Rounds = list[tuple[Array, Array]]

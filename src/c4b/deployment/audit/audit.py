@@ -28,10 +28,10 @@ import numpy as np
 from c4b.deployment.archive import Archives, check_filled
 from c4b.deployment.audit.audit_report import Finding, Report
 from c4b.deployment.audit.auditor import Auditor
-from c4b.deployment.audit.decision_checks import EVERYTHING, Share
+from c4b.deployment.audit.checks.decision_checks import EVERYTHING, Share
 from c4b.deployment.audit.entry_format import entry_hash, has_seal, key_of
 from c4b.deployment.audit.verified_place import VerifiedPlace
-from c4b.deployment.witness import Attested
+from c4b.deployment.questions.witness import Attested
 from c4b.errors import InvalidInput
 from c4b.journal.backend import Head, JournalBackend, StoredSnapshot
 from c4b.journal.entries import GENESIS, Entry

@@ -14,30 +14,30 @@ from typing import Any
 import numpy as np
 
 from c4b._validate import Array
-from c4b.deployment import snapshot
-from c4b.deployment.audit.alarm_checks import AlarmChecks
 from c4b.deployment.audit.audit_report import Finding, Report
-from c4b.deployment.audit.decided_again import check_numbers_again
-from c4b.deployment.audit.decision_checks import (
+from c4b.deployment.audit.checks.alarm_checks import AlarmChecks
+from c4b.deployment.audit.checks.decided_again import check_numbers_again
+from c4b.deployment.audit.checks.decision_checks import (
     EVERYTHING,
     DecisionChecks,
     RecordedDecision,
     Share,
     same,
 )
+from c4b.deployment.audit.checks.recomputed_checks import RecomputedChecks
+from c4b.deployment.audit.checks.replayed_checks import ReplayedChecks
+from c4b.deployment.audit.checks.replayed_choice import replayed_choice
+from c4b.deployment.audit.checks.rollout_checks import RolloutChecks
 from c4b.deployment.audit.entry_format import entry_contents
-from c4b.deployment.audit.recomputed_books import MARGIN
-from c4b.deployment.audit.recomputed_checks import RecomputedChecks
-from c4b.deployment.audit.replayed_checks import ReplayedChecks
-from c4b.deployment.audit.replayed_choice import replayed_choice
-from c4b.deployment.audit.rollout_checks import RolloutChecks
+from c4b.deployment.audit.recomputed.recomputed_books import MARGIN
 from c4b.deployment.configuration import Configuration
-from c4b.deployment.decision_entry import BankNumbers
-from c4b.deployment.state import State
+from c4b.deployment.transactions import snapshot
+from c4b.deployment.transactions.decision_entry import BankNumbers
+from c4b.deployment.transactions.state import State
 from c4b.journal.backend import StoredSnapshot
 from c4b.journal.entries import Entry
-from c4b.policies.decision import DecisionNumbers
 from c4b.policies.gate import Played
+from c4b.policies.rounds.decision import DecisionNumbers
 
 Fields = dict[str, Any]
 Arrays = dict[str, Array]

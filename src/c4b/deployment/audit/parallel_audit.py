@@ -15,7 +15,7 @@ from typing import Any
 from c4b.deployment.audit import audit
 from c4b.deployment.audit.audit import Progress, Task
 from c4b.deployment.audit.audit_report import Report
-from c4b.deployment.audit.decision_checks import Share
+from c4b.deployment.audit.checks.decision_checks import Share
 from c4b.deployment.audit.low_priority import give_way
 from c4b.deployment.audit.verified_place import VerifiedPlace
 from c4b.errors import C4BError, StoreUnavailable

@@ -8,9 +8,9 @@ import math
 
 from c4b._jit import called, inlined
 from c4b._validate import Array
+from c4b.evidence.arithmetic.rounding import UNIT
 from c4b.evidence.eigenbasis.row_sums import add_four_rows, add_product, add_rows
 from c4b.evidence.eigenbasis.spectrum import RESIDUAL, SKEW, TINY, Spectrum, sort_by_value
-from c4b.evidence.rounding import UNIT
 
 POLISH_EVERY = 32
 """Updates between two fresh decompositions."""

@@ -9,10 +9,10 @@ import math
 
 from c4b._jit import called, inlined
 from c4b._validate import Array
+from c4b.evidence.arithmetic.rounding import UNIT
 from c4b.evidence.eigenbasis.row_sums import add_four_rows, add_rows
 from c4b.evidence.eigenbasis.secular_equation import write_roots
 from c4b.evidence.eigenbasis.spectrum import RESIDUAL, SKEW, TINY, Spectrum, sort_by_value
-from c4b.evidence.rounding import UNIT
 
 
 @called

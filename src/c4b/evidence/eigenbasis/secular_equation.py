@@ -8,8 +8,8 @@ to a pole than float64 tells apart, so it is kept as a distance from the nearer 
 import math
 
 from c4b._jit import Four, inlined, quotients
+from c4b.evidence.arithmetic.rounding import UNIT
 from c4b.evidence.eigenbasis.spectrum import Spectrum
-from c4b.evidence.rounding import UNIT
 
 ITERATIONS = 60
 """A limit that is never reached on finite numbers; what is left over is measured by whoever asked."""

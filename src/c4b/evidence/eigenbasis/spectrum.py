@@ -16,7 +16,7 @@ import numpy as np
 
 from c4b._jit import inlined
 from c4b._validate import Array
-from c4b.evidence.rounding import UNIT
+from c4b.evidence.arithmetic.rounding import UNIT
 
 RESIDUAL, SKEW = 0, 1
 """Entries of ``Spectrum.errors``."""

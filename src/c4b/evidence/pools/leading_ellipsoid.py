@@ -22,7 +22,7 @@ import numpy as np
 
 from c4b._jit import called, fma, inlined
 from c4b._validate import Array
-from c4b.evidence.rounding import UNIT
+from c4b.evidence.arithmetic.rounding import UNIT
 
 PARTS = 4
 """Parts of the spectrum."""
@@ -95,7 +95,7 @@ def lead_squares(
     turned: Array, along: Array, factors: Array, guide: Array, row: int, forms: Array
 ) -> None:
     """P_b of the leader for every x_k + offset into forms[row + b], from their coordinates ``turned``
-    (d, K) and ``along`` (d,) in the eigenbasis: the same chains as ``c4b.evidence.chains`` computes."""
+    (d, K) and ``along`` (d,) in the eigenbasis: the same as ``arithmetic.chains`` computes."""
     size, h, last, i = turned.shape[1], int(guide[0]), row + PARTS - 1, 0
     for b in range(PARTS):
         end = int(guide[1 + b])

@@ -14,6 +14,7 @@ from c4b._jit import called, fma, inlined, pooled
 from c4b._parts import BOXES, EIGENBASES, INVERSES
 from c4b._shaped_view import shaped_view
 from c4b._validate import Array
+from c4b.evidence.arithmetic.rounding import UNIT
 from c4b.evidence.bounds import ball_reach, clipped
 from c4b.evidence.box_bounds import is_box, pool_box_lower
 from c4b.evidence.ellipsoids import Region
@@ -27,7 +28,6 @@ from c4b.evidence.pools.pool_forms import (
     shifted_pool_norms,
 )
 from c4b.evidence.pools.spectral_offset_bounds import spectral_raise, turn_offset
-from c4b.evidence.rounding import UNIT
 
 CANCELLATION = 1e-4
 """Below this share of its terms an expanded square keeps fewer than 12 digits: compute it directly."""

@@ -12,11 +12,11 @@ from c4b._jit import inlined, pooled
 from c4b._parts import BOXES
 from c4b._shaped_view import shaped_view
 from c4b._validate import Array
+from c4b.evidence.arithmetic.rounding import UNIT
 from c4b.evidence.bounds import ball_reach, slack_over_norm
 from c4b.evidence.box_bounds import is_box, pool_box_interval, pool_box_lower
 from c4b.evidence.ellipsoids import Region
 from c4b.evidence.pools.pool_forms import CENTRES, CROSS, SQUARES, pool_norms
-from c4b.evidence.rounding import UNIT
 
 FEW = 8
 """Candidates up to which every root is computed: to look first whether one counts would take as long."""

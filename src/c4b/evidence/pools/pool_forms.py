@@ -23,8 +23,8 @@ from c4b._jit import called_allocating, fma, inlined, pooled
 from c4b._parts import EIGENBASES, INVERSES
 from c4b._shaped_view import shaped_view
 from c4b._validate import Array
+from c4b.evidence.arithmetic.chains import pool_chains
 from c4b.evidence.bounds import clipped
-from c4b.evidence.chains import pool_chains
 from c4b.evidence.ellipsoids import Region
 from c4b.evidence.pools.leading_ellipsoid import PARTS
 

@@ -9,8 +9,8 @@ import numpy as np
 from c4b._jit import called, inlined
 from c4b._shaped_view import shaped_view
 from c4b._validate import Array
+from c4b.evidence.arithmetic.chains import chain_of_five, four_products, pool_chains
 from c4b.evidence.bounds import ball_reach, slack_over_norm
-from c4b.evidence.chains import chain_of_five, four_products, pool_chains
 from c4b.evidence.ellipsoids import Region
 from c4b.evidence.pools.leading_ellipsoid import PARTS, lead, lead_squares, may_raise
 from c4b.evidence.pools.pool_bounds import raise_by_ellipsoid

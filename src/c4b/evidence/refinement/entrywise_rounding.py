@@ -1,7 +1,7 @@
 """Rounding entry by entry: an allowance that directions without data do not pay for.
 
 n rounded additions leave errors of at most b sqrt(A_ii A_jj) in A and b sqrt(A_ii sum Y^2) in m, with b
-about n u. ``c4b.evidence.spectral`` bounds them by norms: n u tr A in every direction, also where no row
+about n u. ``eigenbasis.spectral`` bounds them by norms: n u tr A in every direction, also where no row
 points and theta may be as long as S. There the event of ``constrained`` grows with the error itself, that
 of any other set with its square. docs/theory.md, section "Rounding", proves the finer form (T3). The
 decomposition is measured anew, O(d^3), so one question asks for it and policies do not.
@@ -10,9 +10,9 @@ decomposition is measured anew, O(d^3), so one question asks for it and policies
 import math
 
 from c4b._jit import called
+from c4b.evidence.arithmetic.rounding import UNIT
 from c4b.evidence.eigenbasis.spectrum import RESIDUAL, SKEW, misturn
 from c4b.evidence.ellipsoids import COUNT, SQUARES_SUM, Data, Region, Terms
-from c4b.evidence.rounding import UNIT
 
 
 @called

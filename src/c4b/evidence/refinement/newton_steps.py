@@ -15,10 +15,10 @@ import math
 import numpy as np
 
 from c4b._jit import called, inlined
-from c4b.evidence.cholesky_factor import cholesky
+from c4b.evidence.arithmetic.cholesky_factor import cholesky
+from c4b.evidence.arithmetic.rounding import UNIT
 from c4b.evidence.ellipsoids import Terms
 from c4b.evidence.refinement.question import BALL, DRIFT, ERROR, NOW, TRIAL, Question
-from c4b.evidence.rounding import UNIT
 from c4b.evidence.sets.several_ridges_parts.ridge_mixes import LEAST_PART, NO_WEIGHT, mixed_spread
 
 STEPS, HALVINGS = 24, 8

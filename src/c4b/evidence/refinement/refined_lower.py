@@ -15,7 +15,9 @@ import numpy as np
 from c4b._jit import inlined, kernel
 from c4b._validate import Array
 from c4b.evidence.alarms import EMPTY_SET
+from c4b.evidence.arithmetic.rounding import UNIT
 from c4b.evidence.bounds import lower
+from c4b.evidence.eigenbasis.spectral import log_det, turned_moment, write_radius, write_slack
 from c4b.evidence.ellipsoids import (
     ALARM,
     CONSTRAINED,
@@ -33,12 +35,10 @@ from c4b.evidence.refinement.entrywise_rounding import entrywise_spread
 from c4b.evidence.refinement.multiplier_bisection import refine_multiplier
 from c4b.evidence.refinement.newton_steps import improve, mix_level, start
 from c4b.evidence.refinement.question import BALL, DRIFT, ERROR, NOW, Question, opened_space
-from c4b.evidence.rounding import UNIT
 from c4b.evidence.sets.constrained import noise_spread
 from c4b.evidence.sets.several_ridges import write_ellipsoid
 from c4b.evidence.sets.several_ridges_parts.mix_choice import opened_choice
 from c4b.evidence.sets.several_ridges_parts.ridge_mixes import LEAST_PART, NO_WEIGHT, write_log_dets
-from c4b.evidence.spectral import log_det, turned_moment, write_radius, write_slack
 
 REFINED = frozenset({SEVERAL_RIDGES, UNBIASED, CONSTRAINED})
 """Codes of the sets whose answers to one question are refined."""

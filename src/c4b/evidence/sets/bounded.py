@@ -15,7 +15,7 @@ the norm constraint gives the ellipsoid
 They share the eigenvectors of N, which therefore is what ``Region.basis`` holds here. Which scale is used
 may be chosen from the data. ``bounded-2`` has other prior scales, gives most of delta to the two that
 serve thousands of rows, and watches whether means are linear; ``bounded-3`` has both sums of rewards on
-one event (``c4b.evidence.joint_totals``) and more of delta for the first scale where features are few.
+one event (``sums.joint_totals``) and more of delta for the first scale where features are few.
 ``bounded`` and ``bounded-2`` stay for what was recorded with them. Shapes: J = SCALES prior scales,
 G = ELLIPSOIDS, d features.
 """
@@ -29,10 +29,11 @@ import numpy as np
 
 from c4b._jit import called, inlined
 from c4b._validate import Array
+from c4b.evidence.arithmetic.rounding import UNIT
 from c4b.evidence.eigenbasis.fresh_decomposition import polish
+from c4b.evidence.eigenbasis.spectral import lose, write_radius, write_slack
 from c4b.evidence.eigenbasis.spectrum import distance, misturn
 from c4b.evidence.ellipsoids import BOUNDED, BOUNDED_2, BOUNDED_3, COUNT, LOG_DET, Data, Region, Terms
-from c4b.evidence.rounding import UNIT
 from c4b.evidence.sets.bounded_parts.bounded_radius import solved_radius, write_series
 from c4b.evidence.sets.bounded_parts.bounded_versions import (
     LOG_LINEARITY_SHARE,
@@ -57,8 +58,7 @@ from c4b.evidence.sets.bounded_parts.learned_statistics import (
 from c4b.evidence.sets.bounded_parts.reward_weights import RENEW, write_factor
 from c4b.evidence.sets.confidence_set import ConfidenceSet
 from c4b.evidence.sets.linearity_alarm import opened_curvature, watch_linearity
-from c4b.evidence.spectral import lose, write_radius, write_slack
-from c4b.evidence.totals import bound_together, bound_totals
+from c4b.evidence.sums.totals import bound_together, bound_totals
 
 if TYPE_CHECKING:
     from c4b.evidence.model import LinearModel

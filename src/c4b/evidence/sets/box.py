@@ -14,9 +14,9 @@ from c4b._jit import called
 from c4b._validate import Array
 from c4b.errors import InvalidInput
 from c4b.evidence.alarms import EMPTY_SET
+from c4b.evidence.arithmetic.rounding import UNIT
 from c4b.evidence.box_bounds import UNTRIED
 from c4b.evidence.ellipsoids import ALARM, BOX, SQUARES_SUM, Data, Region, Terms
-from c4b.evidence.rounding import UNIT
 from c4b.evidence.sets.confidence_set import ConfidenceSet, one_ridge
 
 TWO_ZETA_3 = 2.40411380631918857

@@ -18,10 +18,8 @@ import numpy as np
 
 from c4b._jit import called, inlined
 from c4b._validate import Array
-from c4b.evidence.ellipsoids import CONSTRAINED, LOG_DET, MIXTURE, Data, Region, Terms, gamma_squared
-from c4b.evidence.rounding import UNIT
-from c4b.evidence.sets.confidence_set import ConfidenceSet
-from c4b.evidence.spectral import (
+from c4b.evidence.arithmetic.rounding import UNIT
+from c4b.evidence.eigenbasis.spectral import (
     explained_at_most,
     log_det,
     lose,
@@ -30,6 +28,8 @@ from c4b.evidence.spectral import (
     write_radius,
     write_slack,
 )
+from c4b.evidence.ellipsoids import CONSTRAINED, LOG_DET, MIXTURE, Data, Region, Terms, gamma_squared
+from c4b.evidence.sets.confidence_set import ConfidenceSet
 
 if TYPE_CHECKING:
     from c4b.evidence.model import LinearModel

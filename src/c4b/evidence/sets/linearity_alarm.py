@@ -18,9 +18,9 @@ from c4b._jit import called, inlined
 from c4b._shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.evidence.alarms import NOT_LINEAR
+from c4b.evidence.arithmetic.rounding import UNIT
 from c4b.evidence.bounds import interval
 from c4b.evidence.ellipsoids import ALARM, COUNT, SQUARES_SUM, Data, Region, Terms
-from c4b.evidence.rounding import UNIT
 
 PRIOR = 20.0
 """l in units of w^2, w the length of the range."""

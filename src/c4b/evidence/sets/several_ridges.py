@@ -28,8 +28,15 @@ import numpy as np
 
 from c4b._jit import called, inlined, quotients
 from c4b._validate import Array
+from c4b.evidence.arithmetic.rounding import UNIT
+from c4b.evidence.eigenbasis.spectral import (
+    explained_at_most,
+    lose,
+    turned_moment,
+    write_radii,
+    write_slack,
+)
 from c4b.evidence.ellipsoids import COUNT, LOG_DET, SEVERAL_RIDGES, Data, Region, Terms, drift
-from c4b.evidence.rounding import UNIT
 from c4b.evidence.sets.confidence_set import ConfidenceSet
 from c4b.evidence.sets.several_ridges_parts.mix_choice import (
     ELLIPSOIDS,
@@ -44,13 +51,6 @@ from c4b.evidence.sets.several_ridges_parts.ridge_mixes import (
     mixed_spread,
     write_log_dets,
     write_ridges,
-)
-from c4b.evidence.spectral import (
-    explained_at_most,
-    lose,
-    turned_moment,
-    write_radii,
-    write_slack,
 )
 
 if TYPE_CHECKING:

@@ -17,6 +17,15 @@ import numpy as np
 
 from c4b._jit import called
 from c4b._validate import Array
+from c4b.evidence.eigenbasis.spectral import (
+    explained_at_most,
+    log_det,
+    lose,
+    perturbed,
+    turned_moment,
+    write_radius,
+    write_slack,
+)
 from c4b.evidence.ellipsoids import (
     LOG_DET,
     SELF_NORMALIZED,
@@ -28,15 +37,6 @@ from c4b.evidence.ellipsoids import (
     gamma_squared,
 )
 from c4b.evidence.sets.confidence_set import ConfidenceSet
-from c4b.evidence.spectral import (
-    explained_at_most,
-    log_det,
-    lose,
-    perturbed,
-    turned_moment,
-    write_radius,
-    write_slack,
-)
 
 if TYPE_CHECKING:
     from c4b.evidence.model import LinearModel

@@ -14,11 +14,11 @@ import numpy as np
 
 from c4b._validate import Array
 from c4b.errors import InvalidInput
+from c4b.policies.catalogue.promise import ONE_HOT
+from c4b.policies.catalogue.registry import register_former_gate
 from c4b.policies.field.field_gate import REVISION, UNIT, Choice, FieldGate, best
 from c4b.policies.gate import GateTerms, Played
-from c4b.policies.promise import ONE_HOT
-from c4b.policies.registry import register_former_gate
-from c4b.policies.round import BASELINE_MEAN, Round
+from c4b.policies.rounds.round import BASELINE_MEAN, Round
 
 NO_ARM = -1.0
 TWO_ZETA_3 = 2.40411380631918857

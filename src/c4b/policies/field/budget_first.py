@@ -22,12 +22,12 @@ from c4b.errors import InvalidInput
 from c4b.evidence import ellipsoids
 from c4b.evidence.evidence import Evidence
 from c4b.evidence.model import DEFAULT_CONFIDENCE
+from c4b.policies.catalogue.promise import HORIZON, ONE_HOT
+from c4b.policies.catalogue.registry import register_former_gate
 from c4b.policies.field.arms import Arms, psi
 from c4b.policies.field.field_gate import REVISION, Choice, FieldGate, best
 from c4b.policies.gate import GateTerms, Played
-from c4b.policies.promise import HORIZON, ONE_HOT
-from c4b.policies.registry import register_former_gate
-from c4b.policies.round import BASELINE_MEAN, Round
+from c4b.policies.rounds.round import BASELINE_MEAN, Round
 
 PLAYS, INSTEAD = 0, 1
 """Entries of ``money["plays"]``: how often the learner's choice was played; what was executed instead of

@@ -9,11 +9,11 @@ import numpy as np
 
 from c4b._validate import Array
 from c4b.errors import InvalidInput, NoSafeAction
-from c4b.policies.candidate_fields import CandidateField
-from c4b.policies.compiled_gate import WRONG_MEAN
-from c4b.policies.decision import Decision
+from c4b.policies.compiled.compiled_gate import WRONG_MEAN
 from c4b.policies.gate import Arrays, Gate, GateTerms, Played
-from c4b.policies.round import Round
+from c4b.policies.rounds.candidate_fields import CandidateField
+from c4b.policies.rounds.decision import Decision
+from c4b.policies.rounds.round import Round
 
 UNIT = np.finfo(float).eps
 REVISION = 2

@@ -14,11 +14,11 @@ from abc import abstractmethod
 import numpy as np
 
 from c4b._validate import Array
+from c4b.policies.catalogue.promise import SEED
+from c4b.policies.catalogue.registry import register_gate
 from c4b.policies.field.field_gate import REVISION, Choice, FieldGate
 from c4b.policies.gate import GateTerms, Played
-from c4b.policies.promise import SEED
-from c4b.policies.registry import register_gate
-from c4b.policies.round import BASELINE_MEAN, Round
+from c4b.policies.rounds.round import BASELINE_MEAN, Round
 
 LEAST_COST = 1e-3
 """Predicted costs 1 - y below it count as this much: the weights of C-FastCB divide by them."""

@@ -22,10 +22,10 @@ import numpy as np
 
 from c4b import _validate
 from c4b._validate import Array
+from c4b.policies.catalogue.registry import GateFactory
 from c4b.policies.field.field_gate import FieldGate
 from c4b.policies.field.inverse_gap import NEEDS, SquareCB
 from c4b.policies.gate import Arrays, GateTerms, Played
-from c4b.policies.registry import GateFactory
 
 CONDITIONAL = "guarantee conditional on declared regret"
 PLAYS = 0

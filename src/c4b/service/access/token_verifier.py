@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import inspect
 
 from c4b.errors import C4BError
-from c4b.journal.sql_store import Store
+from c4b.journal.sql.sql_store import Store
 from c4b.service.access.tokens import TOKEN_PREFIX, Scope, hash_secret, rows_of, token_table
 
 CACHE_SECONDS = 1.0

@@ -36,9 +36,9 @@ from sqlalchemy import (
 
 from c4b import _validate
 from c4b.deployment import limits as checks
-from c4b.deployment.views import moment
+from c4b.deployment.questions.views import moment
 from c4b.errors import InvalidInput, UnknownName
-from c4b.journal.sql_store import Store
+from c4b.journal.sql.sql_store import Store
 
 T = TypeVar("T")
 

@@ -18,19 +18,19 @@ from c4b.certificates.contrast_kernels import Assessment
 from c4b.evidence.absorption import add, recentre
 from c4b.evidence.belief import belief_size, believed, believes
 from c4b.evidence.bounds import contains
-from c4b.evidence.earned import earn, earned_holds
 from c4b.evidence.ellipsoids import ALARM, LOG_DET, MIXTURE, EvidenceHeading, is_spectral, stack_and_dim
 from c4b.evidence.ellipsoids import opened_as as opened_evidence
 from c4b.evidence.pools.pool_forms import form_rows
-from c4b.evidence.regret import ABSORBED
-from c4b.evidence.regret import LOG_DET as LOG_DET_AT_START
+from c4b.evidence.sums.earned import earn, earned_holds
+from c4b.evidence.sums.regret import ABSORBED
+from c4b.evidence.sums.regret import LOG_DET as LOG_DET_AT_START
 from c4b.ledger.books import LedgerHeading, LedgerKind
 from c4b.ledger.books import opened_as as opened_ledger
-from c4b.policies.candidate_fields import MARGIN, ROWS
-from c4b.policies.choice_rule import Rule, boldness_now, is_optimistic, is_plain, opened_rule
-from c4b.policies.compiled_assessment import certify, score
-from c4b.policies.compiled_choice import BASELINE
-from c4b.policies.compiled_round import executed_bounds, settle
+from c4b.policies.catalogue.choice_rule import Rule, boldness_now, is_optimistic, is_plain, opened_rule
+from c4b.policies.compiled.compiled_assessment import certify, score
+from c4b.policies.compiled.compiled_choice import BASELINE
+from c4b.policies.compiled.compiled_round import executed_bounds, settle
+from c4b.policies.rounds.candidate_fields import MARGIN, ROWS
 from c4b.study.engine.episode_metrics import Metric
 
 USUAL_STACK, USUAL_DIM, USUAL_SIZE = 1, 5, 32

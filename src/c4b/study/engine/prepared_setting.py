@@ -13,8 +13,8 @@ from c4b.evidence.ellipsoids import stack_and_dim
 from c4b.evidence.model import LinearModel
 from c4b.evidence.sets import table as sets
 from c4b.ledger.books import opening
-from c4b.policies.composition import Composition
-from c4b.policies.promise import Kind
+from c4b.policies.catalogue.composition import Composition
+from c4b.policies.catalogue.promise import Kind
 from c4b.study.engine.compiled_episode import Lineup, Runner, runner
 from c4b.study.spec.plan import Method
 from c4b.study.spec.setting import Setting

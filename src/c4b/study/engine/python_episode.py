@@ -16,13 +16,13 @@ import numpy as np
 
 from c4b._validate import Array, Counts
 from c4b.errors import C4BError
-from c4b.policies import registry
-from c4b.policies.candidate_fields import CandidateField
-from c4b.policies.decision import Decision
+from c4b.policies.catalogue import registry
+from c4b.policies.catalogue.promise import HORIZON, SEED, Kind
+from c4b.policies.catalogue.registry import PolicySpec
 from c4b.policies.gate import Gate, GateTerms, Played
-from c4b.policies.promise import HORIZON, SEED, Kind
-from c4b.policies.registry import PolicySpec
-from c4b.policies.round import BASELINE_MEAN, Round
+from c4b.policies.rounds.candidate_fields import CandidateField
+from c4b.policies.rounds.decision import Decision
+from c4b.policies.rounds.round import BASELINE_MEAN, Round
 from c4b.study.engine.compiled_episode import Scene
 from c4b.study.engine.episode_metrics import Metric
 from c4b.study.spec.plan import Method, PythonGate

@@ -13,10 +13,10 @@ from c4b import _validate
 from c4b.errors import InvalidInput
 from c4b.evidence.model import DEFAULT_CONFIDENCE
 from c4b.evidence.sets.table import checked_name
-from c4b.policies import registry
-from c4b.policies.composition import Composition
-from c4b.policies.registry import GateFactory
-from c4b.policies.round import BASELINE_MEAN
+from c4b.policies.catalogue import registry
+from c4b.policies.catalogue.composition import Composition
+from c4b.policies.catalogue.registry import GateFactory
+from c4b.policies.rounds.round import BASELINE_MEAN
 from c4b.study.spec.setting import Setting
 
 

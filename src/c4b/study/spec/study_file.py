@@ -12,7 +12,7 @@ from typing import Any
 
 from c4b import _validate
 from c4b.errors import InvalidInput
-from c4b.policies.composition import Composition
+from c4b.policies.catalogue.composition import Composition
 from c4b.study.spec.drawn_worlds import drawn_world
 from c4b.study.spec.plan import Method, PythonGate, Study, imported
 from c4b.study.spec.setting import Setting

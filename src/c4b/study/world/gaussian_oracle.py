@@ -12,8 +12,8 @@ import numpy as np
 
 from c4b._validate import Array
 from c4b.policies import GateTerms
-from c4b.policies.built_in import BUILT_IN
-from c4b.policies.compiled_gate import CompiledGate
+from c4b.policies.catalogue.built_in import BUILT_IN
+from c4b.policies.compiled.compiled_gate import CompiledGate
 
 COMPOSITION = dataclasses.replace(
     next(entry for entry in BUILT_IN if entry.name == "reserve-c4b+"),

@@ -23,7 +23,7 @@ FEW_ROWS = 0.36
 """Over d: what the first scale of ``bounded-3`` has more, for few rows of few features. All others, the
 sums and the bet have the share 1 - 3 / (7 d) of what they have in ``bounded-2``."""
 SUM_SHARE_OF_SECOND = 0.13
-"""Share of delta that each of the two sums in ``c4b.evidence.totals`` has there."""
+"""Share of delta that each of the two sums in ``c4b.evidence.sums.totals`` has there."""
 LINEARITY_SHARE = 0.04
 """Share of delta that the alarm against means that are not linear has there."""
 LOG_SHARES = ((math.log(7.0),) * SCALES, *(tuple(-math.log(share) for share in SHARES_OF_SECOND),) * 2)

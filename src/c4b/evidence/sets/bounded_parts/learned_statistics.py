@@ -10,7 +10,7 @@ from c4b._shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.evidence.sets.bounded_parts.bounded_versions import SCALES
 from c4b.evidence.sets.linearity_alarm import curvature_size
-from c4b.evidence.totals import totals_size
+from c4b.evidence.sums.totals import totals_size
 
 
 class Learned(NamedTuple):

@@ -10,8 +10,8 @@ import numpy as np
 
 from c4b._jit import called, inlined
 from c4b._validate import Array
+from c4b.evidence.arithmetic.rounding import UNIT
 from c4b.evidence.ellipsoids import COUNT, Data
-from c4b.evidence.rounding import UNIT
 from c4b.evidence.sets.bounded_parts.bounded_radius import write_series
 from c4b.evidence.sets.bounded_parts.bounded_versions import (
     SAFE,
@@ -36,7 +36,7 @@ from c4b.evidence.sets.linearity_alarm import (
     renew_curvature,
     shape_of,
 )
-from c4b.evidence.totals import enter_totals
+from c4b.evidence.sums.totals import enter_totals
 
 STEEPEST = 0.95
 """Largest b for which a squared residual bounds a reward's noise; g(b) grows without limit towards 1."""

@@ -9,8 +9,8 @@ import numpy as np
 
 from c4b._jit import inlined, quotients
 from c4b._validate import Array
+from c4b.evidence.arithmetic.rounding import UNIT
 from c4b.evidence.ellipsoids import Terms
-from c4b.evidence.rounding import UNIT
 
 FIRST = 3.0
 """The first of two favoured ridges in units of lambda, as in ``unbiased``; the other is ten times it."""

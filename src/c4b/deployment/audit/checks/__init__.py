@@ -1,0 +1,1 @@
+"""What an audit compares with what was recorded."""

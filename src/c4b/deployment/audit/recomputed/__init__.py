@@ -1,0 +1,1 @@
+"""Every formula once more, for the audit. Shares no code with what decides."""

@@ -1,0 +1,1 @@
+"""What a deployment answers about itself and its past. Nothing here changes it."""

@@ -1,0 +1,148 @@
+"""Is it earning? What was earned, and the uplift over the incumbent, over all time or a window."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from c4b._validate import Array
+from c4b.deployment.questions.uplift import Uplift, uplift
+from c4b.deployment.questions.views import moment, plain_fields
+from c4b.deployment.summary.journal_summary import JournalSummary
+from c4b.deployment.summary.running_totals import Sum
+from c4b.policies.gate import Gate
+
+NOTHING = Uplift(0.0, 0.0, math.nan, 0.0, math.nan)
+"""Of a window without decisions."""
+POINTS = 128
+"""Points of the course over all time, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Earnings:
+    """What the decisions of a window have earned. Numbers that are not known are NaN.
+
+    ``certified`` and ``certified_share`` hold for all windows at once with probability at least
+    1 - delta, under the assumptions of the model; an alarm against the model voids them: they are NaN.
+    ``docs/theory.md`` proves it.
+    """
+
+    since: datetime | None
+    """Time of the last decision before the window; None: the window is all time."""
+    decisions: int
+    fallbacks: int
+    """Decisions for the baseline."""
+    outcomes: int
+    """Decisions of the window whose reward is known."""
+    earned: float
+    """Sum of these rewards."""
+    incumbent: float
+    """Estimate of what the incumbent would have earned in all decisions of the window."""
+    uplift: float
+    """Estimate of what was earned beyond that."""
+    uplift_share: float
+    """The same as a share of the incumbent's."""
+    certified: float
+    """The uplift is at least this."""
+    certified_share: float
+    """And this is a lower bound of its share; NaN while a loss is possible and the incumbent may have
+    earned nothing."""
+    void: str | None
+    """Why nothing is certified: the alarm against the model; None without one."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return plain_fields(self)
+
+
+class EarningsPoint(NamedTuple):
+    """The uplift of all decisions up to one, by what is known now."""
+
+    round: int
+    """1 for the first decision."""
+    seq: int
+    at: datetime
+    uplift: float
+    certified: float
+
+
+def of(
+    summary: JournalSummary, gate: Gate, seconds: float | None, last: int | None, now: int
+) -> Earnings:
+    """Of the last ``seconds``, of the ``last`` decisions, or of all time.
+
+    A window begins at the kept sum nearest to where it was asked to, see ``running_totals``.
+    """
+    since = _beginning(summary, seconds, last, now)
+    until = summary.totals.now
+    row = until if since is None else until - since
+    found = (
+        uplift(gate, until, since)
+        if row.item(Sum.DECISIONS)
+        else Uplift(0.0, 0.0, math.nan, 0.0, math.nan)
+    )
+    return Earnings(
+        None if since is None else moment(int(since[Sum.AT])),
+        int(row[Sum.DECISIONS]),
+        int(row[Sum.FALLBACKS]),
+        int(row[Sum.OUTCOMES]),
+        row.item(Sum.REWARD),
+        found.incumbent,
+        found.estimate,
+        found.estimate_share,
+        found.certified,
+        found.certified_share,
+        gate.alarm,
+    )
+
+
+def course(summary: JournalSummary, gate: Gate, points: int = POINTS) -> list[EarningsPoint]:
+    """The uplift up to some decisions, evenly spaced as far as possible, by what is known now."""
+    rows = _spread([*summary.totals.kept.values()], points)
+    made = []
+    for row in rows:
+        found = uplift(gate, row, shares=False)
+        made.append(
+            EarningsPoint(
+                int(row[Sum.DECISIONS]),
+                int(row[Sum.SEQ]),
+                moment(int(row[Sum.AT])),
+                found.estimate,
+                found.certified,
+            )
+        )
+    return made
+
+
+def _spread(rows: list[Array], points: int) -> list[Array]:
+    """At most ``points`` rows, always the first and the last, with about the same gaps between."""
+    if len(rows) <= points:
+        return rows
+    first, last = rows[0].item(Sum.DECISIONS), rows[-1].item(Sum.DECISIONS)
+    gap, chosen = (last - first) / (points - 1), [rows[0]]
+    for row in rows[1:-1]:
+        if (
+            row.item(Sum.DECISIONS) - chosen[-1].item(Sum.DECISIONS)
+            >= gap
+            <= last - row.item(Sum.DECISIONS)
+        ):
+            chosen.append(row)
+    return [*chosen, rows[-1]]
+
+
+def _beginning(
+    summary: JournalSummary, seconds: float | None, last: int | None, now: int
+) -> Array | None:
+    """The sums before the window; None if it holds all decisions."""
+    kept = summary.totals.kept
+    if last is not None:
+        wanted = summary.totals.now.item(Sum.DECISIONS) - last
+        if wanted <= 0:
+            return None
+        return min(kept.values(), key=lambda row: abs(row.item(Sum.DECISIONS) - wanted))
+    if seconds is None:
+        return None
+    start = now - seconds * 1e6
+    before = [row for row in kept.values() if row.item(Sum.AT) < start]
+    return before[-1] if before else None

@@ -1,0 +1,1 @@
+"""What people ask first, kept up to date with every entry."""

@@ -1,0 +1,1 @@
+"""Products, factors and inverses, and the rounding errors they carry."""

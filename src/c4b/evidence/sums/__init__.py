@@ -1,0 +1,1 @@
+"""What sums of rewards say by themselves."""

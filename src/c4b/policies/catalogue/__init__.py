@@ -1,0 +1,1 @@
+"""Which policies there are, what each consists of and promises, by name and in words."""

@@ -1,0 +1,226 @@
+"""How a policy chooses among admissible candidates, and why it chose as it did, in plain sentences.
+
+Everything is read from what a decision records: scores, margins, bank and alarm. Nothing here decides.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from c4b.policies.catalogue.choice_rule import BASELINE_COMPETES, COUNTERWEIGHTS, SAVES_UP, Rule
+from c4b.policies.catalogue.composition import Composition
+from c4b.policies.catalogue.registry import PolicySpec
+from c4b.policies.compiled.compiled_choice import CUSHION
+from c4b.policies.rounds.candidate_fields import CandidateField
+from c4b.policies.rounds.decision import Decision, candidate_name
+
+ADMISSIBLE = "A candidate is admissible if the bank after playing it is certified to be at least 0."
+NO_NOISE = 0.0
+"""The noise that sentences assume: none of them depends on it."""
+
+
+def rule_in_words(spec: PolicySpec, dim: int) -> str:
+    """How ``spec`` orders admissible candidates of ``dim`` features."""
+    if not isinstance(spec, Composition):
+        return f"{ADMISSIBLE} Among these {spec.name} chooses by its own rule: {spec.summary}."
+    rule = spec.rule(dim, NO_NOISE)
+    if not spec.gated:
+        return f"There is no gate. The score is {_score(rule)}; the highest score is played."
+    sentences = [ADMISSIBLE, f"The score is {_score(rule)}."]
+    if spec.selection == "pooled":
+        sentences.append(
+            "Only the candidate with the highest score is tested, and only if its score is above the "
+            "baseline's own; else the baseline is played."
+        )
+        return " ".join(sentences)
+    if rule.propose:
+        sentences.append(
+            "Only the candidate with the highest score is tested; else the baseline is played."
+        )
+    elif rule.thrift:
+        sentences.append(
+            f"Thrift: of the candidates that leave {rule.thrift:.0%} of the bank, or {CUSHION:g} "
+            "rounds of baseline credit if that is less, the one with the highest score is played; if "
+            "there is none, of all admissible ones."
+        )
+    else:
+        sentences.append("The admissible candidate with the highest score is played.")
+    if rule.competes in (BASELINE_COMPETES, SAVES_UP):
+        sentences.append(
+            "A candidate that promises no more than the baseline and leaves no more in the bank is "
+            "passed over."
+        )
+        if rule.believes:
+            sentences.append("It must promise more by its interval, and be believed to be better.")
+    elif rule.competes:
+        sentences.append(
+            "A candidate that promises no more than the baseline and leaves no more in the bank is "
+            "passed over, unless it could be better and takes nothing from the bank."
+        )
+    if rule.competes == COUNTERWEIGHTS:
+        sentences.append(
+            "Counterweight: where the best-scored candidate promises more than the baseline but is not "
+            "admissible, the lowest-scored one is played of those that leave more in the bank than the "
+            "baseline would."
+        )
+    if rule.competes == SAVES_UP:
+        sentences.append(
+            "Saving up: where the best-scored candidate promises more than the baseline but is not "
+            "admissible, the best-scored one is played of those that leave more in the bank than the "
+            "baseline would."
+        )
+    leeway = f"alpha sqrt(t) - {rule.reluctance:.2g}"
+    if rule.hope:
+        fund = f"{1.0 - rule.unfunded:g} ({leeway})" if rule.unfunded else leeway
+        sentences.append(
+            "Fund: one that is not surely better than the baseline is also passed over if it would leave "
+            f"less than {fund} rewards of the baseline in the bank, or less than there is."
+        )
+        sentences.append(
+            "Hope: where none promises more, the best-scored one that could be better is tried, while "
+            f"the t rounds so far seem to have lost or gained less than {rule.hope:g} ({leeway}) rewards "
+            "of the baseline."
+        )
+    if rule.saving:
+        sentences.append(
+            f"Before alpha sqrt(t) is above {rule.reluctance:.2g} it is tried if learning whether it is "
+            f"better is cheap: if the plays that this takes seem to cost at most {rule.saving:g} of all "
+            "that alpha has granted so far, less what seems lost or gained."
+        )
+        if rule.persists:
+            price = "the price that was granted until then"
+            if rule.endures:
+                price += ", which goes on to grow with the power 3/4 of the rounds"
+            sentences.append(
+                "Plays are needed for each feature in which it differs from the baseline. Later it is "
+                f"tried at {price}."
+            )
+    if rule.ambition:
+        sentences.append(
+            "Ambition: what takes from the bank and is not surely better is passed over, too, if it "
+            f"could gain less than {rule.ambition:g} of what the best-scored candidate could, as long "
+            "as that one would be played and the baseline saves enough for it in as many rounds as "
+            "there were."
+        )
+    unthrifty = ", without thrift" if rule.thrift else ""
+    if rule.optimism:
+        bound = "by the upper bound"
+        if rule.boldest > 1:
+            bound = (
+                f"by the upper bound, one in {rule.boldest}, or by the middle plus "
+                f"{max(1.0 - rule.restraint, rule.boldness):.2g} of the half-width"
+            )
+        sentences.append(
+            f"Of the first t rounds about {rule.optimism:g} ({leeway}) are optimistic, and one of "
+            f"{rule.period}: they score {bound}{unthrifty}, so that no candidate is ignored for ever."
+        )
+    elif rule.period:
+        sentences.append(
+            f"One round of {rule.period} is optimistic: it scores by the upper bound{unthrifty}, so that "
+            "no candidate is ignored for ever."
+        )
+    if rule.latches:
+        sentences.append("Latch: once the data refute the model, only the baseline is played.")
+    return " ".join(sentences)
+
+
+def _score(rule: Rule) -> str:
+    if rule.by_certificate:
+        return "the certified lower bound of the contrast"
+    if rule.believes:
+        return (
+            "what the data and a Gaussian prior let expect of the candidate's reward plus "
+            f"{rule.believes:.2g} standard deviations"
+        )
+    if rule.boldness == 1.0:
+        return "the upper bound of the candidate's reward (UCB)"
+    if rule.boldness == 0.0:
+        return "the middle of the interval of the candidate's reward"
+    return (
+        f"the middle of the interval of the candidate's reward plus {rule.boldness:.2g} of its half-width"
+    )
+
+
+def _shown(score: float) -> str:
+    """An arm of which nothing is known has a score beyond all others."""
+    return f"{score:.4f}" if abs(score) < 1e9 else f"{score:.0e}"
+
+
+def because(decision: Decision, spec: PolicySpec, dim: int, before_any_play: bool = False) -> str:
+    """Why this action, in one or two sentences; empty where the summary says it all.
+
+    before_any_play: no candidate was played in any round before this one.
+    """
+    if not isinstance(spec, Composition) or decision.propensity is not None:
+        return ""
+    rule = spec.rule(dim, NO_NOISE)
+    if decision.alarm and rule.latches and decision.action is None:
+        return (
+            f"Latch: the data speak against the model ({decision.alarm}), so no certificate counts and "
+            "only the baseline is played, however many candidates have a margin of at least 0."
+        )
+    if decision.action is not None:
+        return _because_played(decision, rule, decision.action, spec.gated)
+    admissible = sum(margin >= 0.0 for margin in decision.details[CandidateField.MARGIN].tolist())
+    if before_any_play and not admissible and decision.details.shape[1] and not _lacks_margins(decision):
+        return (
+            "Forced phase: no candidate has been played yet. What is known of the baseline alone cannot "
+            "certify another action, so the baseline is played until its credit and the reserve cover "
+            "the worst that the model allows of a candidate."
+        )
+    return ""
+
+
+def _lacks_margins(decision: Decision) -> bool:
+    """Whether the choice needed not all margins, and only those that it needed are known."""
+    return bool(np.isnan(decision.details[CandidateField.MARGIN]).any())
+
+
+def _because_played(decision: Decision, rule: Rule, played: int, gated: bool) -> str:
+    scores = decision.details[CandidateField.SCORE].tolist()
+    margins = decision.details[CandidateField.MARGIN].tolist()
+    ucbs = decision.details[CandidateField.UCB].tolist()
+    named = f"a score of {_shown(scores[played])}"
+    if not gated:
+        return f"It has the highest score of all, {_shown(scores[played])}."
+    admissible = [k for k, margin in enumerate(margins) if margin >= 0.0]
+    higher = [k for k in admissible if scores[played] < scores[k] < math.inf]
+    optimistic = (
+        "This was an optimistic round, which scores by the upper bound. "
+        if rule.period > 1 and all(s == u for s, u in zip(scores, ucbs, strict=True) if math.isfinite(s))
+        else ""
+    )
+    if higher and rule.competes == COUNTERWEIGHTS:
+        return (
+            f"Counterweight: the best-scored candidate is not admissible yet. This one, with {named}, "
+            f"leaves {margins[played]:.4f} in the bank of {decision.bank_before:.4f}, more than the "
+            "baseline would: it makes up for what earlier plays left uncertain and teaches about the "
+            "same direction."
+        )
+    if higher and rule.competes == SAVES_UP:
+        return (
+            f"Saving up: the best-scored candidate is not admissible yet. This one, with {named}, leaves "
+            f"{margins[played]:.4f} in the bank of {decision.bank_before:.4f}, more than the baseline "
+            "would, and has the highest score of those that do."
+        )
+    if higher and rule.thrift:
+        best = max(higher, key=lambda k: scores[k])
+        return (
+            f"Thrift: {candidate_name(decision.labels, best)} has a higher score ({scores[best]:.4f}) "
+            f"but would leave only {margins[best]:.4f} in the bank of {decision.bank_before:.4f}; this "
+            f"one, with {named}, leaves {margins[played]:.4f}."
+        )
+    if _lacks_margins(decision):
+        return f"{optimistic}It has {named}, the highest of the admissible candidates."
+    others = [scores[k] for k in admissible if k != played and math.isfinite(scores[k])]
+    if not others and rule.hope and len(admissible) > 1:
+        return (
+            f"{optimistic}It has {named}; all other admissible candidates promise too little beside the "
+            "baseline and were passed over."
+        )
+    if not others:
+        return f"{optimistic}It has {named} and is the only one to choose from."
+    rest = f"the highest of {len(others) + 1} admissible; the next has {_shown(max(others))}"
+    return f"{optimistic}It has {named}, {rest}."

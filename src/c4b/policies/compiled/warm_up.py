@@ -1,0 +1,35 @@
+"""Compile before the first request comes."""
+
+import numpy as np
+
+from c4b.evidence import LinearModel
+from c4b.policies.gate import Played
+from c4b.policies.policy import Policy
+from c4b.policies.rounds.round import Round
+
+
+def warm_up() -> None:
+    """Compile everything a compiled policy needs, if it is not in the cache yet.
+
+    A first decision on a new machine waits for the compiler, about half a minute. Call this, or run
+    ``c4b compile``, where waiting does no harm: when an image is built, or before a service takes
+    requests. Compiled policies share their kernels, so one call serves every policy and dimension.
+    """
+    baseline = np.array([1.0, 0.0])
+    policy = Policy("reserve-c4b+", LinearModel(dim=2, noise=1.0, norm_bound=1.0), alpha=0.1)
+    candidates = np.array([[1.0, 0.5], [1.0, -0.5]])
+    for name in ("refresh", "revalue"):  # the paper's round; the one for all others
+        Policy(name, policy.model).decide(candidates, baseline)
+    policy.learn(baseline[np.newaxis], np.ones(1))
+    for outcome in (1.0, None):
+        decision = policy.decide(candidates, baseline)
+        policy.executed(decision.id, baseline)
+        if outcome is None:
+            policy.forget(decision.id)
+        else:
+            policy.observe(decision.id, outcome)
+    decision.explain()
+    policy.evidence.lower(baseline)
+    policy.evidence.contains(baseline)
+    policy.gate.explanation(Round(baseline[np.newaxis], baseline))
+    policy.gate.charge(policy.bank, Played(baseline, baseline, True))

@@ -1,0 +1,1 @@
+"""What enters a decision and what comes out of it, as frozen values."""
