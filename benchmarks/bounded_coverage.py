@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 import c4b
-from c4b._jit import allocating
+from c4b._compilation.jit import allocating
 from c4b._validate import Array
 from c4b.evidence.absorption import absorb, empty
 from c4b.evidence.bounds import contains

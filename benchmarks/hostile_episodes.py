@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from c4b._jit import allocating
+from c4b._compilation.jit import allocating
 from c4b.evidence.absorption import absorb, empty
 from c4b.evidence.bounds import contains
 from c4b.evidence.ellipsoids import Region, opened

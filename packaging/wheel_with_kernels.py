@@ -36,8 +36,8 @@ STUDIES = "from c4b.study.engine.run import warm_up; warm_up()"
 TARGET = """
 import json
 from numba.core.registry import cpu_target
-from c4b import _compile_cache
-print(json.dumps(_compile_cache.target_of(cpu_target.target_context.codegen())))
+from c4b._compilation import compile_cache
+print(json.dumps(compile_cache.target_of(cpu_target.target_context.codegen())))
 """
 
 

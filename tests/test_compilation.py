@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from c4b import _compile_cache, _sources
-from c4b._jit import called, inlined, kernel
+from c4b._compilation import compile_cache, sources
+from c4b._compilation.jit import called, inlined, kernel
 from c4b.study.spec import identity
 
 LOOK = """
@@ -47,7 +47,7 @@ def test_kernels_are_compiled_where_numba_is_told_to_compile_nothing(tmp_path: P
     """People say so to debug kernels of their own."""
     script = tmp_path / "script.py"
     script.write_text(
-        "import numpy as np\nfrom c4b._jit import fma, kernel\n"
+        "import numpy as np\nfrom c4b._compilation.jit import fma, kernel\n"
         "@kernel\ndef f(x):\n    return fma(np.sqrt(x[0]), np.sum(x), 0.0)\n"
         "assert f(np.ones(2)) == 2.0\n"
     )
@@ -60,7 +60,7 @@ def nowhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Temporary space of a user who has no home and may not write beside the package."""
     (tmp_path / "package").write_text("no folder")
     (tmp_path / "tmp").mkdir()
-    monkeypatch.setattr(_compile_cache.sources, "PACKAGE", tmp_path / "package")
+    monkeypatch.setattr(compile_cache.sources, "PACKAGE", tmp_path / "package")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
     for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):
         monkeypatch.delenv(name, raising=False)
@@ -73,17 +73,17 @@ def nowhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_user_without_a_home_has_a_cache_in_temporary_space(nowhere_else: Path) -> None:
-    folder = Path(_compile_cache._folder())
+    folder = Path(compile_cache._folder())
     assert folder.parent == nowhere_else
     assert folder.stat().st_mode & 0o777 == 0o700
-    assert _compile_cache._folder() == str(folder)  # the next process finds it
+    assert compile_cache._folder() == str(folder)  # the next process finds it
 
 
 @pytest.mark.parametrize("how", ["open to all", "a link", "a file"])
 def test_what_somebody_else_has_put_into_temporary_space_is_not_executed(
     nowhere_else: Path, how: str
 ) -> None:
-    planted = nowhere_else / f"{_compile_cache.NAME}-{os.getuid()}"
+    planted = nowhere_else / f"{compile_cache.NAME}-{os.getuid()}"
     if how == "open to all":
         planted.mkdir()
         planted.chmod(0o777)
@@ -92,7 +92,7 @@ def test_what_somebody_else_has_put_into_temporary_space_is_not_executed(
         planted.symlink_to(nowhere_else / "other")
     else:
         planted.write_text("")
-    folder = Path(_compile_cache._folder())
+    folder = Path(compile_cache._folder())
     assert folder != planted
     assert folder.stat().st_mode & 0o777 == 0o700
     assert list(folder.iterdir()) == []
@@ -107,7 +107,7 @@ def test_a_first_call_fills_the_cache_that_was_asked_for(tmp_path: Path) -> None
 @pytest.mark.slow
 def test_whether_a_kernel_is_compiled_is_known_before_it_is_called(tmp_path: Path) -> None:
     start = (
-        "from c4b._jit import is_compiled; from c4b.evidence.bounds import clipped; "
+        "from c4b._compilation.jit import is_compiled; from c4b.evidence.bounds import clipped; "
         "clipped = clipped.from_python; "
     )
     run(
@@ -131,7 +131,7 @@ def test_what_was_compiled_when_the_package_was_installed_serves_users_who_may_n
     tmp_path: Path,
 ) -> None:
     shutil.copytree(
-        _sources.PACKAGE, tmp_path / "site" / "c4b", ignore=shutil.ignore_patterns("__pycache__")
+        sources.PACKAGE, tmp_path / "site" / "c4b", ignore=shutil.ignore_patterns("__pycache__")
     )
     mine = {"PYTHONPATH": str(tmp_path / "site"), "TMPDIR": str(tmp_path / "tmp"), "C4B_QUIET": "1"}
     environment = {name: os.environ[name] for name in os.environ if name != "NUMBA_CACHE_DIR"} | mine
@@ -152,7 +152,7 @@ def test_a_cache_serves_another_installation_of_the_same_source(tmp_path: Path) 
         "clipped(-1.0, 1.0, 2); print(len(clipped.stats.cache_hits))"
     )
     shutil.copytree(
-        _sources.PACKAGE, tmp_path / "site" / "c4b", ignore=shutil.ignore_patterns("__pycache__")
+        sources.PACKAGE, tmp_path / "site" / "c4b", ignore=shutil.ignore_patterns("__pycache__")
     )
     cache = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     hits = [
@@ -163,17 +163,17 @@ def test_a_cache_serves_another_installation_of_the_same_source(tmp_path: Path) 
             text=True,
             check=True,
         ).stdout.strip()
-        for path in (str(_sources.PACKAGE.parent), str(tmp_path / "site"))
+        for path in (str(sources.PACKAGE.parent), str(tmp_path / "site"))
     ]
     assert hits == ["0", "1"]
 
 
 NOTICED = """
 import time
-from c4b import _compile_notice
-from c4b._jit import kernel
+from c4b._compilation import compile_notice
+from c4b._compilation.jit import kernel
 from c4b.evidence.bounds import clipped
-_compile_notice.PATIENCE = 0.0
+compile_notice.PATIENCE = 0.0
 clipped(-1.0, 1.0, 2)
 """
 
@@ -218,15 +218,15 @@ def test_a_kernel_is_compiled_once_for_all_constants_that_kernels_call_it_with()
 def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A copy of the package that the fingerprints are taken from."""
     package = tmp_path / "c4b"
-    shutil.copytree(_sources.PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(sources.PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
     with monkeypatch.context() as patched:
-        patched.setattr(_sources, "PACKAGE", package)
+        patched.setattr(sources, "PACKAGE", package)
         yield package
     identity.code.cache_clear()  # else later tests would see the edited copy's
 
 
 def kernels() -> str:
-    return _sources.digest(_compile_cache.kernel_files())
+    return sources.digest(compile_cache.kernel_files())
 
 
 def results() -> str:
@@ -240,16 +240,22 @@ def edited(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["evidence/bounds.py", "policies/compiled/compiled_round.py", "_shaped_view.py", "errors.py"]
+    "name",
+    [
+        "evidence/bounds.py",
+        "policies/compiled/compiled_round.py",
+        "_compilation/shaped_view.py",
+        "errors.py",
+    ],
 )
 def test_an_edit_of_any_file_that_kernels_use_starts_a_new_cache(copied: Path, name: str) -> None:
-    """Numba looks at one file only; a kernel inlines others. See c4b._compile_cache."""
-    assert Path(_compile_cache.FOLDER).name == f"c4b-{kernels()}"
+    """Numba looks at one file only; a kernel inlines others. See c4b._compilation.compile_cache."""
+    assert Path(compile_cache.FOLDER).name == f"c4b-{kernels()}"
     edited(copied / name)
-    assert Path(_compile_cache.FOLDER).name != f"c4b-{kernels()}"
+    assert Path(compile_cache.FOLDER).name != f"c4b-{kernels()}"
 
 
-@pytest.mark.parametrize("name", ["study/report/style.py", "service/routes.py", "cli/main.py"])
+@pytest.mark.parametrize("name", ["study/report/style.py", "service/routing/routes.py", "cli/main.py"])
 def test_an_edit_elsewhere_keeps_cache_and_results(copied: Path, name: str) -> None:
     before = kernels(), results()
     edited(copied / name)
@@ -260,8 +266,8 @@ def test_an_edit_elsewhere_keeps_cache_and_results(copied: Path, name: str) -> N
     "name",
     [
         "study/spec/plan.py",
-        "_shaped_view.py",
-        "_jit.py",
+        "_compilation/shaped_view.py",
+        "_compilation/jit.py",
         "study/world/draws.py",
         "ledger/ledger_kernels.py",
     ],

@@ -19,7 +19,7 @@ from scipy import sparse
 import c4b
 from c4b import Client, Deployment, LinearModel, Policy
 from c4b.cli import main as cli
-from c4b.cli.answers import answer
+from c4b.cli.console.answers import answer
 from c4b.errors import InvalidInput
 from c4b.policies.rounds.decision import DecisionFields, Receipt
 from c4b.study import Results, load

@@ -28,7 +28,7 @@ import yaml
 from hatchling import build as hatchling
 from packaging.specifiers import SpecifierSet
 
-from c4b import _compile_cache
+from c4b._compilation import compile_cache
 from c4b.cli.main import app
 
 ROOT = Path(__file__).parents[1]
@@ -101,7 +101,7 @@ from c4b.cli.main import main
 sys.argv = ["c4b", "--version"]
 main()
 """
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(Path(_compile_cache.FOLDER).parent)}
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(Path(compile_cache.FOLDER).parent)}
     ran = subprocess.run(
         [sys.executable, "-I", "-W", "error", "-c", code],
         cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
@@ -204,7 +204,7 @@ def test_kernels_that_a_wheel_carries_run_where_they_fit_and_nowhere_else(
 
     assert loaded("first") == "1"
     assert not list((tmp_path / "first").rglob("*.nbc"))
-    target = site / "c4b/_compiled" / _compile_cache.TARGET
+    target = site / "c4b/_compiled" / compile_cache.TARGET
     fitting = target.read_text()
     target.write_text(fitting.replace("+avx,", "+avx,+of-another-processor,"))
     assert loaded("second") == "0"

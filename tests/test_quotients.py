@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from c4b._jit import kernel, quotients
+from c4b._compilation.jit import kernel, quotients
 
 
 @kernel

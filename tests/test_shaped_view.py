@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from c4b._jit import kernel
-from c4b._shaped_view import shaped_view
+from c4b._compilation.jit import kernel
+from c4b._compilation.shaped_view import shaped_view
 
 
 @kernel

@@ -4,9 +4,9 @@ import pytest
 from numba import types
 from numba.core import base, errors
 
-from c4b import _compile_cache
-from c4b._jit import inlined, kernel
-from c4b._specialised import specialised
+from c4b._compilation import compile_cache
+from c4b._compilation.jit import inlined, kernel
+from c4b._compilation.specialised import specialised
 
 PART: bool = True
 OTHER: bool = True
@@ -71,6 +71,11 @@ def test_numba_is_left_as_it_was() -> None:
 
 
 def test_what_is_left_out_is_part_of_the_caches_name() -> None:
-    names = {path.name for path in _compile_cache.kernel_files()}
-    assert {"decide_kernels.py", "_specialised.py", "_parts.py", "_call_types.py"} <= names
-    assert "_lean_lowering.py" in names
+    names = {path.name for path in compile_cache.kernel_files()}
+    assert {
+        "decide_kernels.py",
+        "specialised.py",
+        "kernel_parts.py",
+        "call_types.py",
+    } <= names
+    assert "lean_lowering.py" in names

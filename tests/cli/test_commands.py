@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from c4b.cli.output import COMPILING
+from c4b.cli.console.output import COMPILING
 from c4b.study.results import published_numbers as published
 from support.small_studies import TOML, Call, study_file
 

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 from rich.progress import Progress
 
-from c4b.cli.output import COMPILING, ProgressBar, ProgressLines
+from c4b.cli.console.output import COMPILING, ProgressBar, ProgressLines
 
 
 class Clock:

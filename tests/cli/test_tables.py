@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from c4b.cli import console_tables, output
+from c4b.cli.console import console_tables, output
 from support.small_studies import TOML, Call, study_file
 
 WIDTHS = (60, 80, 100, 200)

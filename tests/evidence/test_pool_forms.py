@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import c4b
-from c4b._jit import kernel
+from c4b._compilation.jit import kernel
 from c4b._validate import Array
 from c4b.evidence.ellipsoids import Region, views
 from c4b.evidence.evidence import Evidence

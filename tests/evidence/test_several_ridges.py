@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from c4b._jit import kernel
+from c4b._compilation.jit import kernel
 from c4b.evidence.ellipsoids import Terms
 from c4b.evidence.sets.several_ridges_parts.mix_choice import (
     Choice,

@@ -15,9 +15,9 @@ from starlette.types import Message, Scope
 from c4b.errors import NoSafeAction
 from c4b.service.access.token_verifier import UNPROTECTED, Grant
 from c4b.service.access.tokens import Scope as Access
-from c4b.service.direct_answers import DirectAnswers
-from c4b.service.hot_routes import HotRoutes
 from c4b.service.middleware import RequestMiddleware
+from c4b.service.routing.direct_answers import DirectAnswers
+from c4b.service.routing.hot_routes import HotRoutes
 from c4b.service.serving.http_protocol import BEGAN
 
 PATH = "/v1/deployments/shop/decisions/shop-1/outcome"

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from c4b.service import problems, routes
 from c4b.service.monitoring import grafana
+from c4b.service.routing import problems, routes
 from support.service_process import Service, serving
 
 ROOT = Path(__file__).parents[2]

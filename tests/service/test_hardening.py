@@ -19,7 +19,7 @@ from c4b.errors import StoreUnavailable
 from c4b.service import export_files
 from c4b.service.access import authorization
 from c4b.service.access.tokens import Scope
-from c4b.service.problems import Refused
+from c4b.service.routing.problems import Refused
 from support.service_process import Service, serving
 from support.token_service import BODY, ROUND, TokenService
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from c4b.service.hot_routes import HotRoutes
+from c4b.service.routing.hot_routes import HotRoutes
 from support.service_process import Service
 from support.token_service import BODY, ROUND, TokenService
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from c4b.service import plain_round, schemas
+from c4b.service import schemas
+from c4b.service.routing import plain_round
 
 PLAIN = {"candidates": [[1.0, 0.5], [1, -2.5e-3]], "baseline": [1, 0.25]}
 NUMBERS = st.one_of(

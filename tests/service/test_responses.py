@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from c4b.policies.rounds.decision import Decision, Receipt
-from c4b.service import responses
+from c4b.service.routing import responses
 
 NUMBERS = st.floats(allow_nan=True, allow_infinity=True)
 

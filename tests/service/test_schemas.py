@@ -15,7 +15,8 @@ from c4b.deployment import Earnings, EarningsPoint, Item, PendingDecision, Point
 from c4b.deployment.questions import export
 from c4b.errors import InvalidInput
 from c4b.policies.rounds.decision import CandidateReport, Decision
-from c4b.service import responses, schemas
+from c4b.service import schemas
+from c4b.service.routing import responses
 
 MODEL = {"dim": 2, "noise": 0.1, "norm_bound": 1.0}
 NOT_IN_A_RESPONSE = {"details", "labels", "left_out"}

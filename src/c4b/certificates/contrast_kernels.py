@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from c4b._jit import allocating, inlined
-from c4b._parts import EIGENBASES
+from c4b._compilation.jit import allocating, inlined
+from c4b._compilation.kernel_parts import EIGENBASES
 from c4b._validate import Array
 from c4b.evidence.bounds import lower, upper
 from c4b.evidence.ellipsoids import Region, opened

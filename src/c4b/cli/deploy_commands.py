@@ -12,8 +12,8 @@ from typing import Annotated, Any
 import typer
 
 from c4b.cli import deploy_questions, history_file
-from c4b.cli.answers import AsJson, answer
-from c4b.cli.output import console, shown_progress
+from c4b.cli.console.answers import AsJson, answer
+from c4b.cli.console.output import console, shown_progress
 from c4b.deployment import Deployment
 from c4b.deployment.questions import export
 from c4b.errors import InvalidInput

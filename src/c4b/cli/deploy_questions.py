@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from c4b.cli.answers import AsJson, answer
+from c4b.cli.console.answers import AsJson, answer
 from c4b.deployment import Deployment
 from c4b.deployment.questions.views import plain_fields
 from c4b.errors import InvalidInput

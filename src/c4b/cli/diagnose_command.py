@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from c4b import _validate, diagnostics
+from c4b.cli.console.output import print_line, print_paragraph, print_table
 from c4b.cli.log_commands import (
     AsJson,
     Candidates,
@@ -23,7 +24,6 @@ from c4b.cli.log_commands import (
     print_json,
     wants_json,
 )
-from c4b.cli.output import print_line, print_paragraph, print_table
 from c4b.features import FeatureBuilder
 from c4b.logs import Columns, read_log
 from c4b.replay import executed_features

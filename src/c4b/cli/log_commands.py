@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from c4b.cli.output import print_paragraph, print_table, shown_progress
+from c4b.cli.console.output import print_paragraph, print_table, shown_progress
 from c4b.features import FeatureBuilder
 from c4b.logs import Columns, open_log
 from c4b.offpolicy import OffPolicyGate, OffPolicyReport

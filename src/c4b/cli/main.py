@@ -10,9 +10,11 @@ from typing import Annotated
 import typer
 
 import c4b
-from c4b import _compile_cache, _compile_notice, policies
-from c4b.cli import diagnose_command, log_commands, plan_command, shell_words, study_commands
-from c4b.cli.output import console, print_table
+from c4b import policies
+from c4b._compilation import compile_cache, compile_notice
+from c4b.cli import diagnose_command, log_commands, plan_command, study_commands
+from c4b.cli.console import shell_words
+from c4b.cli.console.output import console, print_table
 from c4b.errors import C4BError
 from c4b.policies.catalogue.promise import Kind
 from c4b.study.engine import run as study_engine
@@ -78,12 +80,12 @@ def compile_now(
     as well.
     """
     started = time.monotonic()
-    _compile_cache.KernelCache.uses_carried = False
+    compile_cache.KernelCache.uses_carried = False
     with console.status("compiling, about a minute"):
         c4b.warm_up()
         if study:
             study_engine.warm_up()
-    console.print(f"compiled in {time.monotonic() - started:.1f} s: {_compile_cache.FOLDER}")
+    console.print(f"compiled in {time.monotonic() - started:.1f} s: {compile_cache.FOLDER}")
 
 
 def _print_version(requested: bool) -> None:
@@ -103,7 +105,7 @@ def options(
 
 def main() -> None:
     """Run the command. A known error becomes one line on stderr and exit code 2."""
-    _compile_notice.NOTICE.silent = True  # commands show progress of their own
+    compile_notice.NOTICE.silent = True  # commands show progress of their own
     try:
         app(prog_name="c4b")
     except C4BError as error:

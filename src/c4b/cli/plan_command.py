@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from c4b.cli.console.output import print_line, print_paragraph, print_table, shown_progress
 from c4b.cli.log_commands import (
     Alpha,
     AsJson,
@@ -29,7 +30,6 @@ from c4b.cli.log_commands import (
     wants_json,
     workers,
 )
-from c4b.cli.output import print_line, print_paragraph, print_table, shown_progress
 from c4b.errors import InvalidInput
 from c4b.features import FeatureBuilder
 from c4b.logs import Columns, open_log

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from c4b.cli.answers import AsJson, answer
+from c4b.cli.console.answers import AsJson, answer
 from c4b.cli.deploy_commands import Name, Url, app
 from c4b.deployment import Deployment, Status
 

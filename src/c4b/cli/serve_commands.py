@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from c4b.cli import demo as simulated_shop
-from c4b.cli.output import print_table
+from c4b.cli.console.output import print_table
 from c4b.deployment import Limits
 from c4b.errors import InvalidInput, rebuild
 from c4b.service.access import tokens

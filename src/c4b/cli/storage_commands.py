@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from c4b.cli.answers import AsJson, answer
+from c4b.cli.console.answers import AsJson, answer
 from c4b.cli.deploy_commands import Name, Url, app
 from c4b.cli.rollout_commands import By, Reason
 from c4b.deployment import Deployment

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from c4b.cli.output import print_line, print_paragraph, print_table, shown_progress
+from c4b.cli.console.output import print_line, print_paragraph, print_table, shown_progress
 from c4b.errors import InvalidInput
 from c4b.study.engine import run
 from c4b.study.engine.episode_metrics import Metric

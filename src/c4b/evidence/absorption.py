@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from c4b._jit import called, inlined, kernel
-from c4b._parts import EIGENBASES, INVERSES
+from c4b._compilation.jit import called, inlined, kernel
+from c4b._compilation.kernel_parts import EIGENBASES, INVERSES
 from c4b._validate import Array
 from c4b.errors import InvalidInput
 from c4b.evidence.alarms import watch

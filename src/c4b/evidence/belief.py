@@ -8,9 +8,9 @@ interval is no such mean: in many dimensions the best-looking of many middles is
 import math
 from typing import NamedTuple
 
-from c4b._jit import inlined
-from c4b._parts import EIGENBASES
-from c4b._shaped_view import shaped_view
+from c4b._compilation.jit import inlined
+from c4b._compilation.kernel_parts import EIGENBASES
+from c4b._compilation.shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.evidence.arithmetic.chains import pool_chains
 from c4b.evidence.ellipsoids import BOUNDED, Data, Region, Terms

@@ -8,8 +8,8 @@ import math
 
 import numpy as np
 
-from c4b._jit import called, fma, inlined, pooled
-from c4b._parts import BOXES, EIGENBASES, INVERSES
+from c4b._compilation.jit import called, fma, inlined, pooled
+from c4b._compilation.kernel_parts import BOXES, EIGENBASES, INVERSES
 from c4b._validate import Array
 from c4b.evidence.arithmetic.chains import chain_of_five, four_products
 from c4b.evidence.arithmetic.rounding import UNIT

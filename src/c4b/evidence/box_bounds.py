@@ -5,7 +5,7 @@ coordinate i, ``high_i`` is UNTRIED: certificates take S instead, which every en
 scores take it as it is, so that optimism tries such an arm first.
 """
 
-from c4b._jit import called, inlined
+from c4b._compilation.jit import called, inlined
 from c4b._validate import Array
 from c4b.evidence.arithmetic.rounding import UNIT
 from c4b.evidence.ellipsoids import Region

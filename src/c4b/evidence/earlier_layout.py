@@ -5,7 +5,7 @@ A state file or a snapshot may be that old.
 
 import numpy as np
 
-from c4b._jit import kernel
+from c4b._compilation.jit import kernel
 from c4b._validate import Array
 from c4b.evidence.absorption import factor, recentre
 from c4b.evidence.arithmetic.ridge_inverses import factored_error

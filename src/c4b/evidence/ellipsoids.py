@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from c4b._jit import inlined
-from c4b._parts import EIGENBASES
-from c4b._shaped_view import shaped_view
+from c4b._compilation.jit import inlined
+from c4b._compilation.kernel_parts import EIGENBASES
+from c4b._compilation.shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.evidence.eigenbasis.spectrum import Spectrum, spectrum_size
 

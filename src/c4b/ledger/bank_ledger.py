@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from c4b._jit import called, inlined
-from c4b._parts import EIGENBASES, OTHER_LEDGERS
-from c4b._shaped_view import shaped_view
+from c4b._compilation.jit import called, inlined
+from c4b._compilation.kernel_parts import EIGENBASES, OTHER_LEDGERS
+from c4b._compilation.shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.certificates.contrast_kernels import Assessment, joint_claim
 from c4b.evidence.bounds import lower

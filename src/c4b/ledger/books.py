@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from c4b._jit import inlined
-from c4b._shaped_view import shaped_view
+from c4b._compilation.jit import inlined
+from c4b._compilation.shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.ledger.exact_sums import plus
 

@@ -1,6 +1,6 @@
 """Sums that do not forget what is small beside them: a number as an unevaluated pair high + low."""
 
-from c4b._jit import inlined
+from c4b._compilation.jit import inlined
 
 
 @inlined

@@ -9,7 +9,7 @@ themselves, or, where the set has both sums on one event, as a line above the ba
 
 import numpy as np
 
-from c4b._jit import called, inlined
+from c4b._compilation.jit import called, inlined
 from c4b._validate import Array
 from c4b.evidence.arithmetic.rounding import UNIT
 from c4b.evidence.bounds import interval

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from c4b._jit import allocating, inlined, kernel, pooled
-from c4b._parts import OTHER_LEDGERS, UNREAD
+from c4b._compilation.jit import allocating, inlined, kernel, pooled
+from c4b._compilation.kernel_parts import OTHER_LEDGERS, UNREAD
 from c4b._validate import Array
 from c4b.certificates.contrast_kernels import Assessment, structural
 from c4b.evidence.ellipsoids import Region

@@ -8,7 +8,7 @@ for 0 where that is known. With joint certificates all rounds are one vector, Z,
 
 import numpy as np
 
-from c4b._jit import fma, inlined
+from c4b._compilation.jit import fma, inlined
 from c4b._validate import Array
 from c4b.certificates.contrast_kernels import Assessment, structural
 from c4b.evidence.bounds import lower, upper

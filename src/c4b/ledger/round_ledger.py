@@ -7,7 +7,7 @@ their sum is.
 
 import numpy as np
 
-from c4b._jit import inlined
+from c4b._compilation.jit import inlined
 from c4b._validate import Array
 from c4b.ledger.books import Account, Ledger, round_slack
 

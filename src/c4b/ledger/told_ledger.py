@@ -8,8 +8,8 @@ only may count on alpha r_l for each round that is left: the baseline can be pla
 
 import numpy as np
 
-from c4b._jit import called, inlined
-from c4b._parts import OTHER_LEDGERS
+from c4b._compilation.jit import called, inlined
+from c4b._compilation.kernel_parts import OTHER_LEDGERS
 from c4b._validate import Array
 from c4b.certificates.contrast_kernels import Assessment
 from c4b.evidence.arithmetic.rounding import UNIT

@@ -27,18 +27,19 @@ from starlette.types import Scope as ASGIScope
 from c4b.errors import C4BError, StoreUnavailable
 from c4b.journal.sql import sql_schema
 from c4b.journal.sql.sql_store import Store
-from c4b.service import export_files, order_routes, problems, routes, schemas
+from c4b.service import export_files, schemas
 from c4b.service.access.authorization import requires
 from c4b.service.access.rate_limits import RateLimit
 from c4b.service.access.token_verifier import TokenVerifier
 from c4b.service.access.tokens import Scope
 from c4b.service.audit_process import AuditProcess
-from c4b.service.direct_answers import DirectAnswers
-from c4b.service.hot_routes import HotRoutes
 from c4b.service.middleware import RequestMiddleware
 from c4b.service.monitoring import metrics, request_log
 from c4b.service.open_deployments import OpenDeployments, load_kernels
-from c4b.service.request_body import BodyParser
+from c4b.service.routing import order_routes, problems, routes
+from c4b.service.routing.direct_answers import DirectAnswers
+from c4b.service.routing.hot_routes import HotRoutes
+from c4b.service.routing.request_body import BodyParser
 from c4b.service.settings import Settings
 from c4b.service.witness_writer import WitnessWriter
 

@@ -14,9 +14,9 @@ from typing import Any
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from c4b.service import problems
 from c4b.service.monitoring import request_log
-from c4b.service.problems import Refused
+from c4b.service.routing import problems
+from c4b.service.routing.problems import Refused
 from c4b.service.serving.http_protocol import ANSWER, BEGAN, BEGUN
 
 _SAFE_REQUEST_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,100}")

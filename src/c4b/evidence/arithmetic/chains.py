@@ -5,7 +5,7 @@ number has the same bits alone and in a pool of any size, and loops may be block
 four candidates each share what they load, and stay in registers for four features.
 """
 
-from c4b._jit import called, fma, inlined
+from c4b._compilation.jit import called, fma, inlined
 from c4b._validate import Array
 
 

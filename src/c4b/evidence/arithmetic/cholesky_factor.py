@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from c4b._jit import inlined
+from c4b._compilation.jit import inlined
 from c4b._validate import Array
 
 LEAST_PIVOT = 1e-15

@@ -6,7 +6,7 @@ Sets that are not spectral keep them: ``self-normalized`` and ``mixture``. docs/
 
 import math
 
-from c4b._jit import inlined
+from c4b._compilation.jit import inlined
 from c4b._validate import Array
 from c4b.evidence.arithmetic.rounding import (
     log_det_update_error,

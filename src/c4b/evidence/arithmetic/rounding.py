@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from c4b._jit import inlined
+from c4b._compilation.jit import inlined
 
 UNIT = 2.0**-53
 """Largest relative error of one operation."""

@@ -6,7 +6,7 @@ orthogonal, and the eigenvalues follow. Otherwise Jacobi's rotations find the ba
 
 import math
 
-from c4b._jit import called, inlined
+from c4b._compilation.jit import called, inlined
 from c4b._validate import Array
 from c4b.evidence.arithmetic.rounding import UNIT
 from c4b.evidence.eigenbasis.row_sums import add_four_rows, add_product, add_rows

@@ -7,7 +7,7 @@ to the errors of ``Spectrum`` is measured or bounded on the way.
 
 import math
 
-from c4b._jit import called, inlined
+from c4b._compilation.jit import called, inlined
 from c4b._validate import Array
 from c4b.evidence.arithmetic.rounding import UNIT
 from c4b.evidence.eigenbasis.row_sums import add_four_rows, add_rows

@@ -4,7 +4,7 @@ Four rows are added at a time, always in the same order, whatever loop does it: 
 alone and beside others.
 """
 
-from c4b._jit import called, inlined
+from c4b._compilation.jit import called, inlined
 from c4b._validate import Array
 
 

@@ -7,7 +7,7 @@ to a pole than float64 tells apart, so it is kept as a distance from the nearer 
 
 import math
 
-from c4b._jit import Four, inlined, quotients
+from c4b._compilation.jit import Four, inlined, quotients
 from c4b.evidence.arithmetic.rounding import UNIT
 from c4b.evidence.eigenbasis.spectrum import Spectrum
 

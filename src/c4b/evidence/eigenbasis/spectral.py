@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from c4b._jit import inlined
+from c4b._compilation.jit import inlined
 from c4b._validate import Array
 from c4b.evidence.alarms import EMPTY_SET, root_or_alarm
 from c4b.evidence.arithmetic.rounding import UNIT

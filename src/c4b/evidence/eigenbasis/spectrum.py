@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from c4b._jit import inlined
+from c4b._compilation.jit import inlined
 from c4b._validate import Array
 from c4b.evidence.arithmetic.rounding import UNIT
 

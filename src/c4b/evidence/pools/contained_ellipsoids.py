@@ -12,8 +12,8 @@ import math
 
 import numpy as np
 
-from c4b._jit import called, inlined
-from c4b._shaped_view import shaped_view
+from c4b._compilation.jit import called, inlined
+from c4b._compilation.shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.evidence.ellipsoids import Region
 from c4b.evidence.pools.leading_ellipsoid import GUIDE_HEADING, LEAST_FEATURES, PARTS, open_guide

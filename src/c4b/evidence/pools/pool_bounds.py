@@ -8,9 +8,9 @@ import math
 
 import numpy as np
 
-from c4b._jit import inlined, pooled
-from c4b._parts import BOXES
-from c4b._shaped_view import shaped_view
+from c4b._compilation.jit import inlined, pooled
+from c4b._compilation.kernel_parts import BOXES
+from c4b._compilation.shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.evidence.arithmetic.rounding import UNIT
 from c4b.evidence.bounds import ball_reach, slack_over_norm

@@ -19,9 +19,9 @@ import math
 
 import numpy as np
 
-from c4b._jit import called_allocating, fma, inlined, pooled
-from c4b._parts import EIGENBASES, INVERSES
-from c4b._shaped_view import shaped_view
+from c4b._compilation.jit import called_allocating, fma, inlined, pooled
+from c4b._compilation.kernel_parts import EIGENBASES, INVERSES
+from c4b._compilation.shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.evidence.arithmetic.chains import pool_chains
 from c4b.evidence.bounds import clipped

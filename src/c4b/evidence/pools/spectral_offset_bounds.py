@@ -6,8 +6,8 @@ ruled out before their squares are computed, see ``leading_ellipsoid``.
 
 import numpy as np
 
-from c4b._jit import called, inlined
-from c4b._shaped_view import shaped_view
+from c4b._compilation.jit import called, inlined
+from c4b._compilation.shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.evidence.arithmetic.chains import chain_of_five, four_products, pool_chains
 from c4b.evidence.bounds import ball_reach, slack_over_norm

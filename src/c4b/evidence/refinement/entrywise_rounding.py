@@ -9,7 +9,7 @@ decomposition is measured anew, O(d^3), so one question asks for it and policies
 
 import math
 
-from c4b._jit import called
+from c4b._compilation.jit import called
 from c4b.evidence.arithmetic.rounding import UNIT
 from c4b.evidence.eigenbasis.spectrum import RESIDUAL, SKEW, misturn
 from c4b.evidence.ellipsoids import COUNT, SQUARES_SUM, Data, Region, Terms

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from c4b._jit import called
+from c4b._compilation.jit import called
 from c4b._validate import Array
 from c4b.evidence.ellipsoids import Data, Region, Terms
 from c4b.evidence.sets.constrained import write_shifted

@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from c4b._jit import called, inlined
+from c4b._compilation.jit import called, inlined
 from c4b.evidence.arithmetic.cholesky_factor import cholesky
 from c4b.evidence.arithmetic.rounding import UNIT
 from c4b.evidence.ellipsoids import Terms

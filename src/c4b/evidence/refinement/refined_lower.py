@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from c4b._jit import inlined, kernel
+from c4b._compilation.jit import inlined, kernel
 from c4b._validate import Array
 from c4b.evidence.alarms import EMPTY_SET
 from c4b.evidence.arithmetic.rounding import UNIT

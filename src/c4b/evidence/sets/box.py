@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from c4b._jit import called
+from c4b._compilation.jit import called
 from c4b._validate import Array
 from c4b.errors import InvalidInput
 from c4b.evidence.alarms import EMPTY_SET

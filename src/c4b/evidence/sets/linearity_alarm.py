@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from c4b._jit import called, inlined
-from c4b._shaped_view import shaped_view
+from c4b._compilation.jit import called, inlined
+from c4b._compilation.shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.evidence.alarms import NOT_LINEAR
 from c4b.evidence.arithmetic.rounding import UNIT

@@ -7,7 +7,7 @@ Assumes A1 to A5 of docs/theory.md. Derived in its section "Four sets": by the e
 
 import math
 
-from c4b._jit import inlined
+from c4b._compilation.jit import inlined
 from c4b.evidence.arithmetic.ridge_inverses import write_one_ellipsoid
 from c4b.evidence.ellipsoids import MIXTURE, Data, Region, Terms, drift, gamma_squared
 from c4b.evidence.sets.confidence_set import ConfidenceSet, one_ridge

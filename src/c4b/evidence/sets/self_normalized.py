@@ -8,7 +8,7 @@ leaves of the event (N) at ridge lambda.
 
 import math
 
-from c4b._jit import inlined
+from c4b._compilation.jit import inlined
 from c4b.evidence.arithmetic.ridge_inverses import write_one_ellipsoid
 from c4b.evidence.ellipsoids import SELF_NORMALIZED, Data, Region, Terms, drift, gamma_squared
 from c4b.evidence.sets.confidence_set import ConfidenceSet, one_ridge

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from c4b._jit import called, inlined, quotients
+from c4b._compilation.jit import called, inlined, quotients
 from c4b._validate import Array
 from c4b.evidence.arithmetic.rounding import UNIT
 from c4b.evidence.eigenbasis.spectral import (

@@ -12,8 +12,8 @@ from warnings import warn
 import numpy as np
 
 from c4b import _validate
-from c4b._jit import inlined
-from c4b._parts import BOXES, EIGENBASES
+from c4b._compilation.jit import inlined
+from c4b._compilation.kernel_parts import BOXES, EIGENBASES
 from c4b.errors import InvalidInput
 from c4b.evidence.ellipsoids import (
     BOUNDED,

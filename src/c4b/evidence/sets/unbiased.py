@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from c4b._jit import called
+from c4b._compilation.jit import called
 from c4b._validate import Array
 from c4b.evidence.eigenbasis.spectral import (
     explained_at_most,

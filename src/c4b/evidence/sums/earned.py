@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from c4b._jit import inlined, kernel
+from c4b._compilation.jit import inlined, kernel
 from c4b._validate import Array
 
 NOISE, LOG_TERM, PLAYS, REWARDS, REWARDS_LOW = 0, 1, 2, 3, 4

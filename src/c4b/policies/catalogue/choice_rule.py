@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from c4b._jit import inlined
+from c4b._compilation.jit import inlined
 from c4b._validate import Array
 from c4b.evidence.belief import Belief, believes, expected
 from c4b.evidence.bounds import interval
@@ -58,7 +58,7 @@ def rule_numbers(rule: Rule) -> Array:
 
 
 def is_plain(numbers: Array) -> bool:
-    """Whether these ``rule_numbers`` choose by UCB and margins alone: see ``c4b._parts.COMPETITION``."""
+    """Whether these ``rule_numbers`` choose by UCB and margins alone: ``kernel_parts.COMPETITION``."""
     rule = Rule(*numbers.tolist()[: len(Rule._fields)])
     return rule.boldness == 1.0 and rule.thrift == rule.period == rule.competes == 0
 

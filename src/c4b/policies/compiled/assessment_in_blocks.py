@@ -5,9 +5,9 @@ Everything about a block stays in cache. A candidate's numbers have the same bit
 
 import numpy as np
 
-from c4b._cache_lines import LINE, whole_lines
-from c4b._jit import called, inlined
-from c4b._shaped_view import shaped_view
+from c4b._compilation.cache_lines import LINE, whole_lines
+from c4b._compilation.jit import called, inlined
+from c4b._compilation.shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.certificates.contrast_kernels import Assessment
 from c4b.evidence.belief import Belief, believes, pool_belief

@@ -6,7 +6,7 @@ every candidate, or (CONTRASTS, 0) nothing. They come from a pool, so they may d
 those of a candidate alone: where that could decide, the candidate alone is computed. scratch is (d,).
 """
 
-from c4b._jit import called, inlined
+from c4b._compilation.jit import called, inlined
 from c4b._validate import Array
 from c4b.evidence.belief import Belief, believes, deviation, expected
 from c4b.evidence.bounds import interval

@@ -3,8 +3,8 @@
 Online rounds and simulated episodes run this.
 """
 
-from c4b._jit import inlined
-from c4b._parts import COMPETITION
+from c4b._compilation.jit import inlined
+from c4b._compilation.kernel_parts import COMPETITION
 from c4b._validate import Array
 from c4b.certificates.contrast_kernels import Assessment, pool_joint, pool_separate
 from c4b.evidence.belief import Belief, believes, pool_belief

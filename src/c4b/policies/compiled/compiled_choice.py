@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from c4b._jit import inlined, larger, pooled
-from c4b._parts import COMPETITION
+from c4b._compilation.jit import inlined, larger, pooled
+from c4b._compilation.kernel_parts import COMPETITION
 from c4b._validate import LARGEST, Array
 from c4b.certificates.contrast_kernels import structural, structural_above
 from c4b.evidence.belief import Belief

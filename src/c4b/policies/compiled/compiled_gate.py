@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from c4b._cache_lines import new_space
+from c4b._compilation.cache_lines import new_space
 from c4b._validate import LARGEST, Array
 from c4b.certificates.contrast_kernels import both
 from c4b.errors import InvalidInput, NoSafeAction

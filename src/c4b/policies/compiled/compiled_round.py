@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from c4b._cache_lines import whole_lines
-from c4b._jit import inlined, kernel
-from c4b._parts import COMPETITION, EIGENBASES
-from c4b._shaped_view import shaped_view
+from c4b._compilation.cache_lines import whole_lines
+from c4b._compilation.jit import inlined, kernel
+from c4b._compilation.kernel_parts import COMPETITION, EIGENBASES
+from c4b._compilation.shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.certificates.contrast_kernels import Assessment, joint_claim
 from c4b.evidence.belief import Belief, believed

@@ -7,7 +7,7 @@ is of no use to one.
 from collections.abc import Callable
 from typing import Any
 
-from c4b._specialised import specialised
+from c4b._compilation.specialised import specialised
 from c4b._validate import Array
 from c4b.evidence.ellipsoids import BOX, EvidenceHeading, is_spectral
 from c4b.ledger import books

@@ -6,9 +6,9 @@ round, and none is cleared.
 
 from typing import NamedTuple
 
-from c4b._cache_lines import LINE, whole_lines
-from c4b._jit import inlined
-from c4b._shaped_view import shaped_view
+from c4b._compilation.cache_lines import LINE, whole_lines
+from c4b._compilation.jit import inlined
+from c4b._compilation.shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.evidence.belief import belief_size, room_for_belief
 from c4b.evidence.ellipsoids import stack_and_dim

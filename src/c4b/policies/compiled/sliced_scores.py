@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
-from c4b._cache_lines import new_space
+from c4b._compilation.cache_lines import new_space
 from c4b._validate import Array
 from c4b.errors import InvalidInput
 from c4b.policies.compiled.compiled_round import NOT_FINITE

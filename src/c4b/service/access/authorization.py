@@ -15,8 +15,8 @@ from starlette.types import Scope as Connection
 from c4b.errors import C4BError
 from c4b.service.access.token_verifier import Grant, TokenVerifier
 from c4b.service.access.tokens import Scope
-from c4b.service.problems import Refused, without_details
-from c4b.service.request_body import LARGE, BodyParser
+from c4b.service.routing.problems import Refused, without_details
+from c4b.service.routing.request_body import LARGE, BodyParser
 
 Headers = dict[bytes, bytes]
 """Of one request, by name in lower case."""

@@ -72,8 +72,8 @@ class TimeLimitedProtocol(HttpToolsProtocol):
     if that is shorter, to complete its next headers. A client that does not read a response has the time
     limit of a request to read what is in the buffer.
 
-    An application with ``direct_answers`` (``c4b.service.direct_answers``) is asked to answer a request
-    without a task, once its body is complete.
+    An application with ``direct_answers`` (``service.routing.direct_answers``) is asked to answer a
+    request without a task, once its body is complete.
     """
 
     _header_timer: asyncio.TimerHandle | None = None

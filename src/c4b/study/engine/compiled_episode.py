@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from c4b._cache_lines import new_space
-from c4b._jit import inlined, kernel, kernel_of_known_shapes
-from c4b._shaped_view import shaped_view
-from c4b._specialised import specialised
+from c4b._compilation.cache_lines import new_space
+from c4b._compilation.jit import inlined, kernel, kernel_of_known_shapes
+from c4b._compilation.shaped_view import shaped_view
+from c4b._compilation.specialised import specialised
 from c4b._validate import Array, Counts
 from c4b.certificates.contrast_kernels import Assessment
 from c4b.evidence.absorption import add, recentre

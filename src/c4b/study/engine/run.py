@@ -11,7 +11,8 @@ from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
-from c4b import _jit, _validate
+from c4b import _validate
+from c4b._compilation import jit
 from c4b.study.engine.chunk import Chunk, simulate
 from c4b.study.engine.prepared_setting import prepare
 from c4b.study.results import results
@@ -69,7 +70,7 @@ def threads(jobs: int | None) -> int:
 def must_compile(study: Study) -> bool:
     """Whether the first episode has to wait for the compiler. Later processes use the cache on disk."""
     prepared = (prepare(setting, study.methods).compiled for setting in study.settings)
-    return not all(_jit.is_compiled(compiled.run) for compiled in prepared if compiled is not None)
+    return not all(jit.is_compiled(compiled.run) for compiled in prepared if compiled is not None)
 
 
 def warm_up() -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from c4b import _sources as sources
+from c4b._compilation import sources
 from c4b.evidence.sets.confidence_set import PythonSet
 from c4b.evidence.sets.table import get_set
 from c4b.study.spec.plan import PythonGate, Study

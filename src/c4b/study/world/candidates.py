@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from c4b._cache_lines import new_space
+from c4b._compilation.cache_lines import new_space
 from c4b._validate import Array
 from c4b.study.spec.setting import Setting
 from c4b.study.world import candidate_sources, draws

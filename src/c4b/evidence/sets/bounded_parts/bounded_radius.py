@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from c4b._jit import inlined
+from c4b._compilation.jit import inlined
 from c4b.evidence.sets.bounded_parts.bounded_versions import SAFE, SCALES, reach_squared
 from c4b.evidence.sets.bounded_parts.learned_statistics import UNIT_POWER, Learned
 

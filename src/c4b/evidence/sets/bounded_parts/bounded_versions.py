@@ -6,7 +6,7 @@ or 2.
 
 import math
 
-from c4b._jit import inlined
+from c4b._compilation.jit import inlined
 from c4b.evidence.ellipsoids import BOUNDED_2, BOUNDED_3, Data, Terms
 
 POWERS = (

@@ -5,8 +5,8 @@ Shapes: J = SCALES prior scales, d features, K terms of the series.
 
 from typing import NamedTuple
 
-from c4b._jit import inlined
-from c4b._shaped_view import shaped_view
+from c4b._compilation.jit import inlined
+from c4b._compilation.shaped_view import shaped_view
 from c4b._validate import Array
 from c4b.evidence.sets.bounded_parts.bounded_versions import SCALES
 from c4b.evidence.sets.linearity_alarm import curvature_size

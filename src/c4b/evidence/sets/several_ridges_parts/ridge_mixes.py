@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from c4b._jit import inlined, quotients
+from c4b._compilation.jit import inlined, quotients
 from c4b._validate import Array
 from c4b.evidence.arithmetic.rounding import UNIT
 from c4b.evidence.ellipsoids import Terms

@@ -1,4 +1,4 @@
-"""The parts that ``c4b._specialised`` can leave out of kernels."""
+"""The parts that ``c4b._compilation.specialised`` can leave out of kernels."""
 
 BOXES: bool = True
 """Sets that are boxes."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from c4b._jit import inlined
+from c4b._compilation.jit import inlined
 from c4b._validate import Array
 
 LINE = 8

@@ -15,7 +15,7 @@ from fastapi._compat import ModelField
 from fastapi.exceptions import RequestValidationError
 from pydantic_core import from_json
 
-from c4b.service.problems import Refused
+from c4b.service.routing.problems import Refused
 
 LARGE = 32_768
 """Bytes from which a body is parsed in a thread."""

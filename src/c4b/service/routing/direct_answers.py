@@ -20,9 +20,9 @@ from c4b.service import middleware
 from c4b.service.access import authorization
 from c4b.service.access.token_verifier import TokenVerifier
 from c4b.service.access.tokens import Scope as Access
-from c4b.service.hot_routes import JSON_LINES, Hot, HotRoutes
 from c4b.service.middleware import RequestMiddleware
 from c4b.service.monitoring import request_log
+from c4b.service.routing.hot_routes import JSON_LINES, Hot, HotRoutes
 from c4b.service.serving.http_protocol import BEGAN, BEGUN
 
 

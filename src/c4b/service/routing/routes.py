@@ -20,13 +20,14 @@ from c4b.deployment.questions import export
 from c4b.errors import C4BError, InvalidInput, NameTaken, PayloadTooLarge
 from c4b.evidence.model import LinearModel
 from c4b.policies import Decision, Round
-from c4b.service import export_files, responses, schemas
+from c4b.service import export_files, schemas
 from c4b.service.access.authorization import requires
 from c4b.service.access.token_verifier import Grant
 from c4b.service.access.tokens import Scope
 from c4b.service.commit_queue import QueuedDeployment
 from c4b.service.open_deployments import OpenDeployments
-from c4b.service.problems import MEDIA_TYPE, Refused
+from c4b.service.routing import responses
+from c4b.service.routing.problems import MEDIA_TYPE, Refused
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {

@@ -22,11 +22,12 @@ from starlette.types import Receive, Scope, Send
 
 from c4b.deployment.limits import REQUEST_ID
 from c4b.errors import C4BError
-from c4b.service import plain_round, problems, responses, routes, schemas
+from c4b.service import schemas
 from c4b.service.access.authorization import Headers, authorized_body
 from c4b.service.access.tokens import Scope as Access
 from c4b.service.commit_queue import QueuedDeployment
-from c4b.service.request_body import parsed
+from c4b.service.routing import plain_round, problems, responses, routes
+from c4b.service.routing.request_body import parsed
 from c4b.service.serving.http_protocol import ANSWER, BEGUN
 
 _PATH = re.compile(r"/v1/deployments/([^/]{1,100})/decisions(?:/([^/]{1,150})/outcome)?")

@@ -25,14 +25,14 @@ from numba.core import (
 from numba.core import untyped_passes as untyped
 from numba.extending import intrinsic
 
-from c4b import _compile_cache as cache
-from c4b import _compile_notice
-from c4b._call_types import remembered_call_types
-from c4b._lean_lowering import LowerWhole, lean_lowering
+from c4b._compilation import compile_cache as cache
+from c4b._compilation import compile_notice
+from c4b._compilation.call_types import remembered_call_types
+from c4b._compilation.lean_lowering import LowerWhole, lean_lowering
 
 F = TypeVar("F", bound=Callable[..., object])
 
-_compile_notice.listen()
+compile_notice.listen()
 
 
 def _typed_fma(_context: Any, a: Any, b: Any, c: Any) -> Any:

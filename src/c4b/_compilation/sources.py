@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-PACKAGE = Path(__file__).parent
+PACKAGE = Path(__file__).parent.parent
 _IMPORT = re.compile(
     r"^\s*(?:from\s+(c4b[\w.]*)\s+import\s+(\([^)]*\)|[^\n#]*)|import\s+(c4b[\w.]*))", re.M
 )

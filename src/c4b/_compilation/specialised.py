@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
-from c4b._jit import KernelForKernels
+from c4b._compilation.jit import KernelForKernels
 
 F = TypeVar("F", bound=Callable[..., object])
 

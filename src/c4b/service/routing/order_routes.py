@@ -12,12 +12,13 @@ from starlette.concurrency import run_in_threadpool
 
 from c4b.deployment import Deployment, Status
 from c4b.errors import InvalidInput
-from c4b.service import responses, schemas
+from c4b.service import schemas
 from c4b.service.access.authorization import requires
 from c4b.service.access.token_verifier import UNPROTECTED, Grant
 from c4b.service.access.tokens import Scope
-from c4b.service.problems import Refused
-from c4b.service.routes import PROBLEMS, Name, queued_deployment
+from c4b.service.routing import responses
+from c4b.service.routing.problems import Refused
+from c4b.service.routing.routes import PROBLEMS, Name, queued_deployment
 
 router = APIRouter(prefix="/v1", route_class=requires(Scope.admin), responses=PROBLEMS)
 

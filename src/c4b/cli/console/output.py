@@ -21,7 +21,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from c4b.cli import console_tables
+from c4b.cli.console import console_tables
 from c4b.study.engine.run import Progress as ReportProgress
 
 for _name in ("stdout", "stderr"):

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from c4b.cli.output import print_line, print_table
+from c4b.cli.console.output import print_line, print_table
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON also on a terminal.")]
 

@@ -29,9 +29,8 @@ import numba
 from llvmlite import binding
 from numba.core import caching
 
-from c4b import _compile_notice
-from c4b import _sources as sources
-from c4b._cache_files import CheckedFiles
+from c4b._compilation import compile_notice, sources
+from c4b._compilation.cache_files import CheckedFiles
 
 _DECORATORS = (
     "kernel|kernel_of_known_shapes|inlined|called|called_allocating|pooled|allocating|specialised"
@@ -215,7 +214,7 @@ class KernelCache(_Cache):
         try:
             super().save_overload(sig, data)
         except OSError as error:
-            _compile_notice.NOTICE.not_kept(FOLDER, error)
+            compile_notice.NOTICE.not_kept(FOLDER, error)
 
 
 def _others() -> list[type[_BesideCache | _CarriedCache]]:

@@ -1,0 +1,1 @@
+"""What commands print: tables, lines and progress, JSON, errors in the words of the shell."""

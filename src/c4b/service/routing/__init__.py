@@ -1,0 +1,1 @@
+"""From a request to a call of a deployment and back: routes, bodies, answers, errors."""
