@@ -14,7 +14,8 @@ from c4b import Deployment, LinearModel, Round
 from c4b.deployment import Earnings, EarningsPoint, Item, PendingDecision, Point, Report, Status
 from c4b.deployment.questions import export
 from c4b.errors import InvalidInput
-from c4b.policies.rounds.decision import CandidateReport, Decision
+from c4b.policies.rounds.decision import Decision
+from c4b.policies.rounds.explanation import CandidateReport
 from c4b.service import schemas
 from c4b.service.routing import responses
 

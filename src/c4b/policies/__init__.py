@@ -13,7 +13,8 @@ from c4b.policies.compiled.compiled_gate import CompiledGate
 from c4b.policies.gate import Gate, GateTerms, Played
 from c4b.policies.policy import Policy
 from c4b.policies.rounds.candidate_fields import CandidateField
-from c4b.policies.rounds.decision import CandidateReport, Decision, Explanation
+from c4b.policies.rounds.decision import Decision
+from c4b.policies.rounds.explanation import CandidateReport, Explanation
 from c4b.policies.rounds.round import Round
 
 from c4b.policies import field  # isort: skip  (registers its gates)

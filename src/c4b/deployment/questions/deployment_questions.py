@@ -24,7 +24,8 @@ from c4b.deployment.summary.item_counts import Item
 from c4b.deployment.transactions.transactor import Transactor
 from c4b.errors import InvalidInput
 from c4b.evidence.model import LinearModel
-from c4b.policies.rounds.decision import Decision, Explanation
+from c4b.policies.rounds.decision import Decision
+from c4b.policies.rounds.explanation import Explanation
 
 
 class DeploymentQuestions:

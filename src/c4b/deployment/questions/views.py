@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from c4b._validate import Array
-from c4b.policies.rounds.decision import HELD, Decision, Explanation, candidate_name, same_content
+from c4b.policies.rounds.decision import Decision, candidate_name, same_content
+from c4b.policies.rounds.explanation import HELD, Explanation
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from html import escape
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from c4b.policies.rounds.decision import CandidateReport, Decision, Explanation
+    from c4b.policies.rounds.decision import Decision
+    from c4b.policies.rounds.explanation import CandidateReport, Explanation
 
 HEADING = (
     *("", "candidate", "score", "bank after", "admissible"),
