@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from c4b import policies
 from c4b.evidence.sets import table
+from c4b.policies.catalogue import registry
 from support.small_studies import Call
 
 ROOT = Path(__file__).parents[1]
@@ -50,7 +50,7 @@ def test_a_page(
             datasets.fetch("thornton")
         except datasets.RegistryUnreachable as reason:
             pytest.skip(f"the registry cannot be reached: {reason}")
-    for owner, name in ((policies.registry, "_REGISTRY"), (table, "_TABLE")):  # pages register their own
+    for owner, name in ((registry, "_REGISTRY"), (table, "_TABLE")):  # pages register their own
         monkeypatch.setattr(owner, name, dict(getattr(owner, name)))
     monkeypatch.chdir(tmp_path)
     snippets = re.findall(r"```(python|sh)\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)

@@ -88,7 +88,7 @@ def test_damaged_results(c4b: Call, tmp_path: Path, name: str) -> None:
 
 def test_a_picture_of_no_known_kind(c4b: Call, tmp_path: Path) -> None:
     said = failed(c4b, "diagnose", tmp_path / "log.csv", "--figure", tmp_path / "figure.csv")
-    assert "must end in .png, .svg, .pdf" in said
+    assert "must end in .png, .pdf, .svg" in said
 
 
 def run(words: str, **more: str) -> subprocess.CompletedProcess[bytes]:
