@@ -89,6 +89,8 @@ class CompiledGate(Gate):
     takes_slates = True
     leaves_out_margins = False
     """Whether decisions leave out the numbers of candidates that could not have been chosen."""
+    values_corrections = True
+    """Whether the bank is valued anew when something else was executed; not in early journals."""
 
     def __init__(self, composition: Composition, terms: GateTerms) -> None:
         composition.check_terms(terms.model, terms.floor)
@@ -288,6 +290,8 @@ class CompiledGate(Gate):
         )
         if bank is not None:
             self.ledger[books.BANK] = bank
+        elif self.values_corrections:
+            ledger_kernels.recertify(self.ledger, self._flat, executed.baseline)
 
     def learn(self, features: Array, rewards: Array) -> None:
         self.evidence.learn(features, rewards)
