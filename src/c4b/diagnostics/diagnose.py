@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from c4b import _validate
-from c4b.diagnostics.drift import Period, drift, periods, periods_of_two_values
+from c4b.diagnostics.drift import Period, drift, periods, periods_of_rare_rewards
 from c4b.diagnostics.finding import Finding
 from c4b.diagnostics.linearity import Group, HeldOut, groups, linearity
 from c4b.diagnostics.noise import noise_scale
+from c4b.diagnostics.rare_rewards import is_rare
 from c4b.diagnostics.ridge_fit import Effect, effects
-from c4b.diagnostics.two_valued import is_two_valued
 from c4b.errors import InvalidInput
 
 PERIODS = 8
@@ -79,8 +79,8 @@ def diagnose(
     held_out = HeldOut.of(x, y)
     compared = groups(x, y, held_out, named, delta)
     named_periods, chance = [str(label) for label in labels], None
-    if is_two_valued(y):
-        by_period, chance = periods_of_two_values(x, y, named_periods, delta)
+    if is_rare(y):
+        by_period, chance = periods_of_rare_rewards(x, y, named_periods, delta)
     else:
         by_period = periods(x, y, named_periods)
     found = (

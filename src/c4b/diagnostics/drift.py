@@ -9,8 +9,8 @@ import scipy
 
 from c4b._validate import Array
 from c4b.diagnostics.finding import Finding
+from c4b.diagnostics.rare_rewards import SimulatedPeriods
 from c4b.diagnostics.ridge_fit import fit
-from c4b.diagnostics.two_valued import TwoValuedPeriods
 
 
 @dataclass(frozen=True)
@@ -45,14 +45,14 @@ def periods(x: Array, y: Array, labels: list[str]) -> list[Period]:
     return made
 
 
-def periods_of_two_values(
+def periods_of_rare_rewards(
     x: Array, y: Array, labels: list[str], delta: float
 ) -> tuple[list[Period], float]:
-    """The periods, and the chance that one of them is so unlike the others; see ``two_valued``."""
+    """The periods, and the chance that one of them is so unlike the others; see ``rare_rewards``."""
     names = np.array(labels)
     listed = list(dict.fromkeys(labels))
     rows = [names == name for name in listed]
-    found = TwoValuedPeriods(x, y, rows)
+    found = SimulatedPeriods(x, y, rows)
     made = [
         Period(name, int(own.sum()), float(y[own].mean()), float(p_value))
         for name, own, p_value in zip(listed, rows, found.p_values(), strict=True)
