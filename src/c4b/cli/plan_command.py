@@ -132,12 +132,12 @@ def plan(
                 resume=resume,
                 progress=progress,
             )
-    if page is not None:
-        write_page(made, page)
     if wants_json(as_json):
         print_json(made.as_dict())
     else:
         _show(made)
+    if page is not None:  # last: a page that cannot be written shall not cost the answer
+        write_page(made, page)
 
 
 @contextmanager
