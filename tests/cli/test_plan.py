@@ -35,6 +35,14 @@ def test_from_rates(c4b: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "at risk" in shown.out
 
 
+def test_a_page_that_cannot_be_written_does_not_cost_the_answer(c4b: Call, tmp_path: Path) -> None:
+    page = tmp_path / "missing" / "plan.html"
+    made = c4b("plan", "--rate", 0.3, "--rate", 0.6, *SHORT, "--json", "--page", page)
+    assert made.code != 0
+    assert "plan.html" in made.err
+    assert json.loads(made.out)["proposal"]["noise"] == 0.5
+
+
 def test_neither_or_both(c4b: Call) -> None:
     assert c4b("plan").code == 2
     assert "give either a log or --rate" in c4b.err

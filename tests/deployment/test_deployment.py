@@ -228,9 +228,9 @@ def test_something_else_was_executed(any_url: str) -> None:
             dep.executed(ours.id, other)
         policy.executed(theirs.id, other)
         assert dep.state().bank == policy.bank < 0.0
-        alarm = dep.state().alarm
-        assert alarm is not None
-        assert "negative" in alarm
+        alarms = [entry.unpack()[0] for entry in entries_of(dep) if entry.kind == "alarm"]
+        assert [alarm["source"] for alarm in alarms] == ["ledger"]
+        assert dep.state().alarm is None  # a negative bank makes nothing void
         dep.observe(ours.id, 0.1)
         policy.observe(theirs.id, 0.1)
         with pytest.raises(OutcomeClosed):
@@ -238,6 +238,18 @@ def test_something_else_was_executed(any_url: str) -> None:
         assert np.array_equal(dep.record(ours.id).executed, other)
         assert np.array_equal(evidence_of(dep).flat, policy.evidence.flat)
         assert in_agreement(dep)
+        assert dep.audit().clean
+
+
+def test_an_alarm_against_the_model_is_not_hidden_by_a_negative_bank(memory_url: str) -> None:
+    with create(memory_url, reserve=0.0) as dep:
+        dep.learn([[1.0, 0.0, 0.0]] * 40, [0.0, 5.0] * 20)  # far more noise than declared
+        first = dep.state()
+        assert first.alarm is not None
+        made = dep.decide(rivals(np.random.default_rng(0)), BASELINE)
+        dep.executed(made.id, [0.2, 1.0, 1.0])
+        assert dep.state().bank < 0.0
+        assert (dep.state().alarm, dep.state().alarm_since) == (first.alarm, first.alarm_since)
         assert dep.audit().clean
 
 

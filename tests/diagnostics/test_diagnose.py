@@ -51,6 +51,22 @@ def test_a_change_of_theta_is_found() -> None:
     assert sum(period.rows for period in found.periods) == 4000
 
 
+def clicks(seed: int, change: float, revenue: bool = False) -> Diagnosis:
+    """Four items at rates from 1 to 3 %; the second gets better half-way. Or what buyers pay."""
+    draw, n = np.random.default_rng([8, seed]), 2000
+    x = np.column_stack([np.ones(n), np.eye(4)[draw.integers(0, 4, n)][:, 1:]])
+    rates = x @ [0.02, 0.01, -0.01, 0.005] + change * x[:, 1] * (np.arange(n) >= n // 2)
+    y = (draw.random(n) < rates).astype(float)
+    return diagnose(x, y * draw.uniform(0.0, 1.0, n) if revenue else y, noise=0.5)
+
+
+@pytest.mark.parametrize("revenue", [False, True])
+def test_periods_without_a_click_are_no_drift(revenue: bool) -> None:
+    found = [answers(clicks(seed, 0.0, revenue))[2] for seed in range(40)]
+    assert found.count(False) <= 6  # 2 are to be expected
+    assert not answers(clicks(1, 0.5, revenue))[2]
+
+
 def test_which_features_matter() -> None:
     found = rows(4)
     assert [effect.feature for effect in found.effects] == ["age", "price"]  # the constant moves nothing

@@ -2,6 +2,8 @@
 
 import json
 import math
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -14,6 +16,8 @@ from c4b.features import Embedding, FeatureBuilder, Intercept
 from c4b.logs import Columns, Log, read_log
 from c4b.planning import Simulator, Traffic, plan_log, plan_rates
 from c4b.planning.forecast import _mean_up_to, _pays_from
+from c4b.planning.in_words import columns_to_expect
+from c4b.planning.page import write_page
 from c4b.replay import Terms, replay_queues
 
 
@@ -191,3 +195,14 @@ def test_outcomes_of_many_features_come_a_little_late(monkeypatch: pytest.Monkey
     for late, prompt in zip(together, alone, strict=True):
         assert np.argmin(prompt.fell_back) > 200
         assert abs(int(np.argmin(late.fell_back)) - int(np.argmin(prompt.fell_back))) <= 16
+
+
+@pytest.mark.parametrize(
+    ("simulations", "low"), [(3, "lowest"), (18, "lowest"), (19, "5 %"), (20, "5 %")]
+)
+def test_few_simulations_are_not_called_percentiles(simulations: int, low: str, tmp_path: Path) -> None:
+    made = c4b.plan(rates=[0.3, 0.4], rounds_a_day=100, simulations=2, rounds=10)
+    made = replace(made, forecast=replace(made.forecast, simulations=simulations))
+    assert columns_to_expect(made.forecast)[1] == low
+    write_page(made, tmp_path / "plan.html")
+    assert f">{low}<" in (tmp_path / "plan.html").read_text(encoding="utf-8")

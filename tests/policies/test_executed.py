@@ -57,6 +57,28 @@ def test_the_bank_bounds_the_truth_of_what_was_executed(name: str, confidence: s
     assert min(late for _, late in held) >= 3
 
 
+@pytest.mark.parametrize("name", ["refresh", "reserve-c4b+", "clicks"])
+def test_the_incumbent_instead_of_the_last_decision_does_not_overdraw(name: str) -> None:
+    """What is unknown of a candidate that was not executed costs nothing."""
+    rng, baseline = np.random.default_rng(5), np.array([1.0, 0.0])
+    model = c4b.LinearModel.bounded(2, 1.0) if name == "clicks" else c4b.LinearModel(2, 0.5, 1.0)
+    policy = c4b.Policy(name, model, 0.1, reserve=2.0)
+    policy.learn(np.tile(baseline, (400, 1)), rng.random(400) < 0.4)  # its mean is certified
+    instead = 0
+    for _ in range(30):
+        pool = np.column_stack([np.ones(4), rng.uniform(-1.0, 1.0, 4)])
+        decision, executed = policy.decide(pool, baseline), baseline
+        if decision.action is not None and rng.random() < 0.5:
+            policy.executed(decision.id)
+            instead += 1
+            least = 2.0 + policy.evidence.lower(policy.prefix)  # from the start on
+            assert policy.bank >= (least if name == "refresh" else decision.bank_before) - 1e-9
+        elif decision.action is not None:
+            executed = pool[decision.action]
+        policy.observe(decision.id, float(rng.random() < executed @ [0.4, 0.1]))
+    assert instead > 5
+
+
 @pytest.mark.parametrize("name", ["refresh", "reserve-c4b+"])
 def test_while_nothing_is_certified_the_norm_ball_is_charged(name: str, tmp_path: Path) -> None:
     """An inverse that is no number leaves L(v) = -S ||v||: the bank stays a number and can be saved."""

@@ -121,3 +121,26 @@ def test_a_fork_in_the_middle_of_a_call() -> None:
         leave.set()
         thread.join()
     half.decide([], BASELINE)
+
+
+@pytest.mark.parametrize("name", ["reserve-c4b+", "refresh", "budget-first"])
+def test_a_pickle_carries_no_kernel(name: str) -> None:
+    """A kernel that comes with a pickle is compiled anew, for a minute, in each process that reads it."""
+    horizon = 100 if name == "budget-first" else None
+    written = pickle.dumps(c4b.Policy(name, MODEL, reserve=1.0, horizon=horizon))
+    assert b"numba" not in written
+    assert b"c4b.evidence.absorption" not in written
+
+
+@pytest.mark.parametrize("confidence", ["several-ridges", "adaptive", "nested"])
+@pytest.mark.parametrize("made_again", [copy.deepcopy, lambda policy: pickle.loads(pickle.dumps(policy))])
+def test_a_copy_knows_its_own_outcomes(
+    made_again: Callable[[c4b.Policy], c4b.Policy], confidence: str
+) -> None:
+    first = c4b.Policy("refresh", c4b.LinearModel(2, 0.1, 1.0, confidence=confidence), reserve=1.0)
+    first.learn([[1.0, 0.0]] * 3, [0.5] * 3)
+    again = made_again(first)
+    assert again.gate.fingerprint() == first.gate.fingerprint()
+    again.learn([[1.0, 0.0]], [0.9])
+    assert (first.gate.observations, again.gate.observations) == (3, 4)
+    assert again.gate.fingerprint() != first.gate.fingerprint()

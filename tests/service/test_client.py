@@ -74,6 +74,20 @@ def test_arrays_are_sent_as_the_library_takes_them(client: c4b.Client, name: str
         client.observe(name, made.id, np.timedelta64(1, "s"))
 
 
+def test_an_empty_table_of_other_features_is_refused_as_by_a_policy(
+    client: c4b.Client, name: str
+) -> None:
+    client.create(name, MODEL, reserve=1.0)
+    policy = c4b.Policy(model=MODEL)
+    for none in (np.empty((0, 3)), np.empty((0, 2, 2)), pl.DataFrame({"a": [], "b": [], "c": []})):
+        for decide in (policy.decide, lambda *given: client.decide(name, *given)):
+            with pytest.raises(errors.InvalidInput):
+                decide(none, BASELINE)
+    for nothing in (np.empty((0, 2)), [], np.empty(0)):
+        assert client.decide(name, nothing, BASELINE).is_baseline
+        assert policy.decide(nothing, BASELINE).is_baseline
+
+
 def test_a_told_mean(client: c4b.Client, name: str) -> None:
     made = client.create(name, MODEL, policy="clucb2t", reserve=1.0, baseline_floor=0.1)
     assert made.configuration.baseline_floor == 0.1

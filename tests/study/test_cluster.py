@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from c4b.errors import InvalidInput
+from c4b.study.engine import cluster as cluster_module
 from c4b.study.engine.cluster import ClusterLost
 from c4b.study.engine.run import run
 from c4b.study.spec import identity
@@ -71,6 +72,23 @@ def test_a_worker_with_other_code_is_refused(
             run(STUDY, tmp_path, cluster=cluster.scheduler_address)
     finally:
         identity.code.cache_clear()
+
+
+def test_a_worker_that_joins_later_with_other_code_computes_nothing() -> None:
+    assert cluster_module.on_same_code(identity.code(), max, 1, 2) == 2
+    with pytest.raises(InvalidInput, match="a worker that joined later runs other code"):
+        cluster_module.on_same_code("other", max, 1, 2)
+
+
+def test_a_scheduler_without_workers_is_a_typed_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_module, "SECONDS_FOR_A_WORKER", 0.5)
+    with (
+        distributed.LocalCluster(n_workers=0, dashboard_address=None) as empty,
+        pytest.raises(InvalidInput, match="has no worker; start one"),
+    ):
+        run(STUDY, tmp_path, cluster=empty.scheduler_address)
 
 
 def test_a_gate_that_a_worker_does_not_know_is_refused(tmp_path: Path, cluster: Any) -> None:

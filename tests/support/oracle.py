@@ -382,6 +382,8 @@ class OraclePolicy:
             for s in range(round + 1, len(self.past)):
                 bank, prefix = self.past[s]
                 self.past[s] = (bank + cost, prefix + difference)
+            for bank, prefix in self._checkpoints() if self.name not in ("separate", "contrast") else ():
+                self.bank = max(self.bank, bank + self.set.lower(self.prefix - prefix))
         self.pending[round] = new
 
     def observe(self, round: int, reward: float) -> None:

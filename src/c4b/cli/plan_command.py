@@ -35,7 +35,7 @@ from c4b.features import FeatureBuilder
 from c4b.logs import Columns, open_log
 from c4b.planning import Plan, plan_log, plan_rates
 from c4b.planning.forecast import Progress
-from c4b.planning.in_words import numbers_to_declare, what_to_expect
+from c4b.planning.in_words import columns_to_expect, numbers_to_declare, what_to_expect
 from c4b.planning.page import write_page
 from c4b.replay import Terms
 
@@ -132,12 +132,12 @@ def plan(
                 resume=resume,
                 progress=progress,
             )
-    if page is not None:
-        write_page(made, page)
     if wants_json(as_json):
         print_json(made.as_dict())
     else:
         _show(made)
+    if page is not None:  # last: a page that cannot be written shall not cost the answer
+        write_page(made, page)
 
 
 @contextmanager
@@ -160,6 +160,6 @@ def _show(made: Plan) -> None:
     print_table("Numbers to declare", heading, numbers_to_declare(made.proposal), left=3)
     forecast = made.forecast
     title = f"What to expect ({forecast.simulations} simulations of {forecast.rounds:,} rounds)"
-    print_table(title, ["", "5 %", "median", "95 %"], what_to_expect(forecast))
+    print_table(title, columns_to_expect(forecast), what_to_expect(forecast))
     print_line(f"Alarms in {100 * forecast.alarms:.0f} % of simulations.")
     print_paragraph(made.verdict, style="bold")

@@ -329,6 +329,8 @@ def _assertion(independent: bool) -> dict[str, bool]:
 def _round_body(round_: Round) -> dict[str, Any]:
     """The request body of a round, without its request id."""
     _array_likes.check_names(round_.argument, round_.candidates, round_.baseline)
+    baseline = _array_likes.dense_row(round_.baseline)
+    _check_width_of_none(round_, baseline)
     optional = {
         "baseline_mean": round_.baseline_mean,
         "labels": _array_likes.texts(round_.labels),
@@ -336,9 +338,20 @@ def _round_body(round_: Round) -> dict[str, Any]:
     }
     return {
         "candidates": _as_lists("candidates", round_.candidates),
-        "baseline": _as_lists("baseline", _array_likes.dense_row(round_.baseline)),
+        "baseline": _as_lists("baseline", baseline),
         **{key: value for key, value in optional.items() if value is not None},
     }
+
+
+def _check_width_of_none(round_: Round, baseline: object) -> None:
+    """A table without rows still says how many features it has; as a list it would not."""
+    shape: tuple[int, ...] = getattr(_array_likes.dense(round_.candidates), "shape", ())
+    if len(shape) < 2 or shape[0] > 0:
+        return
+    own = _validate.converted("baseline", baseline, "must be an array of numbers").shape
+    if (len(shape) - 1, shape[-1:]) != (len(own), own[-1:]):
+        remedy = f"has shape {shape}, and the baseline {own}; give [] where there are no candidates"
+        raise errors.InvalidInput(f"{round_.argument}candidates", round_.candidates, remedy)
 
 
 def _as_outcome(reward: Any) -> Any:

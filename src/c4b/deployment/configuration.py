@@ -65,6 +65,8 @@ class Configuration:
     """Whether payloads are compressed, see ``c4b.journal.envelope``."""
     erases_contexts: bool = False
     """Whether contexts lie beside what is hashed, so that they can be erased."""
+    values_corrections: bool = False
+    """Whether the bank is valued anew when something else was executed; else at the next decision."""
     predecessor: str | None = None
     """Name, number and hash of the entry that closed the predecessor; see ``succession``."""
 
@@ -115,6 +117,7 @@ class Configuration:
             records=_checked_level(records, policy),
             compress=_validate.boolean("compress", compress),
             erases_contexts=True,
+            values_corrections=True,
         )
 
     @property
@@ -136,6 +139,7 @@ class Configuration:
         gate = registry.build(self.spec, terms)
         if isinstance(gate, CompiledGate):
             gate.leaves_out_margins = gate.ellipsoids > 1
+            gate.values_corrections = self.values_corrections
         return GateRun(gate, self.absorb == "in-order")
 
     def constants(self) -> dict[str, Array]:

@@ -152,7 +152,7 @@ def _left_of(size: int, value: object, depth: int) -> int:
 
 def deployment_name(name: object) -> str:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        remedy = "must be 1 to 100 letters, digits, '.', '_' or '-', not starting with a sign"
+        remedy = "must be 1 to 100 of a to z, A to Z, 0 to 9, '.', '_' and '-', not starting with a sign"
         raise InvalidInput("name", name, remedy)
     return name
 

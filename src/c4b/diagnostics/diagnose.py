@@ -7,10 +7,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from c4b import _validate
-from c4b.diagnostics.drift import Period, drift, periods
+from c4b.diagnostics.drift import Period, drift, periods, periods_of_rare_rewards
 from c4b.diagnostics.finding import Finding
 from c4b.diagnostics.linearity import Group, HeldOut, groups, linearity
 from c4b.diagnostics.noise import noise_scale
+from c4b.diagnostics.rare_rewards import is_rare
 from c4b.diagnostics.ridge_fit import Effect, effects
 from c4b.errors import InvalidInput
 
@@ -77,10 +78,14 @@ def diagnose(
         raise InvalidInput("period_labels", len(labels), f"must be {len(y)}, one for each row")
     held_out = HeldOut.of(x, y)
     compared = groups(x, y, held_out, named, delta)
-    by_period = periods(x, y, [str(label) for label in labels])
+    named_periods, chance = [str(label) for label in labels], None
+    if is_rare(y):
+        by_period, chance = periods_of_rare_rewards(x, y, named_periods, delta)
+    else:
+        by_period = periods(x, y, named_periods)
     found = (
         linearity(compared),
         noise_scale(y - held_out.predicted, noise, delta),
-        drift(by_period, delta),
+        drift(by_period, delta, chance),
     )
     return Diagnosis(len(y), found, tuple(compared), tuple(by_period), tuple(effects(x, y, named)))

@@ -9,6 +9,7 @@ import scipy
 
 from c4b._validate import Array
 from c4b.diagnostics.finding import Finding
+from c4b.diagnostics.rare_rewards import SimulatedPeriods
 from c4b.diagnostics.ridge_fit import fit
 
 
@@ -20,7 +21,7 @@ class Period:
     rows: int
     reward: float
     p_value: float
-    """Of the same theta as in all other periods; asymptotic, whatever the noise."""
+    """Of the same theta as in all other periods, for this period alone; asymptotic."""
 
 
 def periods(x: Array, y: Array, labels: list[str]) -> list[Period]:
@@ -44,12 +45,28 @@ def periods(x: Array, y: Array, labels: list[str]) -> list[Period]:
     return made
 
 
-def drift(found: list[Period], delta: float) -> Finding:
+def periods_of_rare_rewards(
+    x: Array, y: Array, labels: list[str], delta: float
+) -> tuple[list[Period], float]:
+    """The periods, and the chance that one of them is so unlike the others; see ``rare_rewards``."""
+    names = np.array(labels)
+    listed = list(dict.fromkeys(labels))
+    rows = [names == name for name in listed]
+    found = SimulatedPeriods(x, y, rows)
+    made = [
+        Period(name, int(own.sum()), float(y[own].mean()), float(p_value))
+        for name, own, p_value in zip(listed, rows, found.p_values(), strict=True)
+    ]
+    return made, found.chance(delta) if len(made) > 1 else 1.0
+
+
+def drift(found: list[Period], delta: float, chance: float | None = None) -> Finding:
+    """``chance``: of a period so unlike the others, where that was simulated."""
     question = "Is one theta true for the whole log?"
     if len(found) < 2:
         return Finding(question, True, "one period only", "Give more than one period.")
     worst = min(found, key=lambda period: period.p_value)
-    adjusted = min(1.0, worst.p_value * len(found))
+    adjusted = min(1.0, worst.p_value * len(found)) if chance is None else chance
     said = (
         f"most unlike the others is period {worst.name}: p = {adjusted:.2g}, for all {len(found)} at once"
     )

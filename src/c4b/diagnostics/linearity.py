@@ -78,7 +78,7 @@ def groups(x: Array, y: Array, held_out: HeldOut, names: list[str], delta: float
     for by, low, high, rows in found:
         residuals = y[rows] - predicted[rows]
         variance = float(residuals.var()) / float(rows.sum()) + held_out.variance(x, rows)
-        half_width = quantile * np.sqrt(variance)
+        half_width = quantile * np.sqrt(max(variance, 0.0))  # rounding may leave less
         observed, expected = float(y[rows].mean()), float(predicted[rows].mean())
         made.append(Group(by, low, high, int(rows.sum()), expected, observed, float(half_width)))
     return made

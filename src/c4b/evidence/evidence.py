@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -60,6 +61,15 @@ class Evidence:
         self._viewed = views(self.flat)
         self._refines = refined and self._viewed[1].code in REFINED
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the kernel: one that comes with a pickle is compiled anew in every process."""
+        return {name: part for name, part in vars(self).items() if name not in ("absorber", "_viewed")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.absorber = absorption.absorber(self.model)
+        self._viewed = views(self.flat)
+
     def learn(self, features: ArrayLike, rewards: ArrayLike) -> None:
         """Absorb rows of ``features`` (n, d) with ``rewards`` (n,), in the order in which they arose.
 
@@ -93,8 +103,7 @@ class Evidence:
         self.absorber(self.flat, row, reward)
 
     def _views(self) -> tuple[Region, Data, Terms]:
-        """``views``, made once for an array: they cost more than what is asked of them. Those of a copied
-        or unpickled object look at nothing of its own, and are made again."""
+        """``views``, made once for an array: they cost more than what is asked of them."""
         if self._viewed[0].radius.base is not self.flat:
             self._viewed = views(self.flat)
         return self._viewed

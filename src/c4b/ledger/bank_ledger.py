@@ -207,6 +207,21 @@ def bank_baseline_margin(
 
 
 @inlined
+def recertified_bank(
+    ledger: Ledger, account: Account, region: Region, baseline: Array, scratch: Array
+) -> float:
+    """The largest claim about the rounds so far; scratch (d,)."""
+    best: float = ledger.bank[0]
+    if OTHER_LEDGERS and account.kind == LedgerKind.FREE:
+        best = max(best, free_claims(ledger, account, region, baseline, scratch)[0])
+    for m in range(int(ledger.tally[Tally.KEPT])):
+        for i in range(len(scratch)):
+            scratch[i] = _since(ledger, m, i)
+        best = max(best, ledger.kept_bank[m] + lower(region, scratch))
+    return best
+
+
+@inlined
 def keep_checkpoint(ledger: Ledger) -> None:
     """Keep the state after this round if its turn has come.
 
@@ -255,8 +270,9 @@ def amend_bank(
     change (d,) = executed - decided.
 
     D changes by exactly (x(executed) - x(decided)) @ theta from that round on, so charging L of that
-    difference keeps B <= D whatever was decided in between. The bank may become negative: the truth may
-    be, too.
+    difference keeps B <= D whatever was decided in between. That pays for what is unknown of the decided
+    action twice; checkpoints before the round do not: see ``recertified_bank``. The bank may become
+    negative: the truth may be, too.
     """
     cost = lower(region, change) - 2.0 * account.tolerance
     ledger.bank[0] += cost

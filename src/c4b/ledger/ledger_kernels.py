@@ -14,7 +14,13 @@ from c4b._validate import Array
 from c4b.certificates.contrast_kernels import Assessment, structural
 from c4b.evidence.ellipsoids import Region
 from c4b.evidence.ellipsoids import opened as opened_evidence
-from c4b.ledger.bank_ledger import amend_bank, bank_baseline_margin, bank_margins, keep_checkpoint
+from c4b.ledger.bank_ledger import (
+    amend_bank,
+    bank_baseline_margin,
+    bank_margins,
+    keep_checkpoint,
+    recertified_bank,
+)
 from c4b.ledger.books import (
     Account,
     Certificate,
@@ -207,3 +213,12 @@ def amend(
         else:
             value = prefix_baseline_margin(ledger, account, region, nothing, 0.0, nothing.copy())
             ledger.bank[0] = value
+
+
+@allocating
+def recertify(ledger_flat: Array, evidence_flat: Array, baseline: Array) -> None:
+    """After ``amend``: raise a bank to the largest claim about the rounds so far."""
+    ledger, account = opened(ledger_flat)
+    region, _, _ = opened_evidence(evidence_flat)
+    if has_bank(account):
+        ledger.bank[0] = recertified_bank(ledger, account, region, baseline, np.empty(len(baseline)))

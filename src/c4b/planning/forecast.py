@@ -84,6 +84,11 @@ class Forecast:
     course: dict[int, Range3]
     """By round, up to MOMENTS of them: the uplift up to there, without noise."""
 
+    @property
+    def ends_are_extremes(self) -> bool:
+        """Whether the ends of ranges are the lowest and the highest of too few simulations."""
+        return TAIL * (self.simulations + 1) < 1.0
+
 
 class Episode(NamedTuple):
     """True means, round by round."""

@@ -22,8 +22,14 @@ def numbers_to_declare(proposal: Proposal) -> list[list[str]]:
     ]
 
 
+def columns_to_expect(forecast: Forecast) -> list[str]:
+    """The heading of ``what_to_expect``: few simulations say nothing about 5 and 95 %."""
+    ends = ("lowest", "highest") if forecast.ends_are_extremes else ("5 %", "95 %")
+    return ["", ends[0], "median", ends[1]]
+
+
 def what_to_expect(forecast: Forecast) -> list[list[str]]:
-    """(what, at 5 %, median, at 95 %) of each."""
+    """(what, low end, median, high end) of each."""
     rows = [
         ["first other action in round", *(_round(forecast, v) for v in forecast.opens_at)],
         ["incumbent's action, % of rounds", *(f"{100 * v:.1f}" for v in forecast.fallback)],

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from c4b.planning.in_words import numbers_to_declare, what_to_expect
+from c4b.planning.in_words import columns_to_expect, numbers_to_declare, what_to_expect
 from c4b.planning.plans import WEEKS, Plan
 
 STYLE = (
@@ -21,13 +21,14 @@ STYLE = (
 LEGEND = """Left: what the simulations earned above the incumbent up to each round; the dashed line is the
 median round of the first other action. Right: after whole weeks, as it would be measured, with the noise
 of rewards; rounds that were not simulated lose beside the best actions at most what the last simulated
-ones lost. Bands and bars reach from 5 to 95 % of the simulations. A forecast believes the linear model
+ones lost. Bands and bars reach from {} of the simulations. A forecast believes the linear model
 and is no guarantee."""
 
 
 def write_page(plan: Plan, path: Path) -> None:
     """Write the page; an existing one is replaced."""
     forecast = plan.forecast
+    ends = "the lowest to the highest" if forecast.ends_are_extremes else "5 to 95 %"
     text = (
         f"<!doctype html><html lang=en><meta charset=utf-8><title>Plan</title><style>{STYLE}</style>"
         f"<h1>Plan</h1><p><b>{html.escape(plan.verdict)}</b></p>"
@@ -35,9 +36,9 @@ def write_page(plan: Plan, path: Path) -> None:
         + _table(["number", "value", "where it comes from"], numbers_to_declare(plan.proposal))
         + f"<h2>What to expect</h2><p>{forecast.simulations} simulations of {forecast.rounds:,} rounds. "
         f"Alarms in {100 * forecast.alarms:.0f} % of them.</p>"
-        + _table(["", "5 %", "median", "95 %"], what_to_expect(forecast))
+        + _table(columns_to_expect(forecast), what_to_expect(forecast))
         + f'<p><img alt="Uplift by round and week" src="data:image/png;base64,{_figure(plan)}"></p>'
-        f"<p>{LEGEND}</p></html>\n"
+        f"<p>{LEGEND.format(ends)}</p></html>\n"
     )
     path.write_text(text, encoding="utf-8")
 

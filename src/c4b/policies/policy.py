@@ -242,8 +242,9 @@ class Policy(TakesTurns):
         """Another action than the decided one was executed: charge the ledger for that one.
 
         ``features`` (d,), of a slate (m, d), or None for the round's baseline. To be called before
-        the outcome is reported. The bank may become negative, as may the truth; the gate then plays
-        the baseline until the bank has recovered.
+        the outcome is reported. The bank may become negative, as may the truth, if later decisions have
+        counted on the decided action, or something worse was executed; the gate then plays the baseline
+        until the bank has recovered.
 
         What was executed must depend on no reward of this decision or of a later one. Once an outcome
         of a later decision was reported, the call raises ``LaterOutcomeKnown`` unless the caller

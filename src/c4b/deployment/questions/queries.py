@@ -84,7 +84,10 @@ def _is_gone(journal: Journal, seq: int) -> bool:
 
 def status(journal: Journal, state: State, time: JournalTime) -> Status:
     configuration = state.configuration
-    alarm = summary(journal, state).alarms[0] if state.alarm is not None else None
+    reason = state.alarm_on
+    source = "ledger" if state.model_alarm is None else "model"
+    raised = [] if reason is None else summary(journal, state).alarms
+    alarm = next((each for each in raised if each.source == source), None)
     oldest = next(iter(state.open), None)  # what is known is absorbed, unless an older one is not
     return Status(
         name=configuration.name,
@@ -101,7 +104,7 @@ def status(journal: Journal, state: State, time: JournalTime) -> Status:
         oldest_pending_age=None if oldest is None else _age(state.open[oldest].at, time.now),
         clock_ahead=time.ahead / 1e6,
         radius=state.gate.radius,
-        alarm=state.alarm,
+        alarm=reason,
         alarm_since=None if alarm is None else moment(alarm.at),
         alarm_after=None if alarm is None else _decision_before(alarm, configuration),
         alarm_decisions=None if alarm is None else alarm.decisions,

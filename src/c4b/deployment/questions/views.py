@@ -56,12 +56,14 @@ class Status:
     once far ahead."""
     radius: float
     alarm: str | None
+    """What the data refute of the model: certificates are void; or that the bank is below the reserve
+    that a successor has taken over. A negative bank alone is no alarm."""
     seq: int
     hash: str
     """Of the last entry: keep it elsewhere, and nobody can rewrite the past unnoticed."""
     at: datetime
     alarm_since: datetime | None = None
-    """When the first alarm was raised."""
+    """When it was raised."""
     alarm_after: str | None = None
     """Id of the last decision made before it; None: there was none, or no alarm."""
     alarm_decisions: int | None = None

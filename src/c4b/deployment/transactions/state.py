@@ -109,12 +109,20 @@ class State:
         return self.run.gate.bank
 
     @property
+    def alarm_on(self) -> str | None:
+        """What makes certificates void, or the bank less than a successor has taken over. A negative bank
+        is no such alarm: it makes nothing void, and recovers."""
+        succession = self.rollout.succession
+        overdrawn = succession is not None and 0.0 < succession.handed > self.bank
+        return self.alarm if self.model_alarm is None and overdrawn else self.model_alarm
+
+    @property
     def left_of_reserve(self) -> float:
         """What a successor may take over: what is certified to be left, never more than there was.
 
-        0 while an alarm is on, because then nothing is certified.
+        0 after an alarm against the model, because then nothing is certified.
         """
-        if self.alarm is not None or not self.bank > 0.0:
+        if self.model_alarm is not None or not self.bank > 0.0:
             return 0.0
         return min(self.bank, self.configuration.reserve)
 

@@ -36,6 +36,8 @@ ESTIMATE, UPPER = "estimate", "upper"
 """Arrays of ``explanation``: the set's centre (d,), and upper bounds of the contrasts (K,)."""
 WRONG_MEAN = "a baseline mean that was told lies outside of the interval that the data give it"
 """An alarm; false with probability at most delta."""
+CONNECTED = ("_absorb", "_decide", "_known", "_count_of")
+"""Attributes that ``CompiledGate._connect`` makes."""
 
 
 _new = tuple.__new__
@@ -87,6 +89,8 @@ class CompiledGate(Gate):
     takes_slates = True
     leaves_out_margins = False
     """Whether decisions leave out the numbers of candidates that could not have been chosen."""
+    values_corrections = True
+    """Whether the bank is valued anew when something else was executed; not in early journals."""
 
     def __init__(self, composition: Composition, terms: GateTerms) -> None:
         composition.check_terms(terms.model, terms.floor)
@@ -110,14 +114,25 @@ class CompiledGate(Gate):
         self._has_terms = len(books.views(self.ledger)[0].terms) > 0
         self._told_alarm_at = len(self.ledger) - len(Term) + Term.ALARM
         self._flat = self.evidence.flat
-        self._absorb = self.evidence.absorber
         self._rule = rule_numbers(composition.rule(terms.model.dim, terms.model.noise))
         self._room, self._space = -1, np.empty(0)  # for so many candidates
         self._before = self._region = self._totals = self._space
         """The part of it in which the last decision left the ledger as it was before."""
-        self._decide = decider(self._flat, self.ledger, self._rule)
         self._name = composition.name
         self.revalues = composition.ledger in ("prefix", "budget")
+        self._learns_plays_only = composition.learns == "plays"
+        self.learns_alike = not (self._learns_plays_only or self._has_learner or self._earns)
+        self._observed, self._keeps_earned = len(self._flat), len(self.earned) > 0
+        region = ellipsoids.views(self._flat)[0]
+        self._keeps_totals = region.spectral and len(region.totals) > 0
+        self.ellipsoids = len(region.radius)
+        self._radius_at = ellipsoids.radius_index(self._flat)
+        self._connect()
+
+    def _connect(self) -> None:
+        """The kernels, and views of the flat vectors: what a copy cannot take over."""
+        self._absorb = self.evidence.absorber
+        self._decide = decider(self._flat, self.ledger, self._rule)
         region, data, _ = ellipsoids.views(self._flat)
         known = (
             region.basis,
@@ -128,13 +143,7 @@ class CompiledGate(Gate):
             data.tally,
         )
         self._known = [*_pieces(self._flat, known), self.earned]
-        self._learns_plays_only = composition.learns == "plays"
-        self.learns_alike = not (self._learns_plays_only or self._has_learner or self._earns)
-        self._observed, self._keeps_earned = len(self._flat), len(self.earned) > 0
-        self._keeps_totals = region.spectral and len(region.totals) > 0
         self._count_of = data.tally
-        self.ellipsoids = len(region.radius)
-        self._radius_at = ellipsoids.radius_index(self._flat)
 
     def decide(self, round_: Round, decision_id: str) -> Decision:
         if self._knows_arms:
@@ -281,6 +290,8 @@ class CompiledGate(Gate):
         )
         if bank is not None:
             self.ledger[books.BANK] = bank
+        elif self.values_corrections:
+            ledger_kernels.recertify(self.ledger, self._flat, executed.baseline)
 
     def learn(self, features: Array, rewards: Array) -> None:
         self.evidence.learn(features, rewards)
@@ -329,10 +340,18 @@ class CompiledGate(Gate):
     # -- state ---------------------------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copies get a working space of their own: views of this one would not be views of theirs."""
+        """Copies get a working space of their own: views of this one would not be views of theirs.
+
+        Kernels are left out, too: one that comes with a pickle is compiled anew in every process.
+        """
         nothing = np.empty(0)
         parts = dict.fromkeys(("_space", "_before", "_region", "_totals"), nothing)
-        return self.__dict__ | parts | {"_room": -1}
+        state = self.__dict__ | parts | {"_room": -1}
+        return {name: part for name, part in state.items() if name not in CONNECTED}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._connect()
 
     def mark(self) -> Array:
         return self.ledger.copy()

@@ -26,7 +26,10 @@ def health_of(status: Status, outcome_timeout: float | None = None) -> tuple[Hea
             "what changed (features, reward definition, noise bound), and start a new deployment."
         ]
     if status.bank < 0.0:
-        return "alarm", ["The bank is negative: what was executed instead of decisions is not covered."]
+        return "alarm", [
+            "The bank is negative: what was executed instead of decisions is not covered. Only the "
+            "incumbent is played until the bank has recovered; find out what overrides decisions."
+        ]
     if status.mode == "closed":
         return "idle", [f"Closed: it makes no more decisions. {_order(status, 'close', 'succeed')}"]
     if status.mode == "waiting":

@@ -112,7 +112,7 @@ class State(ResponseBody):
     )
     radius: Number
     alarm: str | None
-    alarm_since: datetime | None = Field(None, description="When the first alarm was raised.")
+    alarm_since: datetime | None = Field(None, description="When it was raised.")
     alarm_after: str | None = Field(None, description="Id of the last decision made before it.")
     alarm_decisions: int | None = Field(None, description="Number of decisions made before it.")
     seq: int

@@ -6,12 +6,18 @@ lost with its worker.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import CancelledError, Executor
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from c4b.errors import C4BError, InvalidInput
 from c4b.study.spec import identity
 from c4b.study.spec.plan import Study
+
+T = TypeVar("T")
+SECONDS_FOR_A_WORKER = 10.0
+"""How long to wait for the first worker of a scheduler that has none."""
+SAME_CODE = "install this very version of reserve-c4b and of NumPy on every worker"
 
 
 class ClusterLost(C4BError):
@@ -41,9 +47,14 @@ def connect(address: str, study: Study | None = None) -> Executor:
 
 
 def _check_workers(client: Any, address: str, study: Study | None) -> None:
-    """Raise ``InvalidInput`` if a worker has other code: it would make other rows, or none."""
-    remedy = "install this very version of reserve-c4b and of NumPy on every worker"
-    _check(client, address, remedy, identity.code)
+    """Raise ``InvalidInput`` if a worker has other code, which would make other rows, or none; or if
+    there is no worker."""
+    try:
+        client.wait_for_workers(1, timeout=SECONDS_FOR_A_WORKER)
+    except TimeoutError as error:
+        remedy = f"has no worker; start one, for example by: dask worker {address}"
+        raise InvalidInput("cluster", address, remedy) from error
+    _check(client, address, SAME_CODE, identity.code)
     if study is None:
         return
     remedy = (
@@ -71,7 +82,7 @@ class _ClosingExecutor:
         self.inner = client.get_executor(pure=False, retries=10)
 
     def submit(self, function: Any, *arguments: Any) -> Any:
-        return self.inner.submit(function, *arguments)
+        return self.inner.submit(on_same_code, identity.code(), function, *arguments)
 
     def __enter__(self) -> _ClosingExecutor:
         return self
@@ -86,3 +97,10 @@ class _ClosingExecutor:
                 f"the cluster failed ({reason.splitlines()[0]}); finished chunks are kept: when it is "
                 "back, the same command goes on from here"
             ) from error
+
+
+def on_same_code(code: str, function: Callable[..., T], *arguments: Any) -> T:
+    """On a worker, which may have come after the others were checked."""
+    if identity.code() != code:
+        raise InvalidInput("cluster", code, f"a worker that joined later runs other code; {SAME_CODE}")
+    return function(*arguments)

@@ -57,6 +57,7 @@ class Books:
         self.room, self.cushion = int(rule[4]), float(rule[5])
         self.kept_back = float(rule[9]) if self.ledger == "nonnegative" else 0.0
         self.tolerance = fields["model"]["misspecification"]
+        self.values_corrections = bool(fields.get("values_corrections"))
         self.slack = 0.0  # what declared misspecification has cost so far
         self.rounds, self.stride = 0, 1
         self.executed_plays, self.changed = 0, False
@@ -319,7 +320,11 @@ class Books:
             return self.reserve + self._lower(self.prefix) - self.slack
         if self.ledger in PREFIX:  # as if a baseline of no features were played
             return self.revalued(self.fallback, 0) - self.price(True)
-        return float(self.bank + cost)
+        best = float(self.bank + cost)
+        if self.values_corrections and self.ledger != "round":
+            claims = [bank + self._lower(self.prefix - prefix) for _, bank, prefix in self.kept]
+            best = max(best, self.free_claims(baseline)[0], *claims)
+        return best
 
     def _enter(
         self, executed: Array, baseline: Array, is_baseline: bool, mean: float | None, sign: float
