@@ -51,6 +51,7 @@ def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: routes.PROBLEMS[status] for status in statuses}
 
 
+# Load balancers probe by HEAD. Those routes come first: by the first of a path a 405 finds its ``Allow``.
 _public_routes = APIRouter(responses=_problems(403))
 _metrics_routes = APIRouter(
     route_class=requires(Scope.read), responses=_problems(401, 403, 500, 503, 504)
@@ -58,6 +59,7 @@ _metrics_routes = APIRouter(
 
 
 @_public_routes.get("/healthz", tags=["operation"], summary="Is the process alive?")
+@_public_routes.head("/healthz", include_in_schema=False)
 async def alive() -> schemas.Done:
     """The process answers. The store is not checked."""
     return schemas.Done()
@@ -66,6 +68,7 @@ async def alive() -> schemas.Done:
 @_public_routes.get(
     "/readyz", tags=["operation"], summary="Can it decide?", responses=_problems(500, 503, 504)
 )
+@_public_routes.head("/readyz", include_in_schema=False)
 async def ready(request: Request) -> schemas.Done:
     """The store can be read, so decisions can be made."""
     try:
@@ -82,6 +85,7 @@ async def ready(request: Request) -> schemas.Done:
     response_class=Response,
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
+@_metrics_routes.head("/metrics", include_in_schema=False)
 async def prometheus_metrics(request: Request) -> Response:
     """Needs a read token; shows the deployments that the token may read."""
     state = request.app.state
@@ -91,6 +95,7 @@ async def prometheus_metrics(request: Request) -> Response:
 
 
 @_public_routes.get("/", include_in_schema=False)
+@_public_routes.head("/", include_in_schema=False)
 async def dashboard(request: Request) -> HTMLResponse:
     """The page, with the store that it shows. Names and passwords in a store's address are left out."""
     page = (DASHBOARD / "index.html").read_text(encoding="utf-8")
