@@ -15,6 +15,8 @@ from __future__ import annotations
 import os
 import struct
 import time
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy import Engine, event
@@ -43,7 +45,9 @@ class SQLiteFiles:
         self._unchanged: tuple[int, int, int] | None = None  # as the folder was when all was well
         self._known: list[_Identity] = []
         self._open: set[int] = set()
+        self._log: int | None = None  # the log, opened to see its size sooner than by its name
         self._log_bytes = 0  # as it was at the last look
+        self._close_log: Callable[[], object] = bool
         self._index: int | None = None  # the shared memory, where it was read
         event.listen(engine, "do_connect", self._before_connecting)
         event.listen(engine, "connect", self._connected)
@@ -52,27 +56,29 @@ class SQLiteFiles:
     def check(self) -> None:
         """Refuse to go on with files that have lost their names, or with a log that has lost its end."""
         self._check_names()
-        if self._known and len(self._names) > 1:
-            self._check_log(self._names[1])
+        if self._log is not None:
+            self._check_log(self._log)
+        elif self._open and len(self._known) > 1 and self._known[1] is not None and os.name == "posix":
+            self._log = os.open(self._names[1], os.O_RDONLY | os.O_CLOEXEC)
+            self._close_log = weakref.finalize(self, os.close, self._log)
 
-    def _check_log(self, name: str) -> None:
-        size = _size(name)
-        if size < self._log_bytes and self._open and self._is_cut_short(name):
+    def _check_log(self, log: int) -> None:
+        size = os.fstat(log).st_size
+        if size < self._log_bytes and self._is_cut_short(log):
             raise JournalCorrupt(
-                f"{name} was cut short while this process had it open; nothing was written. The newest "
-                "decisions were in it and nowhere else. Stop every process that uses the store, and do "
-                "as after restoring a backup: a deployment that lacks decisions must not go on"
+                f"{self._names[1]} was cut short while this process had it open; nothing was written. "
+                "The newest decisions were in it and nowhere else. Stop all processes that use the store, "
+                "and do as after restoring a backup: a deployment that lacks decisions must not go on"
             )
         self._log_bytes = size
 
-    def _is_cut_short(self, name: str) -> bool:
+    def _is_cut_short(self, log: int) -> bool:
         """Whether frames are missing that count. If not, a checkpoint has emptied the log."""
-        if os.name != "posix":
-            return False  # files that are open cannot be cut there
         if self._index is None:  # never closed: that would release the locks which SQLite has on the file
             self._index = os.open(self._names[2], os.O_RDONLY | os.O_CLOEXEC)
         while True:  # whoever empties the log says so first; whoever writes to it says so afterwards
-            header, size = os.pread(self._index, _INDEX_HEADER.size, 0), _size(name)
+            header = os.pread(self._index, _INDEX_HEADER.size, 0)
+            size = os.fstat(log).st_size
             if header == os.pread(self._index, _INDEX_HEADER.size, 0):
                 break
         is_valid, page, frames = _INDEX_HEADER.unpack(header)
@@ -104,6 +110,7 @@ class SQLiteFiles:
         """The parent's connections are not the child's."""
         self._open.clear()
         self._unchanged = None
+        self._forget_log()
 
     def _before_connecting(self, *_: object) -> None:
         """A new connection would make a new file where there is none."""
@@ -120,7 +127,11 @@ class SQLiteFiles:
         self._open.discard(id(connection))
         self._unchanged = None
         if not self._open:
-            self._log_bytes, self._index = 0, None
+            self._forget_log()
+
+    def _forget_log(self) -> None:
+        self._close_log()
+        self._log, self._log_bytes, self._index = None, 0, None
 
 
 def _stamp(folder: str) -> tuple[int, int, int] | None:
@@ -133,14 +144,6 @@ def _stamp(folder: str) -> tuple[int, int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino, found.st_mtime_ns
-
-
-def _size(name: str) -> int:
-    """Bytes of a file; 0 if there is none."""
-    try:
-        return os.stat(name).st_size
-    except OSError:
-        return 0
 
 
 def _identity(name: str) -> _Identity:
