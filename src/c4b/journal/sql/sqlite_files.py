@@ -67,8 +67,8 @@ class SQLiteFiles:
         if size < self._log_bytes and self._is_cut_short(log):
             raise JournalCorrupt(
                 f"{self._names[1]} was cut short while this process had it open; nothing was written. "
-                "The newest decisions were in it and nowhere else. Stop all processes that use the store, "
-                "and do as after restoring a backup: a deployment that lacks decisions must not go on"
+                "The newest decisions were in it and nowhere else. Stop all processes of the store, and "
+                "do as after restoring a backup: a deployment that lacks decisions must not go on"
             )
         self._log_bytes = size
 
