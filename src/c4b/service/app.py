@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.responses import HTMLResponse
-from fastapi_swagger import patch_fastapi
 from sqlalchemy import URL, make_url
 from starlette.concurrency import run_in_threadpool
 from starlette.staticfiles import StaticFiles
@@ -102,6 +102,20 @@ async def dashboard(request: Request) -> HTMLResponse:
     return HTMLResponse(page.replace("{store}", escape(request.app.state.shown_store)))
 
 
+@_public_routes.get("/docs", include_in_schema=False)
+@_public_routes.head("/docs", include_in_schema=False)
+async def api_documentation() -> HTMLResponse:
+    """Its addresses are relative: a proxy may serve it by https, and below a path."""
+    return get_swagger_ui_html(
+        openapi_url="openapi.json",
+        title="Reserve-C4B",
+        swagger_js_url="swagger/swagger-ui-bundle.js",
+        swagger_css_url="swagger/swagger-ui.css",
+        swagger_favicon_url="static/favicon.svg",
+        swagger_ui_parameters={"tryItOutEnabled": True, "persistAuthorization": False},
+    )
+
+
 class _Service(FastAPI):
     """The framework's application. Requests of two routes do not pass through it."""
 
@@ -165,6 +179,7 @@ def create(settings: Settings, has_tables: bool = False) -> FastAPI:
         version=version("reserve-c4b"),
         description="Conservative bandits: decisions with a certified floor under performance.",
         lifespan=lifespan,
+        servers=[{"url": "."}],  # where the document is: proxies may serve it below a path
         docs_url=None,
         redoc_url=None,
         swagger_ui_oauth2_redirect_url=None,
@@ -176,9 +191,8 @@ def create(settings: Settings, has_tables: bool = False) -> FastAPI:
     problems.install(app)
     for router in (order_routes.router, *routes.routers, _public_routes, _metrics_routes):
         app.include_router(router)
-    parameters = {"tryItOutEnabled": True, "persistAuthorization": False}
-    patch_fastapi(app, redirect_from_root_to_docs=False, swagger_ui_parameters=parameters)
     app.mount("/static", StaticFiles(directory=DASHBOARD), name="static")
+    app.mount("/swagger", StaticFiles(packages=[("fastapi_swagger", "resources")]), name="swagger")
     around: dict[str, Any] = {
         "body_bytes": settings.body_bytes,
         "seconds": settings.seconds,
