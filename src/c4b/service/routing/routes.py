@@ -412,9 +412,12 @@ async def export_table(request: Request, name: Name) -> FileResponse:
         path = export_files.new_file()
         try:
             await run_in_threadpool(export.write, dep, path)
-        except BaseException:
+        except BaseException as error:
             path.unlink(missing_ok=True)
-            raise
+            if not isinstance(error, OSError):
+                raise
+            detail = f"the table could not be written on the service's machine ({error.strerror})"
+            raise Refused(503, "no-room", detail) from error
     remove = BackgroundTask(path.unlink, missing_ok=True)
     kind = "application/vnd.apache.parquet"
     return FileResponse(path, media_type=kind, filename=f"{name}.parquet", background=remove)
