@@ -75,7 +75,7 @@ def _last_before(journal: Journal, low: int, high: int, before: int) -> int:
 
 
 def write(journal: Journal, prefix: Prefix, path: Path) -> None:
-    """Write the entries of ``prefix``, each checked against the chain, to the disk: the store loses them."""
+    """Write the entries of ``prefix``, each checked against the chain, and sync the file and its name."""
     import polars as pl  # noqa: PLC0415 (slow to import)
 
     first = journal.at(prefix.first)
