@@ -124,6 +124,14 @@ def test_a_loss_after_a_later_outcome_needs_an_assertion(run: Any, url: str) -> 
     assert run("audit", url, "shop", "--json")[1]["clean"] is True
 
 
+def test_an_archive_of_nothing_names_no_file(run: Any, url: str, tmp_path: Path) -> None:
+    run("create", url, "shop", "--dim", "2", "--norm-bound", "1", "--noise", "0.1")
+    path = tmp_path / "old.parquet"
+    code, out, _ = run("archive", url, "shop", str(path), "a year old")
+    assert (code, out) == (0, {"path": None, "entries": 0})
+    assert not path.exists()
+
+
 def test_errors_are_one_line_and_code_2(run: Any, sqlite_url: str) -> None:
     terms = ["--dim", "2", "--noise", "0.1", "--norm-bound", "1"]
     run("create", sqlite_url, "shop", *terms)

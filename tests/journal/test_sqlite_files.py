@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 from pathlib import Path
 
 import pytest
 
 from c4b import Deployment
-from c4b.errors import StoreUnavailable
+from c4b.errors import JournalCorrupt, StoreUnavailable
 from support.shop_world import BASELINE, create, store_of, trade
 
 
@@ -85,3 +86,41 @@ def test_a_folder_that_is_replaced(tmp_path: Path) -> None:
         shutil.copytree(tmp_path / "elsewhere", tmp_path / "here")
         with pytest.raises(StoreUnavailable, match="replaced"):
             dep.decide([], BASELINE)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_a_log_that_is_cut_short(tmp_path: Path, share: float) -> None:
+    """SQLite would write on behind the hole, and copy zeros over the database when it is closed."""
+    url, log = f"sqlite:///{tmp_path}/shop.db", tmp_path / "shop.db-wal"
+    with create(url) as dep:
+        trade(dep, 10)
+        emptied(tmp_path / "shop.db")
+        kept = dep.state().seq
+        trade(dep, 10, seed=1)
+        os.truncate(log, int(share * log.stat().st_size))
+        for call in (lambda: dep.decide([], BASELINE, request_id="r"), dep.state, dep.audit):
+            with pytest.raises(JournalCorrupt, match=r"shop\.db-wal was cut short"):
+                call()
+    with Deployment.open(url, "shop") as dep:
+        assert dep.state().seq >= kept
+        assert dep.audit().clean
+
+
+def test_a_log_that_a_checkpoint_empties(tmp_path: Path) -> None:
+    """Anybody may ask SQLite for that, before a copy of the file for example."""
+    url = f"sqlite:///{tmp_path}/shop.db"
+    with create(url) as dep, Deployment.open(url, "shop") as other:
+        for n in range(5):
+            trade(dep, 3, seed=n)
+            emptied(tmp_path / "shop.db")
+            trade(other, 1, seed=n)
+        assert other.audit().clean
+        assert dep.state() == other.state()
+
+
+def emptied(database: Path) -> None:
+    """Have SQLite move its log into the file."""
+    connection = sqlite3.connect(database)
+    assert connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone() == (0, 0, 0)
+    connection.close()
+    assert database.with_name(f"{database.name}-wal").stat().st_size == 0

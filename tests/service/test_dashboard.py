@@ -293,6 +293,28 @@ def test_strangers_texts_stay_texts(browser: Browser, service: Service, name: st
         seen.check()
 
 
+def test_long_names_break_and_words_beside_them_do_not(
+    browser: Browser, service: Service, name: str
+) -> None:
+    long = f"{name}-{'of-a-branch-' * 10}"[:100]
+    shop = Shop(service, long)
+    shop.decide("r" * 100, labels=["without-spaces-" + "x" * 100, "a label of several words, " * 4])
+    lines = """cell => {
+        const range = document.createRange();
+        range.selectNodeContents(document.createTreeWalker(cell, NodeFilter.SHOW_TEXT).nextNode());
+        return range.getClientRects().length;
+    }"""
+    for options in ({}, {"viewport": {"width": 920, "height": 800}}, {"viewport": PHONE}):
+        with recorded_page(browser, service.url, **options) as seen:
+            page = seen.open(f"#/d/{long}")
+            row = page.locator(".decisions tbody tr").first
+            expect(row).to_be_visible()
+            assert overflow_width(page) <= 0
+            for cell in (row.locator(":scope > *").first, row.locator("[data-outcome]")):
+                assert cell.evaluate(lines) == 1, cell.inner_text()
+            seen.check()
+
+
 def test_many_candidates(browser: Browser, service: Service, name: str) -> None:
     shop = Shop(service, name)
     pool = np.column_stack([np.ones(1000), np.linspace(-1.0, 1.0, 1000)]).tolist()

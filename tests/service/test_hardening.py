@@ -115,6 +115,25 @@ def test_workers_end_with_a_killed_supervisor(tmp_path: Path) -> None:
     assert not alive, gone
 
 
+def test_an_export_without_a_folder_for_it(tmp_path: Path) -> None:
+    """As without room in it: an answer that says so, and no defect."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    store, environment = f"sqlite:///{tmp_path}/a.db", {"TMPDIR": str(folder)}
+    with (
+        serving(store, tmp_path / "log", environment=environment) as service,
+        service.http() as http,
+    ):
+        http.put("/v1/deployments/shop", json=BODY).raise_for_status()
+        folder.rename(tmp_path / "elsewhere")
+        refused = http.get("/v1/deployments/shop/export")
+        assert refused.status_code == 503
+        assert "cannot be written on the service's machine (No such file" in refused.json()["detail"]
+        (tmp_path / "elsewhere").rename(folder)
+        assert http.get("/v1/deployments/shop/export").content[:4] == b"PAR1"
+        assert "a defect" not in service.log.read_text()
+
+
 def test_leftovers_of_killed_exports_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     code = "from c4b.service import export_files; print(export_files.new_file())"

@@ -309,6 +309,17 @@ def test_methods(service: Service) -> None:
         assert raw_http.exchange(service.port, raw_http.head(line))[0] in (0, 400), line
 
 
+def test_load_balancers_probe_by_head(service: Service) -> None:
+    with service.http() as http:
+        for path in ("/healthz", "/readyz", "/metrics", "/"):
+            asked, probed = http.get(path), http.head(path)
+            assert (probed.status_code, probed.content) == (200, b""), path
+            assert probed.headers["content-type"] == asked.headers["content-type"]
+            assert http.get("/healthz").json() == {"done": True}  # the connection is not out of step
+        assert http.delete("/readyz").headers["allow"] == "GET, HEAD"
+    assert httpx.head(f"{service.url}/readyz", headers={"Host": "shop.example"}).status_code == 403
+
+
 def test_requests_that_two_could_read_in_two_ways(service: Service) -> None:
     for lines in (
         b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n",

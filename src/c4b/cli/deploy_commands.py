@@ -14,6 +14,7 @@ import typer
 from c4b.cli import deploy_questions, history_file
 from c4b.cli.console.answers import AsJson, answer
 from c4b.cli.console.output import console, shown_progress
+from c4b.cli.console.stop_signals import goes_on
 from c4b.deployment import Deployment
 from c4b.deployment.questions import export
 from c4b.errors import InvalidInput
@@ -293,6 +294,7 @@ def audit(
     with (
         Deployment.open(url, name) as dep,
         shown_progress(f"audit of {name}", unit="entries") as progress,
+        goes_on(resume),
     ):
         report = dep.audit(sample, progress, processes, resume, witness, receipts, sealed, archive or ())
     if as_json:

@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from c4b.cli.console.output import print_paragraph, print_table, shown_progress
+from c4b.cli.console.stop_signals import goes_on
 from c4b.features import FeatureBuilder
 from c4b.logs import Columns, open_log
 from c4b.offpolicy import OffPolicyGate, OffPolicyReport
@@ -200,7 +201,11 @@ def replay(
     )
     builder = None if features is None else FeatureBuilder.load(features)
     rows = open_log(log, columns, reward_range=(lowest, highest))
-    with workers(cluster) as executor, shown_progress("replay", unit="rows") as progress:
+    with (
+        workers(cluster) as executor,
+        shown_progress("replay", unit="rows") as progress,
+        goes_on(resume),
+    ):
         found = replay_log(rows, terms, builder, resume=resume, progress=progress, executor=executor)
     if wants_json(as_json):
         print_json({"log": str(log), **found.as_dict()})

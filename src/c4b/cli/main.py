@@ -15,11 +15,13 @@ from c4b._compilation import compile_cache, compile_notice
 from c4b.cli import diagnose_command, log_commands, plan_command, study_commands
 from c4b.cli.console import shell_words
 from c4b.cli.console.output import console, print_table
+from c4b.cli.console.stop_signals import StoppableCommands
 from c4b.errors import C4BError
 from c4b.policies.catalogue.promise import Kind
 from c4b.study.engine import run as study_engine
 
 app = typer.Typer(
+    cls=StoppableCommands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -115,5 +117,5 @@ def main() -> None:
     except OSError as error:  # e.g. a full disk, or a folder without permission to write
         typer.echo(f"c4b: {error}", err=True)
         sys.exit(2)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # before or after the command itself
         sys.exit(130)

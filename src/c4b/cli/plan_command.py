@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from c4b.cli.console.output import print_line, print_paragraph, print_table, shown_progress
+from c4b.cli.console.stop_signals import goes_on
 from c4b.cli.log_commands import (
     Alpha,
     AsJson,
@@ -101,7 +102,7 @@ def plan(
         raise InvalidInput("log", str(log), "give either a log or --rate, at least twice")
     if resume is not None and rate is not None:
         raise InvalidInput("resume", str(resume), "needs a log; a plan of rates is soon made again")
-    with workers(cluster) as executor, _shown() as progress:
+    with workers(cluster) as executor, _shown() as progress, goes_on(resume):
         if rate is not None:
             made = plan_rates(
                 rate[0], rate[1:], rounds_a_day=rounds_a_day, alpha=alpha, reserve=reserve,

@@ -47,10 +47,14 @@ def archive(
     by: By = None,
     as_json: AsJson = False,
 ) -> None:
-    """Move closed entries to a file. `c4b deploy audit --archive FILE` reads through it."""
+    """Move closed entries to a file. `c4b deploy audit --archive FILE` reads through it.
+
+    Nothing is written while nothing is closed: it prints 0 entries, and no path.
+    """
     limit = None if before is None else before.replace(tzinfo=UTC)
     with Deployment.open(url, name) as dep:
-        answer({"path": str(path), "entries": dep.archive(path, reason, limit, by)}, as_json)
+        entries = dep.archive(path, reason, limit, by)
+    answer({"path": str(path) if entries else None, "entries": entries}, as_json)
 
 
 @app.command()

@@ -151,8 +151,8 @@ def _run(
                     study, out, jobs=jobs, cluster=cluster, progress=progress, command=command
                 )
         except KeyboardInterrupt as interrupt:
-            typer.echo("c4b: interrupted; the same command goes on from here", err=True)
-            raise typer.Exit(130) from interrupt
+            interrupt.add_note("the same command goes on from here")
+            raise
     write_report(measured)
     return measured
 

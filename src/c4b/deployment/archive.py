@@ -12,11 +12,11 @@ are left out.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from c4b._whole_files import written_whole
 from c4b.deployment.questions import queries
 from c4b.deployment.transactions.snapshot import holds_summary, intact
 from c4b.deployment.transactions.state import State
@@ -75,7 +75,7 @@ def _last_before(journal: Journal, low: int, high: int, before: int) -> int:
 
 
 def write(journal: Journal, prefix: Prefix, path: Path) -> None:
-    """Write the entries of ``prefix``, each checked against the chain, and sync the file."""
+    """Write the entries of ``prefix``, each checked against the chain, and sync the file and its name."""
     import polars as pl  # noqa: PLC0415 (slow to import)
 
     first = journal.at(prefix.first)
@@ -88,11 +88,9 @@ def write(journal: Journal, prefix: Prefix, path: Path) -> None:
         for name, value in kept._asdict().items():
             rows[name].append(value)
     frame = pl.DataFrame(rows, schema=_schema(pl))
-    draft = path.with_name(f"{path.name}.tmp")
-    frame.write_parquet(draft, row_group_size=AT_ONCE, metadata={"c4b": f"hash {prefix.hash.hex()}"})
-    with draft.open("rb") as file:
-        os.fsync(file.fileno())
-    draft.replace(path)
+    about = {"c4b": f"hash {prefix.hash.hex()}"}
+    with written_whole(path, durably=True) as draft:
+        frame.write_parquet(draft, row_group_size=AT_ONCE, metadata=about)
 
 
 def _schema(pl: Any) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.responses import HTMLResponse
-from fastapi_swagger import patch_fastapi
 from sqlalchemy import URL, make_url
 from starlette.concurrency import run_in_threadpool
 from starlette.staticfiles import StaticFiles
@@ -51,6 +51,7 @@ def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: routes.PROBLEMS[status] for status in statuses}
 
 
+# Load balancers probe by HEAD. Those routes come first: by the first of a path a 405 finds its ``Allow``.
 _public_routes = APIRouter(responses=_problems(403))
 _metrics_routes = APIRouter(
     route_class=requires(Scope.read), responses=_problems(401, 403, 500, 503, 504)
@@ -58,6 +59,7 @@ _metrics_routes = APIRouter(
 
 
 @_public_routes.get("/healthz", tags=["operation"], summary="Is the process alive?")
+@_public_routes.head("/healthz", include_in_schema=False)
 async def alive() -> schemas.Done:
     """The process answers. The store is not checked."""
     return schemas.Done()
@@ -66,6 +68,7 @@ async def alive() -> schemas.Done:
 @_public_routes.get(
     "/readyz", tags=["operation"], summary="Can it decide?", responses=_problems(500, 503, 504)
 )
+@_public_routes.head("/readyz", include_in_schema=False)
 async def ready(request: Request) -> schemas.Done:
     """The store can be read, so decisions can be made."""
     try:
@@ -82,6 +85,7 @@ async def ready(request: Request) -> schemas.Done:
     response_class=Response,
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
+@_metrics_routes.head("/metrics", include_in_schema=False)
 async def prometheus_metrics(request: Request) -> Response:
     """Needs a read token; shows the deployments that the token may read."""
     state = request.app.state
@@ -91,10 +95,25 @@ async def prometheus_metrics(request: Request) -> Response:
 
 
 @_public_routes.get("/", include_in_schema=False)
+@_public_routes.head("/", include_in_schema=False)
 async def dashboard(request: Request) -> HTMLResponse:
     """The page, with the store that it shows. Names and passwords in a store's address are left out."""
     page = (DASHBOARD / "index.html").read_text(encoding="utf-8")
     return HTMLResponse(page.replace("{store}", escape(request.app.state.shown_store)))
+
+
+@_public_routes.get("/docs", include_in_schema=False)
+@_public_routes.head("/docs", include_in_schema=False)
+async def api_documentation() -> HTMLResponse:
+    """Its addresses are relative: a proxy may serve it by https, and below a path."""
+    return get_swagger_ui_html(
+        openapi_url="openapi.json",
+        title="Reserve-C4B",
+        swagger_js_url="swagger/swagger-ui-bundle.js",
+        swagger_css_url="swagger/swagger-ui.css",
+        swagger_favicon_url="static/favicon.svg",
+        swagger_ui_parameters={"tryItOutEnabled": True, "persistAuthorization": False},
+    )
 
 
 class _Service(FastAPI):
@@ -160,6 +179,7 @@ def create(settings: Settings, has_tables: bool = False) -> FastAPI:
         version=version("reserve-c4b"),
         description="Conservative bandits: decisions with a certified floor under performance.",
         lifespan=lifespan,
+        servers=[{"url": "."}],  # where the document is: proxies may serve it below a path
         docs_url=None,
         redoc_url=None,
         swagger_ui_oauth2_redirect_url=None,
@@ -171,9 +191,8 @@ def create(settings: Settings, has_tables: bool = False) -> FastAPI:
     problems.install(app)
     for router in (order_routes.router, *routes.routers, _public_routes, _metrics_routes):
         app.include_router(router)
-    parameters = {"tryItOutEnabled": True, "persistAuthorization": False}
-    patch_fastapi(app, redirect_from_root_to_docs=False, swagger_ui_parameters=parameters)
     app.mount("/static", StaticFiles(directory=DASHBOARD), name="static")
+    app.mount("/swagger", StaticFiles(packages=[("fastapi_swagger", "resources")]), name="swagger")
     around: dict[str, Any] = {
         "body_bytes": settings.body_bytes,
         "seconds": settings.seconds,

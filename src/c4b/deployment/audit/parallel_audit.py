@@ -7,7 +7,12 @@ is not. So each of them knows by itself that the past of its decisions holds.
 from __future__ import annotations
 
 import multiprocessing
+import os
 import queue
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -35,20 +40,45 @@ def run(
     workers = [
         context.Process(target=_work, args=(url, name, each, messages), daemon=True) for each in shares
     ]
-    for worker in workers:
-        worker.start()
     try:
+        with _ctrl_c_withheld():
+            for worker in workers:
+                worker.start()
         return _collected(messages, workers, progress, resume)
     finally:
-        for worker in workers:
+        started = [worker for worker in workers if worker.pid is not None]
+        for worker in started:
             worker.terminate()
-        for worker in workers:
+        for worker in started:
             worker.join()
+
+
+@contextmanager
+def _ctrl_c_withheld() -> Iterator[None]:
+    """Ctrl-C goes to all processes of a terminal. Those started here inherit that they do not get it: the
+    first one ends them."""
+    if os.name != "posix":
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that started it is gone, even if that was killed."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
 def _work(url: str, name: str, task: Task, messages: Any) -> None:
     """One process."""
     number = task.share.number
+    threading.Thread(target=_end_with_parent, name="c4b-parent", daemon=True).start()
     give_way()
     try:
         backend = open_backend(url)

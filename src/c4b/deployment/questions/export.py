@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from c4b import _validate
+from c4b._whole_files import written_whole
 from c4b.deployment.deployment import Deployment
 from c4b.deployment.questions.views import Point, Record
 from c4b.errors import InvalidInput
@@ -93,9 +94,8 @@ def write(deployment: Deployment, path: str | os.PathLike[str]) -> int:
     if Path(path).suffix.lower() in OTHER_TABLES:
         raise InvalidInput("path", os.fspath(path), "must be a Parquet file; let it end in .parquet")
     frame = table(deployment)
-    draft = Path(f"{os.fspath(path)}.tmp")
-    frame.write_parquet(draft)
-    draft.replace(path)
+    with written_whole(Path(path)) as draft:
+        frame.write_parquet(draft)
     return frame.height
 
 

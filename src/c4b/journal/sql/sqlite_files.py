@@ -5,20 +5,31 @@ would be committed to a file that nobody finds again, beside others who commit t
 does not look. So every transaction here begins with a look at the database, its write-ahead log and the
 memory by which processes share the log. A look takes time, and no name can change without the time of the
 folder; so where that is the same as at the last look, and was not a fresh one then, one look is enough.
+
+Nor does SQLite notice that somebody has cut its log short, as log rotation and people who need room do.
+It would write on behind the hole, and at the end copy zeros over the database.
 """
 
 from __future__ import annotations
 
 import os
+import struct
 import time
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy import Engine, event
 
-from c4b.errors import StoreUnavailable
+from c4b.errors import JournalCorrupt, StoreUnavailable
 
 FRESH = 2_000_000_000
 """Nanoseconds in which a name may change once more and leave the folder's time: clocks are coarse."""
+LOG_HEADER, FRAME_HEADER = 32, 24
+"""Bytes of the log before its first frame, and of a frame before its page."""
+_INDEX_HEADER = struct.Struct("=12xBxHI28x")
+"""The beginning of the shared memory, as SQLite documents it: whether it is valid, the size of a page
+(1: 65,536), and how many frames of the log are valid."""
 _Identity = tuple[int, int] | None
 
 
@@ -34,12 +45,47 @@ class SQLiteFiles:
         self._unchanged: tuple[int, int, int] | None = None  # as the folder was when all was well
         self._known: list[_Identity] = []
         self._open: set[int] = set()
+        self._log: int | None = None  # the log, opened to see its size sooner than by its name
+        self._log_bytes = 0  # as it was at the last look
+        self._close_log: Callable[[], object] = bool
+        self._index: int | None = None  # the shared memory, where it was read
         event.listen(engine, "do_connect", self._before_connecting)
         event.listen(engine, "connect", self._connected)
         event.listen(engine, "close", self._closed)
 
     def check(self) -> None:
-        """Refuse to go on with files that have lost their names."""
+        """Refuse to go on with files that have lost their names, or with a log that has lost its end."""
+        self._check_names()
+        if self._log is not None:
+            self._check_log(self._log)
+        elif self._open and len(self._known) > 1 and self._known[1] is not None and os.name == "posix":
+            self._log = os.open(self._names[1], os.O_RDONLY | os.O_CLOEXEC)
+            self._close_log = weakref.finalize(self, os.close, self._log)
+
+    def _check_log(self, log: int) -> None:
+        size = os.fstat(log).st_size
+        if size < self._log_bytes and self._is_cut_short(log):
+            raise JournalCorrupt(
+                f"{self._names[1]} was cut short while this process had it open; nothing was written. "
+                "The newest decisions were in it and nowhere else. Stop all processes of the store, and "
+                "do as after restoring a backup: a deployment that lacks decisions must not go on"
+            )
+        self._log_bytes = size
+
+    def _is_cut_short(self, log: int) -> bool:
+        """Whether frames are missing that count. If not, a checkpoint has emptied the log."""
+        if self._index is None:  # never closed: that would release the locks which SQLite has on the file
+            self._index = os.open(self._names[2], os.O_RDONLY | os.O_CLOEXEC)
+        while True:  # whoever empties the log says so first; whoever writes to it says so afterwards
+            header = os.pread(self._index, _INDEX_HEADER.size, 0)
+            size = os.fstat(log).st_size
+            if header == os.pread(self._index, _INDEX_HEADER.size, 0):
+                break
+        is_valid, page, frames = _INDEX_HEADER.unpack(header)
+        needed = LOG_HEADER + frames * (FRAME_HEADER + (65_536 if page == 1 else page))
+        return bool(is_valid and frames and size < needed)
+
+    def _check_names(self) -> None:
         folder = _stamp(self._folder)
         if folder is not None and folder == self._unchanged:
             return
@@ -64,6 +110,7 @@ class SQLiteFiles:
         """The parent's connections are not the child's."""
         self._open.clear()
         self._unchanged = None
+        self._forget_log()
 
     def _before_connecting(self, *_: object) -> None:
         """A new connection would make a new file where there is none."""
@@ -79,6 +126,12 @@ class SQLiteFiles:
     def _closed(self, connection: Any, _: object) -> None:
         self._open.discard(id(connection))
         self._unchanged = None
+        if not self._open:
+            self._forget_log()
+
+    def _forget_log(self) -> None:
+        self._close_log()
+        self._log, self._log_bytes, self._index = None, 0, None
 
 
 def _stamp(folder: str) -> tuple[int, int, int] | None:

@@ -114,10 +114,11 @@ def install(app: FastAPI) -> None:
             return problem_response(404, "no-such-page", detail[:500])
         headers, detail = dict(error.headers or {}), str(error.detail)
         if error.status_code == 405:  # Starlette lists the methods of one route, the path may have more
-            path = getattr(request.scope.get("route"), "path", None)
-            operations = request.app.openapi()["paths"].get(path)
+            route: Any = request.scope.get("route")
+            operations = request.app.openapi()["paths"].get(getattr(route, "path", None))
             if operations:
-                headers["Allow"] = ", ".join(sorted(method.upper() for method in operations))
+                methods = {*map(str.upper, operations), *(route.methods or ())}
+                headers["Allow"] = ", ".join(sorted(methods))
             detail = f"{request.method} is not for {request.url.path}; use {headers.get('Allow', 'GET')}"
         response = problem_response(error.status_code, "http-error", detail[:500])
         response.headers.update(headers)

@@ -17,7 +17,7 @@ from c4b.deployment import Deployment, Status
 from c4b.deployment.configuration import Configuration
 from c4b.deployment.limits import LABEL, REQUEST_ID
 from c4b.deployment.questions import export
-from c4b.errors import C4BError, InvalidInput, NameTaken, PayloadTooLarge
+from c4b.errors import C4BError, InvalidInput, NameTaken, PayloadTooLarge, StoreUnavailable
 from c4b.evidence.model import LinearModel
 from c4b.policies import Decision, Round
 from c4b.service import export_files, schemas
@@ -409,12 +409,16 @@ async def export_table(request: Request, name: Name) -> FileResponse:
     """With their outcomes. One at a time."""
     dep = await _deployment(request, name)
     async with _one_at_a_time(request):
-        path = export_files.new_file()
         try:
-            await run_in_threadpool(export.write, dep, path)
-        except BaseException:
-            path.unlink(missing_ok=True)
-            raise
+            path = export_files.new_file()
+            try:
+                await run_in_threadpool(export.write, dep, path)
+            except BaseException:
+                path.unlink(missing_ok=True)
+                raise
+        except OSError as error:  # no room for it, or no folder
+            detail = f"the table cannot be written on the service's machine ({error.strerror})"
+            raise StoreUnavailable(detail) from error
     remove = BackgroundTask(path.unlink, missing_ok=True)
     kind = "application/vnd.apache.parquet"
     return FileResponse(path, media_type=kind, filename=f"{name}.parquet", background=remove)

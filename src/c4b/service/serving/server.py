@@ -56,6 +56,7 @@ def run(
     if log_level not in LOG_LEVELS:
         raise UnknownName("log_level", log_level, f"must be one of {', '.join(LOG_LEVELS)}")
     _check_tls(tls_cert, tls_key)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn raises the signal again at its end
     with listen_address.bound_sockets(host, port) as sockets:
         app.create_tables(settings.store)
         check_host(settings.store, host, token_advice)
@@ -71,9 +72,6 @@ def run(
         url = f"{'https' if config.is_ssl else 'http'}://{name}:{listen_address.port_of(sockets)}"
         request_log.print_notice(f"c4b: serving {url}/ (dashboard) and /docs (API); stop with Ctrl-C")
         on_listening(url)
-        signal.signal(
-            signal.SIGTERM, lambda *_: sys.exit(0)
-        )  # uvicorn raises the signal again at its end
         with _shared_metrics() if workers > 1 else nullcontext(), suppress(KeyboardInterrupt):
             _serve(config, sockets)
 

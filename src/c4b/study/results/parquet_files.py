@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from c4b._validate import Counts
+from c4b._whole_files import written_whole
 from c4b.study.engine.chunk import Chunk
 from c4b.study.engine.episode_metrics import Metric
 from c4b.study.results.intervals import student_from_sums
@@ -60,11 +61,9 @@ def chunk_frame(study: Study, chunk: Chunk) -> pl.DataFrame:
 
 def write_results(chunk_files: list[Path], target: Path) -> None:
     """Concatenate the rows of chunks, in order, without holding them in memory."""
-    draft = target.with_suffix(".part")
-    pl.scan_parquet(chunk_files, glob=False).sink_parquet(
-        draft, row_group_size=ROW_GROUP, maintain_order=True, compression="zstd"
-    )
-    draft.replace(target)
+    rows = pl.scan_parquet(chunk_files, glob=False)
+    with written_whole(target) as draft:
+        rows.sink_parquet(draft, row_group_size=ROW_GROUP, maintain_order=True, compression="zstd")
 
 
 def write_trajectories(study: Study, total: Counts, squares: Counts, target: Path) -> None:
@@ -94,9 +93,8 @@ def write_trajectories(study: Study, total: Counts, squares: Counts, target: Pat
                     }
                 )
             )
-    draft = target.with_suffix(".part")
-    pl.concat(frames).write_parquet(draft, compression="zstd")
-    draft.replace(target)
+    with written_whole(target) as draft:
+        pl.concat(frames).write_parquet(draft, compression="zstd")
 
 
 def trajectory_sums(study: Study, trajectories: pl.DataFrame) -> tuple[Counts, Counts]:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from c4b._validate import Counts
+from c4b._whole_files import written_whole
 from c4b.errors import C4BError, InvalidInput
 from c4b.study.engine.chunk import Chunk
 from c4b.study.results import parquet_files, results
@@ -83,7 +84,7 @@ class ResultsFolder:
 
     def _find_chunks(self) -> None:
         """Set ``spans`` to the episodes (start, stop) that earlier calls have finished."""
-        for unfinished in self.chunks.glob("*.part"):
+        for unfinished in (*self.chunks.glob("*.tmp"), *self.chunks.glob("*.part")):  # of whom was killed
             unfinished.unlink()
         self._reuse_finished()
         self.spans: list[tuple[int, int]] = []
@@ -125,18 +126,15 @@ class ResultsFolder:
     def add(self, chunk: Chunk) -> None:
         """Save a chunk. It counts once its sums are written, which is done last."""
         rows = self._rows_file(chunk.start, chunk.stop)
-        draft = rows.with_suffix(".part")
-        parquet_files.chunk_frame(self.study, chunk).write_parquet(draft)
-        draft.replace(rows)
+        with written_whole(rows) as draft:
+            parquet_files.chunk_frame(self.study, chunk).write_parquet(draft)
         self._write_sums(chunk.start, chunk.stop, chunk.fallback_sum, chunk.fallback_square_sum)
         self.spans.append((chunk.start, chunk.stop))
 
     def _write_sums(self, start: int, stop: int, total: Counts, squares: Counts) -> None:
         target = self._sums_file(start, stop)
-        draft = target.with_suffix(".part")
-        with open(draft, "wb") as file:
+        with written_whole(target) as draft, open(draft, "wb") as file:
             np.savez(file, total=total, squares=squares)
-        draft.replace(target)
 
     def finish(self, run: dict[str, Any]) -> None:
         """Write the three result files; ``study.json``, the last, makes them count.

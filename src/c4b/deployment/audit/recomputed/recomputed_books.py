@@ -5,6 +5,7 @@ What a round is worth is asked of the recomputed set; equation numbers as elsewh
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,6 +19,8 @@ PREFIX = ("prefix", "revalue")
 """Names of the ledger that values all rounds anew; journals have the second."""
 UCB, MARGIN, JOINT, SEPARATE, SCORE = CandidateField
 """Rows of a decision's details, as the journal's format has them."""
+TOGETHER = 20_000
+"""Numbers of which bounds are asked in one call, about."""
 
 
 class Region(Protocol):
@@ -180,9 +183,8 @@ class Books:
         else:
             now, _, free = self.free_claims(baseline)
             out[MARGIN] = np.maximum(max(self.bank, now) + certificate, free)
-            for _, bank, prefix in self.kept:  # (12), from any round that is remembered
-                low = self.region.bounds(self.prefix - prefix + contrasts)[0]
-                out[MARGIN] = np.maximum(out[MARGIN], bank + low)
+            for bank, lows in self._since(contrasts):
+                out[MARGIN] = np.maximum(out[MARGIN], bank + lows)
         out[MARGIN] -= self.price(False) if self.gated else 0.0
         return out
 
@@ -201,10 +203,19 @@ class Books:
             return best if best >= self.bank else -np.inf
         now, after, _ = self.free_claims(baseline)
         best = max(best, now + self.credit(baseline, self.tolerance), after)
-        for _, bank, prefix in self.kept:
-            low = self._lower(self.prefix - prefix + self.alpha * baseline)
-            best = max(best, bank + low - self.price(True))
+        for bank, lows in self._since(self.alpha * baseline[None, :]):
+            best = max(best, bank + float(lows[0]) - self.price(True))
         return best
+
+    def _since(self, added: Array) -> Iterator[tuple[float, Array]]:
+        """(12), of every round that is remembered: its bank, and bounds (n,) on what has come since
+        together with each of ``added`` (n, d)."""
+        at_once = max(1, TOGETHER // max(1, added.size))  # one call for each takes three times as long
+        for first in range(0, len(self.kept), at_once):
+            part = self.kept[first : first + at_once]
+            sums = np.concatenate([self.prefix - prefix + added for _, _, prefix in part])
+            lows = self.region.bounds(sums)[0].reshape(len(part), len(added))
+            yield from zip((bank for _, bank, _ in part), lows, strict=True)
 
     def free_claims(self, baseline: Array) -> tuple[float, float, float]:
         """(N1) to (N3): the worth of all rounds now, after the baseline, and after any candidate."""

@@ -1,0 +1,44 @@
+"""Files that are there as a whole or not at all, also after a full disk or a loss of power."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_NUMBER_IN_TEXT = re.compile(r"\(os error (\d+)\)")
+"""How Polars reports an error of the system, as text in an error of its own."""
+
+
+@contextmanager
+def written_whole(target: Path, durably: bool = False) -> Iterator[Path]:
+    """Yield the path of a draft. It takes the place of ``target`` if the block ends well, and is removed
+    if not: what a full disk needs least is half a file. Errors of the system are ``OSError``.
+
+    durably: return once the file is on the disk under its name.
+    """
+    draft = target.with_name(f"{target.name}.tmp")
+    try:
+        yield draft
+        if durably:
+            _sync(draft)
+        draft.replace(target)
+        if durably and os.name == "posix":
+            _sync(target.parent)
+    except Exception as error:
+        number = _NUMBER_IN_TEXT.search(str(error))
+        if number is None or isinstance(error, OSError):
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1])), str(target)) from error
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
