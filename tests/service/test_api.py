@@ -191,6 +191,31 @@ def test_unknown_places(service: Service, name: str) -> None:
         assert http.get(f"/v1/deployments/{name}/decisions?after=zzz").status_code == 404
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "parameter", "says"),
+    [
+        ("GET", "decisions", "limt=5", "which takes after, limit"),
+        ("GET", "earnings", "secnds=3600", "which takes seconds, last"),
+        ("POST", "decisions", "request_id=r-1", "which takes none"),
+        ("GET", "", "since=yesterday", "which takes none"),
+    ],
+)
+def test_parameters_that_do_not_exist(
+    service: Service, name: str, method: str, path: str, parameter: str, says: str
+) -> None:
+    with service.http() as http:
+        at = f"/v1/deployments/{name}"
+        http.put(at, json=BODY)
+        before = http.get(at).json()["state"]["hash"]
+        answer = http.request(
+            method, f"{at}/{path}".rstrip("/"), params=parameter, json=ROUND if method == "POST" else None
+        )
+        assert (answer.status_code, answer.json()["argument"]) == (422, parameter.partition("=")[0])
+        assert says in answer.json()["detail"]
+        assert http.get(at).json()["state"]["hash"] == before
+        assert http.get("/healthz", params="from=balancer").status_code == 200
+
+
 def test_the_description_is_complete_and_offline(service: Service) -> None:
     with service.http() as http:
         document = http.get("/openapi.json").json()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
 from fastapi import Request, Response
@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 from starlette.types import Scope as Connection
 
-from c4b.errors import C4BError
+from c4b.errors import C4BError, InvalidInput
 from c4b.service.access.token_verifier import Grant, TokenVerifier
 from c4b.service.access.tokens import Scope
 from c4b.service.routing.problems import Refused, without_details
@@ -37,14 +37,26 @@ def requires(scope: Scope) -> type[APIRoute]:
     class AuthorizedRoute(APIRoute):
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
             handle, field = super().get_route_handler(), self.body_field
+            known = [each.alias for each in self.dependant.query_params]
+            is_of_api = self.path.startswith("/v1/")
 
             async def handle_authorized(request: Request) -> Response:
                 value = await authorized_body(request.scope, scope, field, request.body)
+                if is_of_api:  # elsewhere monitors may ask with parameters of their own
+                    _check_parameters(request, known)
                 return await handle(request if value is None else _ParsedRequest(request, value))
 
             return handle_authorized
 
     return AuthorizedRoute
+
+
+def _check_parameters(request: Request, known: Sequence[str]) -> None:
+    """Refuse unknown parameters: with a misspelt one the answer is another one than was asked for."""
+    for name, value in request.query_params.items():
+        if name not in known:
+            remedy = f"is no parameter of this request, which takes {', '.join(known) or 'none'}"
+            raise InvalidInput(name[:100], value, remedy)
 
 
 async def authorized_body(

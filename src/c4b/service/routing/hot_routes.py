@@ -115,6 +115,8 @@ class HotRoutes:
         and the parameters in its path."""
         if scope["type"] != "http" or (hot := self._hot.get(scope["method"])) is None:
             return False
+        if scope.get("query_string"):  # neither takes parameters
+            return False
         found = _PATH.fullmatch(scope["path"])
         if found is None or (found[2] is None) is (hot.answer is _observe):
             return False
