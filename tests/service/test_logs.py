@@ -44,7 +44,7 @@ def test_every_request_is_one_line(service: Service, lines: Lines) -> None:
             ("GET", "/nowhere", 404),
             ("DELETE", "/v1/deployments", 405),
             ("PUT", "/v1/deployments/x", 422),
-            ("GET", "/v1/deployments/nobody", 404),
+            ("GET", "/v1/deployments/nobody", 422),  # no such parameter
             ("GET", "/static/index.html", 200),
         ):
             response = http.request(method, f"{path}?private=1")
