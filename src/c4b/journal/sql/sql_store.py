@@ -172,7 +172,7 @@ class Store:
             if self._sqlite:
                 writer.transaction.control("PRAGMA busy_timeout=0")
             else:
-                connection.driver_connection.autocommit = True  # type: ignore[union-attr]  # psycopg's
+                _set_autocommit(connection, True)
         self._busy.add(id(writer))
         return writer
 
@@ -261,6 +261,11 @@ class Store:
         return f"Store({self.url.render_as_string(hide_password=True)!r})"
 
 
+def _set_autocommit(connection: PoolProxiedConnection, on: bool) -> None:
+    driver: Any = connection.driver_connection  # psycopg's
+    driver.autocommit = on
+
+
 def _give_back(
     connection: PoolProxiedConnection | None, broken: bool, ends_autocommit: bool = False
 ) -> None:
@@ -270,7 +275,7 @@ def _give_back(
     with suppress(Exception):  # it is being given up because something is wrong with it
         connection.rollback()  # SQLite keeps the lock of a connection that is closed in a transaction
         if ends_autocommit and not broken:
-            connection.driver_connection.autocommit = False  # type: ignore[union-attr]  # psycopg's
+            _set_autocommit(connection, False)
     with suppress(Exception):
         if broken:
             connection.invalidate()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -41,11 +41,11 @@ def candidate_name(labels: Sequence[str] | None, candidate: int) -> str:
     )
 
 
-def same_content(one: object, other: object) -> bool:
+def same_content(one: Any, other: Any) -> bool:
     """Whether two values are equal, also where they are arrays, or NaN."""
     if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
-        return np.array_equal(one, other, equal_nan=True)  # type: ignore[arg-type]
-    return one == other or (one != one and other != other)  # noqa: PLR0124 (NaN)
+        return np.array_equal(one, other, equal_nan=True)
+    return bool(one == other or (one != one and other != other))  # noqa: PLR0124 (NaN)
 
 
 class LeftOut(Protocol):
