@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +20,7 @@ def written_whole(target: Path, durably: bool = False) -> Iterator[Path]:
 
     durably: return once the file is on the disk under its name.
     """
-    draft = target.with_name(f"{target.name}.tmp")
+    draft = target.with_name(f".c4b-{secrets.token_hex(8)}.tmp")  # nobody else's
     try:
         yield draft
         if durably:

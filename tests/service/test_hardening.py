@@ -16,7 +16,7 @@ import pytest
 
 from c4b import Client
 from c4b.errors import StoreUnavailable
-from c4b.service import export_files
+from c4b.service import temporary_folders
 from c4b.service.access import authorization
 from c4b.service.access.tokens import Scope
 from c4b.service.routing.problems import Refused
@@ -134,19 +134,21 @@ def test_an_export_without_a_folder_for_it(tmp_path: Path) -> None:
         assert "a defect" not in service.log.read_text()
 
 
-def test_leftovers_of_killed_exports_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("purpose", ["export", "metrics"])
+def test_leftovers_of_killed_processes_are_removed(
+    purpose: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    code = "from c4b.service import export_files; print(export_files.new_file())"
+    code = f"from c4b.service import temporary_folders as t; print(t.new_folder({purpose!r}))"
     variables = {**os.environ, "TMPDIR": str(tmp_path)}
     made = subprocess.run(
         [sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=True
     )
-    left, ours, other = (
-        Path(made.stdout.strip()),
-        export_files.new_file(),
-        tmp_path / "c4b-export-x.parquet",
-    )
-    other.touch()
-    assert left.exists()
-    export_files.remove_leftovers()
-    assert [path.exists() for path in (left, ours, other)] == [False, True, True]
+    left, ours = Path(made.stdout.strip()), temporary_folders.new_folder(purpose)
+    (left / ".draft.tmp").write_text("half a file")
+    others = [tmp_path / f"c4b-{purpose}-{rest}" for rest in ("x", "x-1", "99999999999999999999-a")]
+    for other in others:
+        other.mkdir()
+    temporary_folders.remove_leftovers()
+    assert not left.exists()
+    assert all(path.exists() for path in (ours, *others))

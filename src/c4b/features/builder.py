@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from c4b._validate import Array
+from c4b._whole_files import written_whole
 from c4b.errors import CorruptState, InvalidInput, NewerState
 from c4b.features import registry
 from c4b.features.interaction import Interaction
@@ -84,10 +85,8 @@ class FeatureBuilder:
         text = json.dumps(
             {"format": FORMAT, "names": self.names, "parts": parts}, indent=1, allow_nan=False
         )
-        target = Path(path)
-        unfinished = target.with_name(target.name + ".unfinished")
-        unfinished.write_text(text, encoding="utf-8")
-        unfinished.replace(target)
+        with written_whole(Path(path)) as draft:
+            draft.write_text(text, encoding="utf-8")
 
     @classmethod
     def load(

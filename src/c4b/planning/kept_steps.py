@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from c4b._whole_files import written_whole
 from c4b.errors import InvalidInput
 
 Step = TypeVar("Step", bound=NamedTuple)
@@ -30,7 +30,8 @@ class KeptSteps:
         folder.mkdir(parents=True, exist_ok=True)
         told, wanted = folder / "plan.json", json.dumps(identity, sort_keys=True)
         if not told.is_file():
-            self._write(told, lambda draft: draft.write_text(wanted, encoding="utf-8"))
+            with written_whole(told) as draft:
+                draft.write_text(wanted, encoding="utf-8")
         elif not _is_told(json.loads(wanted), told.read_text(encoding="utf-8")):
             remedy = "holds a plan of other rows, features or numbers; choose another folder"
             raise InvalidInput("resume", str(folder), remedy)
@@ -56,16 +57,13 @@ class KeptSteps:
     def keep(self, name: str, found: NamedTuple) -> None:
         """Write a result, if there is a folder."""
         if self.folder is not None:
-            self._write(self._file(name), lambda draft: _save(draft, found))
+            arrays: dict[str, Any] = {key: np.asarray(value) for key, value in found._asdict().items()}
+            with written_whole(self._file(name)) as draft, open(draft, "wb") as file:
+                np.savez(file, **arrays)
 
     def _file(self, name: str) -> Path:
         assert self.folder is not None
         return self.folder / f"{name}.npz"
-
-    def _write(self, path: Path, write: Callable[[Path], object]) -> None:
-        draft = path.with_name(f"draft-{os.getpid()}-{path.name}")
-        write(draft)
-        os.replace(draft, path)
 
 
 def _is_told(wanted: dict[str, Any], text: str) -> bool:
@@ -75,11 +73,6 @@ def _is_told(wanted: dict[str, Any], text: str) -> bool:
     except ValueError:
         return False
     return isinstance(told, dict) and {**wanted, **told} == wanted
-
-
-def _save(draft: Path, found: NamedTuple) -> None:
-    arrays: dict[str, Any] = {key: np.asarray(value) for key, value in found._asdict().items()}
-    np.savez(draft, **arrays)
 
 
 def _plain(stored: Any) -> Any:

@@ -8,7 +8,6 @@ import hashlib
 import io
 import json
 import os
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from c4b._whole_files import written_whole
 from c4b.errors import CorruptState, NewerState, StateFileError
 from c4b.policies.catalogue import registry
 from c4b.policies.catalogue.registry import PolicySpec
@@ -73,15 +73,8 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays) 
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "no such folder", str(target.parent))
-    draft = target.with_name(f".{target.name}.{os.getpid()}.{threading.get_ident()}.tmp")
-    try:
-        with open(draft, "wb") as file:
-            file.write(buffer.getvalue())
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, target)
-    finally:
-        draft.unlink(missing_ok=True)
+    with written_whole(target, durably=True) as draft:
+        draft.write_bytes(buffer.getvalue())
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:

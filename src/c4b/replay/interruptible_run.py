@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from array import array
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from c4b._whole_files import written_whole
 from c4b.errors import InvalidInput
 from c4b.policies import Policy
 from c4b.replay.result import Recorder
@@ -71,9 +71,8 @@ class InterruptibleRun:
             kept: array[Any] = getattr(self.recorder, series)
             np.save(place / f"{series}.npy", np.frombuffer(kept, dtype=kept.typecode))
         told = {"terms": self.terms, "place": place.name, "rows": self.rows, "used": self.used}
-        draft = self._file("draft")
-        draft.write_text(json.dumps(told))
-        os.replace(draft, self._file("json"))
+        with written_whole(self._file("json")) as draft:
+            draft.write_text(json.dumps(told))
         self._remove_older(place)
         self._saved_at = time.monotonic()
 

@@ -27,7 +27,7 @@ from starlette.types import Scope as ASGIScope
 from c4b.errors import C4BError, StoreUnavailable
 from c4b.journal.sql import sql_schema
 from c4b.journal.sql.sql_store import Store
-from c4b.service import export_files, schemas
+from c4b.service import schemas, temporary_folders
 from c4b.service.access.authorization import requires
 from c4b.service.access.rate_limits import RateLimit
 from c4b.service.access.token_verifier import TokenVerifier
@@ -142,7 +142,7 @@ def create(settings: Settings, has_tables: bool = False) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         if not has_tables:
             create_tables(settings.store)
-        export_files.remove_leftovers()
+        temporary_folders.remove_leftovers()
         load_kernels()
         app.state.body_parser = BodyParser(settings.body_bytes)
         app.state.deployments = OpenDeployments(settings)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import NamedTuple
 
+from c4b._whole_files import written_whole
 from c4b.errors import InvalidInput
 
 
@@ -19,9 +19,8 @@ class VerifiedPlace(NamedTuple):
 
     def write(self, path: Path) -> None:
         """Replace the file, so that it is never half there."""
-        draft = path.with_name(f"{path.name}.{os.getpid()}.draft")
-        draft.write_text(json.dumps(self._asdict()) + "\n")
-        draft.replace(path)
+        with written_whole(path) as draft:
+            draft.write_text(json.dumps(self._asdict()) + "\n")
 
     @classmethod
     def read(cls, path: Path, name: str) -> VerifiedPlace | None:

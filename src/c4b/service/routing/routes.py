@@ -20,7 +20,7 @@ from c4b.deployment.questions import export
 from c4b.errors import C4BError, InvalidInput, NameTaken, PayloadTooLarge, StoreUnavailable
 from c4b.evidence.model import LinearModel
 from c4b.policies import Decision, Round
-from c4b.service import export_files, schemas
+from c4b.service import schemas, temporary_folders
 from c4b.service.access.authorization import requires
 from c4b.service.access.token_verifier import Grant
 from c4b.service.access.tokens import Scope
@@ -410,16 +410,17 @@ async def export_table(request: Request, name: Name) -> FileResponse:
     dep = await _deployment(request, name)
     async with _one_at_a_time(request):
         try:
-            path = export_files.new_file()
+            folder = temporary_folders.new_folder("export")
+            path = folder / "decisions.parquet"
             try:
                 await run_in_threadpool(export.write, dep, path)
             except BaseException:
-                path.unlink(missing_ok=True)
+                temporary_folders.remove(folder)
                 raise
         except OSError as error:  # no room for it, or no folder
             detail = f"the table cannot be written on the service's machine ({error.strerror})"
             raise StoreUnavailable(detail) from error
-    remove = BackgroundTask(path.unlink, missing_ok=True)
+    remove = BackgroundTask(temporary_folders.remove, folder)
     kind = "application/vnd.apache.parquet"
     return FileResponse(path, media_type=kind, filename=f"{name}.parquet", background=remove)
 

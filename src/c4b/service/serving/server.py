@@ -10,7 +10,6 @@ import signal
 import socket
 import ssl
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -21,7 +20,7 @@ from starlette.types import ASGIApp
 from uvicorn.supervisors import Multiprocess
 
 from c4b.errors import InvalidInput, UnknownName
-from c4b.service import app
+from c4b.service import app, temporary_folders
 from c4b.service.access import tokens
 from c4b.service.monitoring import request_log
 from c4b.service.open_deployments import load_kernels
@@ -119,9 +118,12 @@ def _serve(config: uvicorn.Config, sockets: list[socket.socket]) -> None:
 @contextmanager
 def _shared_metrics() -> Iterator[None]:
     """Create the folder in which the workers share their metrics."""
-    with tempfile.TemporaryDirectory(prefix="c4b-metrics-") as folder:
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
+    folder = temporary_folders.new_folder("metrics")
+    try:
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(folder)
         yield
+    finally:
+        temporary_folders.remove(folder)
 
 
 def _check_tls(cert: Path | None, key: Path | None) -> None:
