@@ -11,7 +11,9 @@ import c4b
 
 
 @pytest.mark.parametrize("confidence", ["self-normalized", "several-ridges"])
-@pytest.mark.parametrize("made_again", [copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))])
+@pytest.mark.parametrize(
+    "made_again", [copy.copy, copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e))]
+)
 def test_a_copy_answers_from_its_own_data(
     made_again: Callable[[c4b.Evidence], c4b.Evidence], confidence: str
 ) -> None:

@@ -141,8 +141,8 @@ def test_ends_of_the_region_and_the_line_are_those_of_the_audit() -> None:
         found = held[[totals.LOW, totals.HIGH, totals.OTHERS_LOW]]
         np.testing.assert_allclose(found, [*again.mean(), again.others_low()], rtol=1e-5, atol=1e-6)
         for weight in (-3.0, 4.0, 60.0):
-            line = totals.earned_at_least(held, weight)
-            np.testing.assert_allclose(line, again.earned_at_least(weight), rtol=1e-5, atol=1e-4)
+            line = totals.line_below_earned(held, weight)
+            np.testing.assert_allclose(line, again.line_below_earned(weight), rtol=1e-5, atol=1e-4)
 
 
 @pytest.mark.parametrize("mean", [0.02, 0.3])

@@ -191,3 +191,9 @@ def test_vectors_that_rows_hold(tmp_path: Path) -> None:
         builder.transform(pl.DataFrame({"x": [[1.0, float("nan")]]}))
     with pytest.raises(InvalidLog, match="must hold vectors"):
         FeatureBuilder([Vector("n")]).fit(rows)
+
+
+def test_a_builder_says_what_it_holds() -> None:
+    builder = FeatureBuilder([Intercept(), OneHot("film")])
+    assert repr(builder) == "<FeatureBuilder: Intercept, OneHot; not fitted>"
+    assert repr(builder.fit(PAST)) == "<FeatureBuilder: Intercept, OneHot; 4 features>"

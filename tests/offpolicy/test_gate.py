@@ -1,8 +1,11 @@
 """The off-policy gate deploys what is better, and errs with probability at most delta."""
 
+import copy
 import itertools
 import math
+import pickle
 import tracemalloc
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -203,3 +206,14 @@ def test_a_caller_may_let_numpy_raise() -> None:
 def test_effective_sample_size() -> None:
     assert effective_sample_size(np.zeros(3)) == 0.0
     assert effective_sample_size(np.array([3.0, 1.0])) == pytest.approx(16 / 10)
+
+
+@pytest.mark.parametrize("how", [copy.copy, copy.deepcopy, lambda g: pickle.loads(pickle.dumps(g))])
+def test_a_copy_takes_rows_of_its_own(how: Callable[[OffPolicyGate], OffPolicyGate]) -> None:
+    gate = OffPolicyGate(max_weight=2.0)
+    gate.extend([2.0, 0.0] * 20, [1.0, 0.0] * 20)
+    before, other = gate.report(), how(gate)
+    assert other.report() == before
+    other.extend([2.0, 0.0] * 20, [0.0, 1.0] * 20)
+    assert gate.report() == before
+    assert other.report().upper < before.upper

@@ -74,6 +74,7 @@ def test_banks_before_and_after(name: str) -> None:
     assert decision.bank_before == 0.5
     assert decision.policy == name
     assert "candidate 2" in repr(decision)
+    assert repr(decision.explain()).startswith("Explanation('Candidate 2 was played")
     assert decision
 
 

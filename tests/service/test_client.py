@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -287,3 +289,13 @@ def test_a_service_that_comes_back(tmp_path: Path) -> None:
             assert client.explain("shop", before.id).bank == before.bank
         finally:
             again.stop()
+
+
+@pytest.mark.parametrize("how", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_another_process_makes_its_own(how: Callable[[c4b.Client], object]) -> None:
+    with (
+        c4b.Client("http://127.0.0.1:1", token="secret") as client,
+        pytest.raises(TypeError, match=r"holds connections .* Client\(URL, token=...\)") as caught,
+    ):
+        how(client)
+    assert "secret" not in str(caught.value)

@@ -9,7 +9,7 @@ from datetime import datetime
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, NoReturn
 from urllib.parse import quote
 
 from numpy.typing import ArrayLike
@@ -279,6 +279,10 @@ class Client:
 
     def close(self) -> None:
         self._http.close()
+
+    def __reduce__(self) -> NoReturn:
+        remedy = "make one where it is needed: Client(URL, token=...)"
+        raise TypeError(f"{self!r} holds connections and cannot be copied or pickled; {remedy}")
 
     def __repr__(self) -> str:
         return f"Client({self._http.address!r})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
 from typing import Any
@@ -69,6 +70,10 @@ class Evidence:
         vars(self).update(state)
         self.absorber = absorption.absorber(self.model)
         self._viewed = views(self.flat)
+
+    def __copy__(self) -> Evidence:
+        """Also a shallow copy has numbers of its own: what one learns is not known to the other."""
+        return copy.deepcopy(self)
 
     def learn(self, features: ArrayLike, rewards: ArrayLike) -> None:
         """Absorb rows of ``features`` (n, d) with ``rewards`` (n,), in the order in which they arose.

@@ -42,6 +42,10 @@ class FeatureBuilder:
             raise InvalidInput("parts", parts, "must be parts such as Intercept() and Number('age')")
         self.parts = tuple(parts)
 
+    def __repr__(self) -> str:
+        kinds = ", ".join(type(part).__name__ for part in self.parts)
+        return f"<FeatureBuilder: {kinds}; {f'{self.dim} features' if self.fitted else 'not fitted'}>"
+
     @property
     def fitted(self) -> bool:
         """Features can be computed: nothing is left to be fixed from past rows."""

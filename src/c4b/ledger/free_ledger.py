@@ -14,7 +14,15 @@ from c4b._validate import Array
 from c4b.evidence.arithmetic.rounding import UNIT
 from c4b.evidence.bounds import interval
 from c4b.evidence.ellipsoids import Region
-from c4b.evidence.sums.totals import FEATURES, HIGH, LOW, OTHERS_LOW, ROWS, are_together, earned_at_least
+from c4b.evidence.sums.totals import (
+    FEATURES,
+    HIGH,
+    LOW,
+    OTHERS_LOW,
+    ROWS,
+    are_together,
+    line_below_earned,
+)
 from c4b.ledger.books import Account, Ledger, PlaysOf, Tally
 
 KEPT_BACK = 0.5
@@ -68,7 +76,7 @@ def free_claims(
         after = _valued(base, more, count, low, high)
         free = _valued(base, more, count + 1.0, low, high)
         if summed and together:
-            least, slope = earned_at_least(totals, count + 1.0 - more)
+            least, slope = line_below_earned(totals, count + 1.0 - more)
             base = account.reserve + (least + rest - rounding)
             now = max(now, _on_line(base, alpha * rounds + slope, count, low, high))
             after = max(after, _on_line(base, more + slope, count, low, high))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -107,6 +108,10 @@ class OffPolicyGate:
         self._values = values
         self._rows = 0
         self._sums = np.zeros(4)  # weight, weight², reward, weight·reward
+
+    def __copy__(self) -> OffPolicyGate:
+        """Also a shallow copy shares nothing: rows that one takes are no rows of the other."""
+        return copy.deepcopy(self)
 
     def extend(
         self, weights: object, rewards: object, predicted: object = None, predicted_value: object = None

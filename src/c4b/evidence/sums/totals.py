@@ -152,7 +152,7 @@ def bound_together(totals: Array, width: float, level: float) -> None:
 
 
 @called
-def earned_at_least(totals: Array, weight: float) -> tuple[float, float]:
+def line_below_earned(totals: Array, weight: float) -> tuple[float, float]:
     """(intercept, slope): the other rows' total mean is at least intercept + slope mu, mu the first row's
     mean, as large as can be shown for a slope near ``weight``. Both sums must be on one event."""
     if not (weight > 0.0 and totals[ROWS] > 0.0 and totals[OTHER_CLICKS] > 0.0):

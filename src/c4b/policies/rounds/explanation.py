@@ -188,6 +188,9 @@ class Explanation:
             lines.append(line.rstrip())
         return "\n".join(lines)
 
+    def __repr__(self) -> str:
+        return f"Explanation({self.summary!r})"
+
     def _repr_html_(self) -> str:
         """For notebooks."""
         return notebook_html.explanation(self)

@@ -230,7 +230,7 @@ class Books:
             rest = self._lower(self.prefix - weight * baseline - self.totals.others)
             lines.append((self.totals.others_low() + rest, 0.0))
             if self.totals.together:
-                least, slope = self.totals.earned_at_least(1.0 - self.alpha - weight)
+                least, slope = self.totals.line_below_earned(1.0 - self.alpha - weight)
                 lines.append((least + rest, slope))
 
         def worth(rounds: int, plays: int) -> float:

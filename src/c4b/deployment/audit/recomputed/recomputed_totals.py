@@ -73,7 +73,7 @@ class Totals:
             inside, outside = (middle, outside) if value <= self.level else (inside, middle)
         return outside
 
-    def earned_at_least(self, weight: float) -> tuple[float, float]:
+    def line_below_earned(self, weight: float) -> tuple[float, float]:
         """(intercept, slope) of a line: the other rows' total mean is above it at the first row's mean.
 
         ``weight`` is the slope that is wanted; here the two sums are apart, and the line is level.
@@ -120,7 +120,7 @@ class JointTotals(Totals):
         far = 2.0 * clicks + 4.0 * level + 40.0
         return self.width * _crossing(lambda total: level - _average(clicks, total, OTHERS)[0], 0.0, far)
 
-    def earned_at_least(self, weight: float) -> tuple[float, float]:
+    def line_below_earned(self, weight: float) -> tuple[float, float]:
         """The line that touches the region of (J) with the slope ``weight``."""
         if not (weight > 0.0 and self.rows and self.other_clicks > 0.0):
             return self.others_low(), 0.0
