@@ -16,7 +16,7 @@ from c4b import Deployment, Evidence
 from c4b.deployment.questions import export
 from c4b.deployment.questions.views import Point
 from c4b.deployment.summary import downsampled_series
-from c4b.deployment.transactions import commands, snapshot
+from c4b.deployment.transactions import entry_writer, snapshot
 from c4b.deployment.transactions.state import same_bits
 from c4b.errors import InvalidInput, JournalCorrupt, NoSafeAction, UnknownDecision
 from c4b.journal import journal
@@ -383,7 +383,7 @@ def test_a_journal_without_intervals(any_url: str, monkeypatch: pytest.MonkeyPat
 
     with create(any_url, policy="reserve-c4b+") as dep:
         with monkeypatch.context() as patch:
-            patch.setattr(commands, "pack", early)
+            patch.setattr(entry_writer, "pack", early)
             gate = dep._transactor.read(lambda journal, state: state.gate)
             patch.setattr(gate, "leaves_out_margins", False)
             trade(dep, 10)
