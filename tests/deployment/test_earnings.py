@@ -12,9 +12,9 @@ import pytest
 
 from c4b import Deployment, LinearModel
 from c4b.deployment.summary.running_totals import KEPT, RunningTotals, Sum, blocks
-from c4b.deployment.transactions import state as states
 from c4b.errors import InvalidInput
 from c4b.policies.pending import PendingOutcome
+from support.same_state import plain_part
 
 DIM = 3
 _numbers = itertools.count()
@@ -274,12 +274,12 @@ def test_taken_back_decisions_leave_no_trace() -> None:
         for _ in range(70):
             dep.decide([[1.0, 0.1]], [1.0, 0.0], labels=["red"])
         state = dep._transactor.read(lambda journal, state: state)
-        before, kept = deepcopy(states._plain(state)), dep.items()
+        before, kept = deepcopy(plain_part(state)), dep.items()
         rounds = [([[1.0, 0.1]], [1.0, 0.0])] * 40 + [([[1.0, 0.1]], [math.inf, 0.0])]
         with pytest.raises(InvalidInput):
             dep.decide_many(rounds, labels=[["red"]] * 20 + [["new"]] * 21)
         state = dep._transactor.read(lambda journal, state: state)
-        assert states._plain(state) == before
+        assert plain_part(state) == before
         assert repr(dep.items()) == repr(kept)
 
 

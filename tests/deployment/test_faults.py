@@ -17,10 +17,10 @@ import pytest
 
 from c4b import Deployment
 from c4b.deployment.transactions.commands import Commands
-from c4b.deployment.transactions.state import same_bits
 from c4b.errors import StoreUnavailable
 from c4b.journal.sql.sql_backend import SqlBackend, SqlJournal
 from support.postgres_server import Server
+from support.same_state import same_bits
 from support.shop_world import (
     BASELINE,
     create,

@@ -12,11 +12,11 @@ from collections.abc import Callable
 import pytest
 
 from c4b import Deployment
-from c4b.deployment.transactions.state import same_bits
 from c4b.errors import StoreUnavailable
 from c4b.journal import memory_backend
 from c4b.journal.sql import sql_connections
 from support.injected_errors import Calls, watched
+from support.same_state import same_bits
 from support.shop_world import replayed, seen
 from support.simulation import BASELINE, MODEL, registry_of_cheap
 

@@ -14,8 +14,8 @@ import pytest
 from c4b import Deployment, LinearModel, Round
 from c4b.deployment.questions import search
 from c4b.deployment.summary.item_counts import LABELS, ItemCounts, half_width
-from c4b.deployment.transactions import state as states
 from c4b.errors import InvalidInput, PayloadTooLarge
+from support.same_state import same_bits
 
 MODEL = LinearModel(dim=2, noise=0.1, norm_bound=1.0)
 HISTORY = [[1.0, 0.0], [1.0, 0.5]] * 60, [0.5, 0.75] * 60
@@ -115,7 +115,7 @@ def test_snapshots_hold_the_summary_bit_for_bit(tmp_path: Path) -> None:
         one = dep._transactor.read(lambda journal, state: state)
         with Deployment.open(url, "shop") as again:
             other = again._transactor.read(lambda journal, state: state)
-            assert states.same_bits(one, other)
+            assert same_bits(one, other)
             assert repr(again.items()) == repr(dep.items())
             assert again.earnings() == dep.earnings()
             assert again.earnings_course() == dep.earnings_course()

@@ -17,12 +17,12 @@ from c4b.deployment.questions import export
 from c4b.deployment.questions.views import Point
 from c4b.deployment.summary import downsampled_series
 from c4b.deployment.transactions import entry_writer, snapshot
-from c4b.deployment.transactions.state import same_bits
 from c4b.errors import InvalidInput, JournalCorrupt, NoSafeAction, UnknownDecision
 from c4b.journal import journal
 from c4b.journal.entries import GENESIS, pack
 from c4b.journal.journal import Journal
 from c4b.journal.sql import sql_backend
+from support.same_state import same_bits
 from support.shop_world import (
     BASELINE,
     create,

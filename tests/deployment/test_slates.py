@@ -10,8 +10,8 @@ import pytest
 
 from c4b import Deployment, Round
 from c4b.deployment.questions import export
-from c4b.deployment.transactions.state import same_bits
 from c4b.errors import ContradictoryOutcome, ContradictoryRequest, InvalidInput
+from support.same_state import same_bits
 from support.shop_world import BASELINE, THETA, Array, create, entries_of, forge, replayed, seen
 
 INCUMBENT = np.array([BASELINE, BASELINE, BASELINE])

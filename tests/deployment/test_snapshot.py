@@ -9,9 +9,10 @@ import pytest
 
 from c4b import Deployment
 from c4b.deployment.transactions import snapshot
-from c4b.deployment.transactions.state import State, same_bits
+from c4b.deployment.transactions.state import State
 from c4b.journal.entries import Entry, canonical, pack
 from c4b.ledger import books
+from support.same_state import same_bits
 from support.shop_world import (
     BASELINE,
     compiled,

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from c4b import Deployment, LinearModel, Round
-from c4b.deployment.transactions.state import same_bits
 from c4b.errors import ContradictoryRequest, InvalidInput
+from support.same_state import same_bits
 from support.shop_world import BASELINE, create, entries_of, forge, outcome, replayed, rivals, seen
 
 SYSTEMS = ["clucb", "clucb2t", "lcbce"]

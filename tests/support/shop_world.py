@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sqlalchemy import create_engine, text
 
 from c4b import Deployment, LinearModel
-from c4b.deployment.transactions.state import State, same_bits
+from c4b.deployment.transactions.state import State
 from c4b.evidence import Evidence
 from c4b.journal.entries import GENESIS, Entry, pack
 from c4b.journal.journal import Journal
@@ -20,6 +20,7 @@ from c4b.journal.memory_backend import MemoryBackend
 from c4b.journal.sql.sql_backend import SqlBackend
 from c4b.journal.sql.sql_store import Store
 from c4b.policies.compiled.compiled_gate import CompiledGate
+from support.same_state import same_bits
 
 Array = NDArray[np.float64]
 

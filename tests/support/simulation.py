@@ -24,7 +24,7 @@ from greenlet import getcurrent, greenlet
 
 from c4b import Deployment, LinearModel
 from c4b.deployment.audit import audit as audits
-from c4b.deployment.transactions.state import State, same_bits
+from c4b.deployment.transactions.state import State
 from c4b.errors import C4BError, JournalCorrupt, StoreUnavailable, UnknownDecision
 from c4b.journal import envelope
 from c4b.journal.backend import LostBeforeCommit, Unacknowledged, unknown
@@ -33,6 +33,7 @@ from c4b.journal.journal import Journal
 from c4b.journal.memory_backend import MemoryJournal, _Contents
 from c4b.policies import Decision, Gate, GateTerms, Played, Round
 from c4b.policies.catalogue import registry
+from support.same_state import same_bits
 
 NAME, MODEL = "shop", LinearModel(dim=2, noise=0.1, norm_bound=1.0)
 BASELINE = [1.0, 0.0]

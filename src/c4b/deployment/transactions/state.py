@@ -10,9 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from c4b._validate import Array
 from c4b.deployment.configuration import Configuration
@@ -386,44 +384,6 @@ _APPLY: dict[str, Callable[[State, Entry, Fields, dict[str, Array]], None]] = {
 }
 
 
-def same_bits(one: State, other: State) -> bool:
-    """Whether two states would continue identically."""
-    a, b = durable_arrays(one), durable_arrays(other)
-    return (
-        _plain(one) == _plain(other)
-        and _recent(one, other).tobytes() == _recent(other, one).tobytes()
-        and one.run.outcomes.next == other.run.outcomes.next
-        and _late(one) == _late(other)
-        and all(np.array_equal(_bits(a[k]), _bits(b[k])) for k in a)
-    )
-
-
 def durable_arrays(state: State) -> Arrays:
     """The arrays of a state without ``REMEMBERED_REPORTS``: the journal remembers every report."""
     return {name: a for name, a in state.run.arrays().items() if name not in REMEMBERED_REPORTS}
-
-
-def _plain(state: State) -> tuple[Any, ...]:
-    counts = state.counts, state.alarm, state.model_alarm, state.run.rounds, state.archived
-    series = None if state.series is None else (state.series.stride, state.series.array().tobytes())
-    summary = None
-    if state.summary is not None:
-        arrays = {name: array.tobytes() for name, array in state.summary.arrays().items()}
-        summary = state.summary.plain(), arrays
-    places = state.seq, state.hash, state.at, state.ahead, state.open
-    return *places, series, summary, state.rollout, *counts
-
-
-def _recent(state: State, other: State) -> np.ndarray[Any, Any]:
-    """The request ids that both remember, as ``state`` has them."""
-    return state.recent.array(other.recent.since)
-
-
-def _late(state: State) -> list[int]:
-    """Open rounds with a later round whose reward is known."""
-    outcomes = state.run.outcomes
-    return [number for number in outcomes.open if outcomes.later_reward_known(number)]
-
-
-def _bits(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return np.frombuffer(array.tobytes(), np.uint8)
