@@ -247,7 +247,7 @@ class Policy(TakesTurns):
         ``features`` (d,), of a slate (m, d), or None for the round's baseline. To be called before
         the outcome is reported. The bank may become negative, as may the truth, if later decisions have
         counted on the decided action, or something worse was executed; the gate then plays the baseline
-        until the bank has recovered.
+        until the bank has recovered. A report of what is on record already changes nothing.
 
         What was executed must depend on no reward of this decision or of a later one. Once an outcome
         of a later decision was reported, the call raises ``LaterOutcomeKnown`` unless the caller
@@ -266,8 +266,9 @@ class Policy(TakesTurns):
             executed, items = checked_execution("features", features, self._dim)
             self._run.check_kind(number, features, items)
         executed = self._run.named(number, executed)
-        if not self._run.is_recorded(number, executed, items):
-            self._run.check_order(number, id_, asserted)
+        if self._run.is_recorded(number, executed, items):
+            return
+        self._run.check_order(number, id_, asserted)
         with self._run.whole():
             self._run.amend(number, executed, items=items)
 
