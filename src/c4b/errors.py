@@ -63,6 +63,11 @@ class NoSafeAction(C4BError):
     """Nothing, not even the baseline, is certified; the policy stops rather than guess."""
 
 
+class GateFailed(C4BError):
+    """A gate in plain Python answered something that is no decision, or raised an error in a study; its
+    author has to mend it."""
+
+
 class DecisionsClosed(C4BError):
     """The deployment was closed for good: it makes no more decisions, and can be read."""
 

@@ -1,5 +1,7 @@
 """Sets written outside in plain Python: they work like the compiled ones, and bad ones change nothing."""
 
+import dataclasses
+import importlib.util
 import math
 import subprocess
 import sys
@@ -238,3 +240,30 @@ def test_the_example_runs_and_is_short() -> None:
     assert sum(played) == 200
     assert played[2] > 100  # the best arm is found
     assert second.startswith("Candidate 1 was played: admissible")
+
+
+def test_only_the_box_gives_a_told_arms_share_of_delta_to_the_others() -> None:
+    """How a set of arms of somebody else divides delta is not known: it may be one event for all."""
+    numpy_paper("own-arms", one_hot=True)
+    model = c4b.LinearModel(2, 0.1, 1.0, confidence="own-arms")
+    assert c4b.Policy("cucb", model).evidence.model.delta == model.delta
+    assert (
+        c4b.Policy("cucb", dataclasses.replace(model, confidence="box")).evidence.model.delta
+        > model.delta
+    )
+
+
+def test_the_kit_accepts_the_example() -> None:
+    spec = importlib.util.spec_from_file_location("my_set", EXAMPLE)
+    assert spec is not None
+    assert spec.loader is not None
+    spec.loader.exec_module(importlib.util.module_from_spec(spec))
+    model = c4b.LinearModel(3, 0.1, 1.0, confidence="arms")
+    assert "passed" in check_policy(lambda: c4b.Policy("refresh", model, 0.2, 0.3)).values()
+    with pytest.raises(c4b.errors.InvalidInput, match="unit vector"):
+        c4b.Policy("refresh", model).decide([[1.0, 0.5, 0.0]], [1.0, 0.0, 0.0])
+
+
+def test_ridges_may_be_a_list() -> None:
+    register_set(PythonSet("listed", "ridges in a list", lambda model: [model.ridge], rebuild=paper))  # type: ignore[arg-type, return-value]
+    assert c4b.Evidence(c4b.LinearModel(2, 0.1, 1.0, confidence="listed")).lower([1.0, 0.0]) < 0.0

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from c4b._validate import Array
 from c4b.errors import CorruptState, InvalidInput, InvalidLog, NewerState
 from c4b.features import (
     Embedding,
@@ -20,6 +21,7 @@ from c4b.features import (
     Transformer,
     Vector,
 )
+from c4b.features.part import Part
 
 PAST = pl.DataFrame(
     {
@@ -197,3 +199,38 @@ def test_a_builder_says_what_it_holds() -> None:
     builder = FeatureBuilder([Intercept(), OneHot("film")])
     assert repr(builder) == "<FeatureBuilder: Intercept, OneHot; not fitted>"
     assert repr(builder.fit(PAST)) == "<FeatureBuilder: Intercept, OneHot; 4 features>"
+
+
+class LogNumber(Number):
+    """Derived from a part, with a kind of its own."""
+
+    kind = "log-number"
+
+    def transform(self, rows: pl.DataFrame) -> Array:
+        return np.log1p(super().transform(rows))
+
+
+class SquareNumber(Number):
+    """Derived from a part, whose kind it shares."""
+
+    def transform(self, rows: pl.DataFrame) -> Array:
+        return np.asarray(super().transform(rows) ** 2)
+
+
+def test_a_part_derived_from_another_is_read_as_itself(tmp_path: Path) -> None:
+    rows = pl.DataFrame({"age": [1.0, 2.0]})
+    saved = FeatureBuilder([LogNumber("age", scale="none")]).fit(rows)
+    saved.save(tmp_path / "features.json")
+    read = FeatureBuilder.load(tmp_path / "features.json")
+    assert read.transform(rows).tolist() == saved.transform(rows).tolist() == np.log([[2], [3]]).tolist()
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_part_that_would_be_read_as_another_is_not_saved(tmp_path: Path, inside: bool) -> None:
+    part: Part = SquareNumber("age", scale="none")
+    if inside:
+        part = Interaction(part, Intercept())
+    builder = FeatureBuilder([part]).fit(pl.DataFrame({"age": [1.0, 2.0]}))
+    with pytest.raises(InvalidInput, match="SquareNumber needs a kind of its own"):
+        builder.save(tmp_path / "features.json")
+    assert not (tmp_path / "features.json").exists()

@@ -92,3 +92,23 @@ def test_while_nothing_is_certified_the_norm_ball_is_charged(name: str, tmp_path
     assert policy.bank == pytest.approx(before - charged)
     policy.save(tmp_path / "state.npz")
     assert c4b.Policy.load(tmp_path / "state.npz").bank == policy.bank
+
+
+@pytest.mark.parametrize("name", ["revalue", "checkpoints", "reserve-c4b+", "lcbce"])
+def test_a_report_of_what_was_decided_changes_nothing(name: str) -> None:
+    """As in a deployment: nothing is valued anew, or paid for twice."""
+    model = c4b.LinearModel(2, 0.1, 1.0, misspecification=0.02)
+    told = 0.5 if name == "lcbce" else None
+    policy = c4b.Policy(name, model, 0.2, 3.0)
+    with c4b.Deployment.create(f"memory://same-{name}", "shop", model, name, 0.2, 3.0) as dep:
+        for t in range(6):
+            round_ = c4b.Round([[1.0, 0.1], [0.3, 0.2]] if t % 2 else [], [1.0, 0.0], told)
+            one, other = policy.decide(round_), dep.decide(round_)
+            assert one.action == other.action
+            executed = None if one.action is None else round_.candidates[one.action]
+            bank = policy.bank
+            policy.executed(one.id, executed)
+            dep.executed(other.id, executed)
+            assert policy.bank == bank == dep.state().bank
+            policy.observe(one.id, 0.5)
+            dep.observe(other.id, 0.5)

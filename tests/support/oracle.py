@@ -367,10 +367,13 @@ class OraclePolicy:
             self.v = self.v + sign * entry.baseline
 
     def executed(self, round: int, features: Array | None) -> None:
-        """Another action than decided was executed (None: the baseline): charge that one."""
+        """Another action than decided was executed (None: the baseline): charge that one. What is on
+        record already changes nothing."""
         old = self.pending[round]
         played = None if features is None else np.array(features, dtype=float)
         new = Pending(played, old.baseline, old.reward)
+        if (old.features is None) == (played is None) and np.array_equal(old.played, new.played):
+            return
         self._book(old, -1.0)
         self._book(new, +1.0)
         if self.name in ("revalue", "revalue-f"):

@@ -140,7 +140,7 @@ class Configuration:
         if isinstance(gate, CompiledGate):
             gate.leaves_out_margins = gate.ellipsoids > 1
             gate.values_corrections = self.values_corrections
-        return GateRun(gate, self.absorb == "in-order")
+        return GateRun(gate, self.absorb == "in-order", self.spec.gated)
 
     def constants(self) -> dict[str, Array]:
         """What the journal's numbers depend on besides the configuration, to be recorded with it."""

@@ -203,4 +203,4 @@ class LinearModel:
     @property
     def ridges(self) -> Array:
         """Regularisers (G,) of the stacked ellipsoids; the first is the ridge of the estimator itself."""
-        return self.confidence_set.ridges(self)
+        return np.asarray(self.confidence_set.ridges(self), dtype=np.float64)

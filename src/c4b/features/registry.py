@@ -5,15 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 from c4b import _validate
+from c4b.errors import InvalidInput
 from c4b.features.part import Part
 
 
 def kinds() -> dict[str, type[Part]]:
-    """Every kind of part, also those that other packages derive."""
-    return {each.kind: each for each in Part.__subclasses__()}
+    """Every kind of part, also those that other packages derive, from ``Part`` or from a part."""
+    found = Part.__subclasses__()
+    for each in found:  # grows while it is read
+        found += each.__subclasses__()
+    return {each.kind: each for each in found if "kind" in vars(each)}
 
 
 def write(part: Part) -> dict[str, Any]:
+    """``read`` gives the same part; refuses one whose kind is another class's."""
+    known, own = kinds().get(getattr(part, "kind", "")), type(part)
+    if known is None or (known.__module__, known.__qualname__) != (own.__module__, own.__qualname__):
+        remedy = f"{own.__name__} needs a kind of its own, a text that no other part has, to be saved"
+        raise InvalidInput("kind", getattr(part, "kind", None), remedy)
     return {"kind": part.kind, **part.to_dict()}
 
 

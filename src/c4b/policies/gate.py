@@ -46,6 +46,11 @@ from c4b.policies.rounds.slates import Outcome, rows
 Arrays = dict[str, np.ndarray[Any, Any]]
 
 
+def copied(arrays: Arrays) -> Arrays:
+    """The same arrays, which nobody else can overwrite."""
+    return {name: array.copy() for name, array in arrays.items()}
+
+
 class GateTerms(NamedTuple):
     """What a gate is opened under; fixed for good."""
 
@@ -177,7 +182,7 @@ class Gate(ABC):
 
     def mark(self) -> Any:
         """What ``undo`` needs to take back the decisions that follow."""
-        return {name: array.copy() for name, array in self.snapshot().items()}
+        return copied(self.snapshot())
 
     def undo(self, mark: Any) -> None:
         """Take back every decision since ``mark``; outcomes were not absorbed in between."""

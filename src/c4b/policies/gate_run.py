@@ -5,15 +5,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from c4b._validate import Array
 from c4b.errors import InvalidInput, LaterOutcomeKnown
-from c4b.policies.gate import Arrays, Gate, Played
+from c4b.policies.compiled.compiled_gate import CompiledGate
+from c4b.policies.gate import Arrays, Gate, Played, copied
 from c4b.policies.pending import OutcomeQueue, PendingOutcome
 from c4b.policies.rounds.decision import Decision
+from c4b.policies.rounds.gate_answer import check_charge, checked_answer, own_copy
 from c4b.policies.rounds.held_round import decide_for_baseline, decide_uncharged
 from c4b.policies.rounds.round import Round
 from c4b.policies.rounds.slates import Outcome, plain
@@ -32,8 +36,12 @@ class Mark(NamedTuple):
 class GateRun:
     """Decides, charges, amends and absorbs by round number (0 is the first). Belongs to one thread."""
 
-    def __init__(self, gate: Gate, in_order: bool) -> None:
-        self.gate = gate
+    def __init__(self, gate: Gate, in_order: bool, gated: bool = True) -> None:
+        self.gate, self.gated = gate, gated
+        self.in_python = not isinstance(gate, CompiledGate)
+        """Whether somebody else's code decides: its answers are checked."""
+        self.may_raise = self.in_python or not gate.terms.model.confidence_set.is_compiled
+        """Whether somebody else's code absorbs outcomes."""
         self.outcomes = OutcomeQueue(in_order)
         self.rounds = 0
         self.uncharged = 0
@@ -48,13 +56,17 @@ class GateRun:
         """
         if round_.items is not None:
             self._check_slates(round_)
+        asked = own_copy(round_) if self.in_python else round_
         if held is None:
-            decision = self.gate.decide(round_, decision_id)
+            decision = self.gate.decide(asked, decision_id)
         elif charged:
-            decision = decide_for_baseline(self.gate, round_, decision_id, held)
+            decision = decide_for_baseline(self.gate, asked, decision_id, held)
         else:
-            decision = decide_uncharged(self.gate, round_, decision_id, held)
+            decision = decide_uncharged(self.gate, asked, decision_id, held)
             self.uncharged += 1
+        if self.in_python:
+            decision = checked_answer(decision, len(round_.candidates))._replace(id=decision_id)
+            check_charge(self.gate, decision, self.rounds + 1 - self.uncharged, self.gated)
         action, baseline = decision.action, round_.baseline
         played = baseline if action is None else round_.candidates[action]
         pending = PendingOutcome(played.copy(), baseline.copy(), action is None, round_.baseline_mean)
@@ -231,6 +243,23 @@ class GateRun:
         for number in range(mark.rounds, max(self.rounds, mark.rounds) + 1):
             self.outcomes.open.pop(number, None)
         self.rounds, self.uncharged = mark.rounds, mark.uncharged
+
+    @contextmanager
+    def whole(self, reported: Collection[int] = ()) -> Iterator[None]:
+        """History, an execution, or outcomes of the rounds ``reported`` are taken altogether, or not at
+        all if a gate or a set in plain Python raises an error."""
+        if not self.may_raise:
+            yield
+            return
+        gate, outcomes = copied(self.gate.snapshot()), self.outcomes.copy()
+        try:
+            yield
+        except BaseException:
+            self.gate.restore(gate)
+            self.outcomes = outcomes
+            for number in reported:
+                outcomes.open[number].reward, outcomes.open[number].lost = None, False
+            raise
 
     def arrays(self) -> Arrays:
         """The gate's snapshot and the open outcomes, as a file or a journal keeps them."""

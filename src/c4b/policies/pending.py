@@ -8,6 +8,7 @@ depend on no reward of that round or of a later one.
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import Any
 
@@ -74,6 +75,13 @@ class OutcomeQueue:
         self.latest = -1  # last round whose reward was reported; after ``restore``, of the open ones
         self.recent_round = np.full(REMEMBERED, -1, dtype=np.int64)
         self.recent_reward = np.full(REMEMBERED, np.nan)  # NaN: declared lost
+
+    def copy(self) -> OutcomeQueue:
+        """The same queue, of the same open rounds."""
+        other = copy.copy(self)
+        other.open = self.open.copy()
+        other.recent_round, other.recent_reward = self.recent_round.copy(), self.recent_reward.copy()
+        return other
 
     def close(self, number: int) -> PendingOutcome | None:
         """Close the next round that can be closed now that ``number`` has its outcome; None: none can.

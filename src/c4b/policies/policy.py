@@ -104,13 +104,14 @@ class Policy(TakesTurns):
         self._gate = registry.build(self._spec, terms)
         if isinstance(self._gate, CompiledGate):
             self._gate.leaves_out_margins = self._gate.ellipsoids > 1
-        self._run = GateRun(self._gate, in_order=self._absorb == "in-order")
+        self._run = GateRun(self._gate, self._absorb == "in-order", self._spec.gated)
         self._dim, self._shape = terms.model.dim, (terms.model.dim,)
         self._ready_gate: CompiledGate | None = None
         """The gate, if it needs two arrays for a decision and nothing else."""
         if isinstance(self._gate, CompiledGate) and not (self._gate.checks_rows or self._needs):
             self._ready_gate = self._gate
-        self._unbounded = terms.model.rewards is None
+        self._takes_any = terms.model.rewards is None and not self._run.may_raise
+        """Whether every finite reward is absorbed as it is."""
         self._token = secrets.token_hex(6)
         self._latest = (f"{self._token}-", 0)
         """Id and number of the latest decision: most outcomes are of that one."""
@@ -131,7 +132,9 @@ class Policy(TakesTurns):
         _array_likes.check_rows(features, rewards)
         x = _validate.table("features", _array_likes.dense(features), self._dim)
         y = _validate.series("rewards", rewards, len(x))
-        self._gate.learn(x, self.model.check_rewards("rewards", y))
+        y = self.model.check_rewards("rewards", y)
+        with self._run.whole():
+            self._gate.learn(x, y)
 
     # -- decisions -----------------------------------------------------------------------------
 
@@ -244,7 +247,7 @@ class Policy(TakesTurns):
         ``features`` (d,), of a slate (m, d), or None for the round's baseline. To be called before
         the outcome is reported. The bank may become negative, as may the truth, if later decisions have
         counted on the decided action, or something worse was executed; the gate then plays the baseline
-        until the bank has recovered.
+        until the bank has recovered. A report of what is on record already changes nothing.
 
         What was executed must depend on no reward of this decision or of a later one. Once an outcome
         of a later decision was reported, the call raises ``LaterOutcomeKnown`` unless the caller
@@ -263,9 +266,11 @@ class Policy(TakesTurns):
             executed, items = checked_execution("features", features, self._dim)
             self._run.check_kind(number, features, items)
         executed = self._run.named(number, executed)
-        if not self._run.is_recorded(number, executed, items):
-            self._run.check_order(number, id_, asserted)
-        self._run.amend(number, executed, items=items)
+        if self._run.is_recorded(number, executed, items):
+            return
+        self._run.check_order(number, id_, asserted)
+        with self._run.whole():
+            self._run.amend(number, executed, items=items)
 
     # -- outcomes ------------------------------------------------------------------------------
 
@@ -282,7 +287,7 @@ class Policy(TakesTurns):
                 decision_id is id_
                 and type(reward) is float
                 and -LARGEST <= reward <= LARGEST
-                and self._unbounded
+                and self._takes_any
                 and run.report_next(number, reward)
             ):
                 return
@@ -292,7 +297,8 @@ class Policy(TakesTurns):
                 number = self._round_of(id_)
             if self._is_news(number, id_, value):
                 run.check_outcome(number, "reward", value)
-                run.report(number, value)
+                with run.whole([number]):
+                    run.report(number, value)
 
     @in_turn
     def observe_many(
@@ -316,8 +322,9 @@ class Policy(TakesTurns):
             if self._is_news(number, id_, value):
                 self._run.check_outcome(number, argument, value)
                 news[number] = value
-        for number, value in news.items():
-            self._run.report(number, value)
+        with self._run.whole(news):
+            for number, value in news.items():
+                self._run.report(number, value)
 
     @in_turn
     def forget(self, decision_id: str | Decision, *, independent: bool = False) -> None:
@@ -341,7 +348,8 @@ class Policy(TakesTurns):
         if entry.reward is not None:
             raise ContradictoryOutcome("decision_id", id_, "has an outcome already")
         self._run.check_order(number, id_, asserted)
-        self._run.report(number, None)
+        with self._run.whole([number]):
+            self._run.report(number, None)
 
     def _round_of(self, decision_id: str) -> int:
         if isinstance(decision_id, str):

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from c4b._whole_files import written_whole
-from c4b.errors import CorruptState, NewerState, StateFileError
+from c4b.errors import CorruptState, NewerState, StateFileError, UnknownName
 from c4b.policies.catalogue import registry
 from c4b.policies.catalogue.registry import PolicySpec
 from c4b.policies.gate import Arrays
@@ -102,11 +102,16 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
 
 @contextmanager
 def corrupt_if_fails(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Whatever goes wrong in reading is the file's fault; say so by type and name."""
+    """Whatever else goes wrong in reading is the file's fault; say so by type and name."""
     try:
         yield
     except StateFileError:
         raise
+    except UnknownName as error:
+        raise StateFileError(
+            f"{path}: its policy or confidence set is not installed here ({error}); install the package "
+            "that offers it, or import the module that registers it"
+        ) from error
     except Exception as error:  # zip and npy readers raise a dozen unrelated types
         raise CorruptState(
             f"{path}: damaged, or not a saved policy ({error}); restore it from a copy"

@@ -65,7 +65,7 @@ def check_arm(argument: str, row: Array) -> None:
     """Refuse a row (d,) that is no unit vector."""
     ones = np.flatnonzero(row)
     if len(ones) != 1 or row[ones[0]] != 1.0:
-        remedy = "must be a unit vector (one 1, else 0): the set 'box' knows arms, not features"
+        remedy = "must be a unit vector (one 1, else 0): the confidence set knows arms, not features"
         raise InvalidInput(argument, row, remedy)
 
 

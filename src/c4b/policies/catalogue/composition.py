@@ -166,13 +166,14 @@ latches=False, learns='all', earned='none', phase=1)
     def evidence_model(self, model: LinearModel) -> LinearModel:
         """What its confidence set assumes: the model, with half of delta if earnings need the other.
 
-        Of d arms, one whose mean is told needs no interval: the others share all of delta.
+        Of d arms in the box, one whose mean is told needs no interval: the others share all of delta.
+        How another set divides delta is not known here.
         """
         chosen = model.resolved(self.confidence)
         delta, dim = chosen.delta, chosen.dim
         if self.earned != "none":
             delta /= 2.0
-        if chosen.confidence_set.one_hot and self.keeps_told_arm and dim > 1:
+        if chosen.confidence == box.SET.name and self.keeps_told_arm and dim > 1:
             delta = min(delta * dim / (dim - 1.0), LARGEST_DELTA)
         return chosen if delta == chosen.delta else dataclasses.replace(chosen, delta=delta)
 

@@ -13,6 +13,7 @@ They are loaded when a name is asked for that nobody registered, and when names 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -160,12 +161,29 @@ def from_record(record: dict[str, Any]) -> PolicySpec:
         spec, revision = gate(record["gate"]["name"]), record["gate"].get("revision", 1)
         if isinstance(spec, GateFactory) and revision < spec.revision:
             earlier = partial(spec.make, revision=revision)
+            if not _takes(spec.make, revision):
+                remedy = (
+                    f"was recorded, and {spec.name!r} has revision {spec.revision} here; its "
+                    "make(terms, revision=...) must take the earlier ones, or have a new name"
+                )
+                raise InvalidInput("revision", revision, remedy)
             return dataclasses.replace(spec, make=earlier, revision=revision)
         if isinstance(spec, GateFactory) and revision > spec.revision:
             remedy = f"was recorded by a later version; this one has {spec.name!r} up to {spec.revision}"
             raise InvalidInput("revision", revision, remedy)
         return spec
     return Composition(**record["composition"])
+
+
+def _takes(make: Callable[..., Gate], revision: int) -> bool:
+    """Whether ``make(terms, revision=...)`` can be called."""
+    try:
+        inspect.signature(make).bind(None, revision=revision)
+    except TypeError:
+        return False
+    except ValueError:  # it does not say
+        return True
+    return True
 
 
 def gate(name: str) -> PolicySpec:

@@ -10,27 +10,24 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from c4b._validate import Array, Counts
-from c4b.errors import C4BError
+from c4b.errors import GateFailed
 from c4b.policies.catalogue import registry
 from c4b.policies.catalogue.promise import HORIZON, SEED, Kind
 from c4b.policies.catalogue.registry import PolicySpec
 from c4b.policies.gate import Gate, GateTerms, Played
 from c4b.policies.rounds.candidate_fields import CandidateField
 from c4b.policies.rounds.decision import Decision
+from c4b.policies.rounds.gate_answer import checked_answer
 from c4b.policies.rounds.round import BASELINE_MEAN, Round
 from c4b.study.engine.compiled_episode import Scene
 from c4b.study.engine.episode_metrics import Metric
 from c4b.study.spec.plan import Method, PythonGate
 from c4b.study.spec.setting import Setting
-
-
-class GateFailed(C4BError):
-    """A gate in Python raised an error, or answered something that is no decision."""
 
 
 class PlayedEpisode(NamedTuple):
@@ -83,7 +80,7 @@ def play(gate: Gate, spec: PolicySpec, scene: Scene, forced_rounds: int) -> Play
         offered = pool[:0] if t < forced_rounds else pool
         known_mean = scene.told_means[t].item() if says_mean else None
         decision = gate.decide(Round(offered.copy(), baseline.copy(), known_mean), f"round-{t}")
-        action = _action(decision, offered)
+        action = checked_answer(decision, len(offered)).action
         if action is not None and linear and np.array_equal(pool[action], baseline):
             action = None  # equal features are one action, whose mean is linear in them
         mean = mean_of_baseline if action is None else scene.means[t, action].item()
@@ -139,28 +136,9 @@ def _both(before: bool | None, now: bool | None) -> bool | None:
     return None if before is None or now is None else True
 
 
-def _action(decision: Any, candidates: Array) -> int | None:
-    """The index of the played candidate, None for the baseline; raises if the gate says neither."""
-    if not isinstance(decision, Decision):
-        raise TypeError(f"decide() returned {type(decision).__name__}, not a Decision")
-    action = decision.action
-    if action is None:
-        return None
-    if isinstance(action, bool) or not isinstance(action, int | np.integer):
-        raise TypeError(f"the action is {action!r}, neither None nor the index of a candidate")
-    if not 0 <= action < len(candidates):
-        raise ValueError(f"the action is {action} of {len(candidates)} candidates")
-    return int(action)
-
-
 def _bound(decision: Decision, action: int | None, field: CandidateField) -> float:
     """The certificate of the executed action; NaN if the gate does not say it."""
-    if action is None:
-        return float(decision.certificate)
-    details = np.asarray(decision.details)
-    if details.ndim != 2 or details.shape[0] != len(CandidateField) or action >= details.shape[1]:
-        return math.nan
-    return float(details[field, action])
+    return float(decision.certificate if action is None else decision.details[field, action])
 
 
 @contextmanager
