@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -84,11 +85,27 @@ def test_a_deployment_records_no_wrong_answer(name: str, monkeypatch: pytest.Mon
         assert dep.decisions() == []
 
 
-def test_a_held_round_plays_the_baseline(monkeypatch: pytest.MonkeyPatch) -> None:
-    spec = twisted(lambda made: made._replace(action=-1))
-    monkeypatch.setitem(registry._REGISTRY, "twisted", spec)
-    with Deployment.create("memory://held", "shop", MODEL, policy="twisted", reserve=2.0) as dep:
-        dep.freeze("somebody", "a test")
+@pytest.mark.parametrize("how", ["frozen", "shadow"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda made: made._replace(action=-1),
+        lambda made: made._replace(action=0),  # also when it is asked again, without candidates
+        lambda made: None,
+    ],
+)
+def test_a_held_round_plays_the_baseline(
+    change: Change, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(registry._REGISTRY, "twisted", twisted(change))
+    terms: dict[str, Any] = {
+        "policy": "twisted",
+        "reserve": 2.0,
+        "mode": "shadow" if how == "shadow" else "live",
+    }
+    with Deployment.create(f"memory://{uuid.uuid4()}", "shop", MODEL, **terms) as dep:
+        if how == "frozen":
+            dep.freeze("somebody", "a test")
         before = dep.state()
         with pytest.raises(GateFailed):
             dep.decide(Round(POOL, BASELINE, 0.5))

@@ -17,7 +17,7 @@ from c4b.policies.compiled.compiled_gate import CompiledGate
 from c4b.policies.gate import Arrays, Gate, Played, copied
 from c4b.policies.pending import OutcomeQueue, PendingOutcome
 from c4b.policies.rounds.decision import Decision
-from c4b.policies.rounds.gate_answer import check_charge, checked_answer, own_copy
+from c4b.policies.rounds.gate_answer import answered, check_charge
 from c4b.policies.rounds.held_round import decide_for_baseline, decide_uncharged
 from c4b.policies.rounds.round import Round
 from c4b.policies.rounds.slates import Outcome, plain
@@ -56,16 +56,14 @@ class GateRun:
         """
         if round_.items is not None:
             self._check_slates(round_)
-        asked = own_copy(round_) if self.in_python else round_
         if held is None:
-            decision = self.gate.decide(asked, decision_id)
+            decision = answered(self.gate, round_, decision_id)
         elif charged:
-            decision = decide_for_baseline(self.gate, asked, decision_id, held)
+            decision = decide_for_baseline(self.gate, round_, decision_id, held)
         else:
-            decision = decide_uncharged(self.gate, asked, decision_id, held)
+            decision = decide_uncharged(self.gate, round_, decision_id, held)
             self.uncharged += 1
         if self.in_python:
-            decision = checked_answer(decision, len(round_.candidates))._replace(id=decision_id)
             check_charge(self.gate, decision, self.rounds + 1 - self.uncharged, self.gated)
         action, baseline = decision.action, round_.baseline
         played = baseline if action is None else round_.candidates[action]

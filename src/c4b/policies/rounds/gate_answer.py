@@ -11,13 +11,22 @@ from typing import Any
 import numpy as np
 
 from c4b.errors import GateFailed
+from c4b.policies.compiled.compiled_gate import CompiledGate
 from c4b.policies.gate import Gate
 from c4b.policies.rounds.candidate_fields import CandidateField
 from c4b.policies.rounds.decision import Decision, same_content
 from c4b.policies.rounds.round import Round
 
 
-def own_copy(round_: Round) -> Round:
+def answered(gate: Gate, round_: Round, decision_id: str) -> Decision:
+    """What the gate decides, checked if it is in Python."""
+    if isinstance(gate, CompiledGate):
+        return gate.decide(round_, decision_id)
+    answer = gate.decide(_own_copy(round_), decision_id)
+    return checked_answer(answer, len(round_.candidates))._replace(id=decision_id)
+
+
+def _own_copy(round_: Round) -> Round:
     """The same round in arrays that the gate may overwrite without changing the caller's."""
     items = round_.items
     if items is not None:

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from c4b.policies.gate import Gate
 from c4b.policies.rounds.decision import Decision
+from c4b.policies.rounds.gate_answer import answered
 from c4b.policies.rounds.round import Round
 
 
 def decide_for_baseline(gate: Gate, round_: Round, decision_id: str, reason: str) -> Decision:
     """Charge the baseline; the decision says what the gate chose among ``round_.candidates``."""
     mark = gate.mark()
-    chosen = gate.decide(round_, decision_id)
+    chosen = answered(gate, round_, decision_id)
     made = chosen
     if chosen.action is not None:
         gate.undo(mark)
-        made = gate.decide(_without_candidates(round_), decision_id)
+        made = answered(gate, _without_candidates(round_), decision_id)
     return made._replace(
         details=chosen.computed, left_out=chosen.left_out, held=reason, proposed=chosen.action
     )
