@@ -26,7 +26,7 @@ from starlette.types import Scope as ASGIScope
 
 from c4b.deployment import Status
 from c4b.errors import C4BError, StoreUnavailable
-from c4b.journal.sql import sql_schema
+from c4b.journal.sql import server_concerns, sql_schema
 from c4b.journal.sql.sql_store import Store
 from c4b.service import schemas, temporary_folders
 from c4b.service.access.authorization import requires
@@ -258,12 +258,13 @@ def shown_store(url: str) -> str:
     return URL.create(kind, host=address.host, port=address.port, database=database).render_as_string()
 
 
-def create_tables(url: str) -> None:
-    """Create the store's tables unless they exist."""
+def create_tables(url: str) -> list[str]:
+    """Create the store's tables unless they exist; returns what its operator should know of it."""
     store = Store(url, create=True)
     try:
         with store.administering() as connection:
             sql_schema.prepare(connection)
+            return server_concerns.concerns(connection)
     finally:
         store.close()
 
