@@ -23,14 +23,21 @@ _REMEDIES = {
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
-def translated(cause: BaseException, lost: bool, committing: bool) -> Exception:
+def translated(cause: BaseException, lost: bool, committing: bool, file: str | None = None) -> Exception:
+    """file: of an SQLite store."""
     message = " ".join(str(cause).split()) or type(cause).__name__
     code = getattr(cause, "sqlite_errorcode", None)
     state = getattr(cause, "sqlstate", None) or ""
     damaged = code is not None and code & 0xFF in _DAMAGED
+    if (code or 0) & 0xFF == sqlite3.SQLITE_CANTOPEN and not committing:
+        return StoreUnavailable(
+            f"{file}: {message}; nothing was written. Its folder must exist, and this user must be "
+            "allowed to write in it"
+        )
     if (code or 0) & 0xFF == sqlite3.SQLITE_NOTADB:
         return JournalCorrupt(
-            f"{message}, or its first page is damaged; check the path, or restore the file from a backup"
+            f"{file}: {message}, or its first page is damaged; check the path, or restore the file from "
+            "a backup"
         )
     if (
         damaged
