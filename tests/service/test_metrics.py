@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
+import shutil
+import signal
 import time
 from pathlib import Path
 
@@ -176,3 +179,27 @@ def test_a_deployment_that_cannot_be_read(tmp_path: Path) -> None:
         collected = samples(http)
     assert value(collected, "c4b_broken", deployment="good") == 0
     assert value(collected, "c4b_broken", deployment="bad") == 1
+
+
+def test_a_full_folder_for_temporary_files_kills_no_worker(tmp_path: Path) -> None:
+    """What workers share is on the disk before it is used; without its folder they serve all the same."""
+    store, places = f"sqlite:///{tmp_path}/shop.db", {"TMPDIR": str(tmp_path)}
+    with (
+        serving(store, tmp_path / "log", "--workers", "2", environment=places) as running,
+        running.http() as http,
+    ):
+        (folder,) = tmp_path.glob("c4b-metrics-*")
+        files = list(folder.iterdir())
+        assert files
+        for file in files:
+            assert 512 * file.stat().st_blocks >= file.stat().st_size > 0
+        shutil.rmtree(folder)
+        before = running.workers()
+        for worker in before:
+            os.kill(worker, signal.SIGKILL)
+        while len(set(running.workers()) - set(before)) < 2:
+            time.sleep(0.05)
+        running.wait()
+        http.put("/v1/deployments/shop", json=BODY).raise_for_status()
+        assert value(samples(http), "c4b_decisions_total", deployment="shop") == 0
+        assert any("not counted in /metrics" in line for line in running.logged())

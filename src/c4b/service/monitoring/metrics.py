@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest, values
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from c4b.deployment import Status
+from c4b.service.monitoring import request_log
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _METHODS = frozenset(("GET", "POST", "PUT", "HEAD", "OPTIONS", "DELETE"))
@@ -34,6 +36,34 @@ _COUNTERS = {
 }
 
 
+_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+"""The variable that names the folder in which workers share their counts."""
+_SHARED_BYTES = 2**20
+"""Of each file in it. Every method on every route takes 0.4 MB."""
+
+
+def _reserve_shared_files() -> None:
+    """Have room for this worker's counts now. They are written to memory that stands for files with
+    holes, and where the disk is full when a hole is filled, the system kills the process.
+
+    Without room, or without the folder, the worker serves and is not counted.
+    """
+    folder = os.environ.get(_FOLDER)
+    if folder is None:
+        return
+    files = [Path(folder, f"{kind}_{os.getpid()}.db") for kind in ("counter", "histogram")]
+    try:
+        for path in files:
+            path.write_bytes(bytes(_SHARED_BYTES))
+    except OSError as error:
+        request_log.logger.error(
+            "requests of this worker are not counted in /metrics: no room in %s (%s)", folder, error
+        )
+        for path in files:
+            path.unlink(missing_ok=True)
+        values.ValueClass = values.MutexValue
+
+
 class RequestMetrics:
     """Counts and times the requests of this worker.
 
@@ -41,6 +71,7 @@ class RequestMetrics:
     """
 
     def __init__(self) -> None:
+        _reserve_shared_files()
         self.registry = CollectorRegistry()
         self._seconds = Histogram(
             "c4b_http_request_seconds",
@@ -72,7 +103,7 @@ class RequestMetrics:
         states: None if the store is not available. broken: names of deployments that cannot be read.
         """
         registry = self.registry
-        if "PROMETHEUS_MULTIPROC_DIR" in os.environ:  # several workers: sum over all of them
+        if os.path.isdir(os.environ.get(_FOLDER, "")):  # several workers: sum over all of them
             registry = CollectorRegistry()
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # of prometheus_client
         deployments = CollectorRegistry()
