@@ -1,6 +1,6 @@
 """What of a PostgreSQL server makes decisions impossible later, or less durable than promised.
 
-A missing right may show after days only: a snapshot is first deleted after thousands of entries.
+A missing right may show after days only: the first snapshot is made after thousands of entries.
 """
 
 from __future__ import annotations
