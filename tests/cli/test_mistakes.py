@@ -105,6 +105,20 @@ def test_an_output_that_is_closed_or_lacks_characters() -> None:
     assert b"reserve-c4b+" in ascii_only.stdout
 
 
+@pytest.mark.slow
+def test_a_log_whose_name_is_beyond_ascii_without_utf_8(tmp_path: Path) -> None:
+    c_locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    rows = "".join(f"{n % 2},{n % 3 / 4},{n % 5}\n" for n in range(200))
+    (tmp_path / "lög.csv").write_text(f"action,reward,x\n{rows}")
+    columns = "--action action --reward reward --context x"
+    found = run(f"c4b diagnose '{tmp_path}/lög.csv' {columns}", **c_locale)
+    assert b"Traceback" not in found.stderr
+    assert found.stdout
+    (Path(os.fsdecode(os.fsencode(tmp_path) + b"/l\xf6g.csv"))).write_text(f"action,reward,x\n{rows}")
+    refused = run(f"c4b diagnose '{tmp_path}'/l*g.csv {columns}".replace("l*g", "l\udcf6g"), **c_locale)
+    assert b"in UTF-8; rename it" in refused.stderr.replace(b"\n", b" ")
+
+
 def test_no_such_command(c4b: Call) -> None:
     assert c4b("studdy").code == 2
     assert "Traceback" not in c4b.err

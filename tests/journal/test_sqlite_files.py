@@ -11,7 +11,7 @@ import pytest
 
 from c4b import Deployment
 from c4b.errors import JournalCorrupt, StoreUnavailable
-from support.shop_world import BASELINE, create, store_of, trade
+from support.shop_world import BASELINE, create, sql, store_of, trade
 
 
 @pytest.mark.parametrize("is_fresh", [True, False], ids=["new folder", "folder at rest"])
@@ -106,6 +106,54 @@ def test_a_log_that_is_cut_short(tmp_path: Path, share: float) -> None:
         assert dep.audit().clean
 
 
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_a_database_that_is_cut_short(tmp_path: Path, share: float) -> None:
+    """Decisions went on, into the log, and the next start found a damaged file."""
+    file = tmp_path / "shop.db"
+    with create(f"sqlite:///{file}") as dep:
+        trade(dep, 10)
+        emptied(file)
+        trade(dep, 3, seed=1)
+        os.truncate(file, int(share * file.stat().st_size) // 4096 * 4096)
+        for call in (lambda: dep.decide([], BASELINE, request_id="r"), dep.state, dep.audit):
+            with pytest.raises(JournalCorrupt, match=r"shop\.db was cut short or written over"):
+                call()
+        assert (tmp_path / "shop.db-wal").exists()
+
+
+def test_a_smaller_backup_written_over_the_database(tmp_path: Path) -> None:
+    """By ``cp``, which keeps the file."""
+    file = tmp_path / "shop.db"
+    with create(f"sqlite:///{file}") as dep:
+        emptied(file)
+        shutil.copyfile(file, tmp_path / "backup.db")
+        for n in range(3):
+            trade(dep, 30, seed=n)
+            emptied(file)
+        trade(dep, 3)
+        shutil.copyfile(tmp_path / "backup.db", file)
+        with pytest.raises(JournalCorrupt, match="written over"):
+            dep.decide([], BASELINE)
+
+
+def test_a_database_that_is_made_smaller_by_vacuum(tmp_path: Path) -> None:
+    file = tmp_path / "shop.db"
+    with create(f"sqlite:///{file}") as dep:
+        trade(dep, 10)
+        sql(f"sqlite:///{file}", "CREATE TABLE much AS SELECT randomblob(1000000)")
+        emptied(file)
+        trade(dep, 3, seed=1)
+        before = file.stat().st_size
+        sql(f"sqlite:///{file}", "DROP TABLE much")
+        connection = sqlite3.connect(file)
+        connection.execute("VACUUM")
+        connection.close()
+        emptied(file)
+        assert file.stat().st_size < before
+        trade(dep, 3, seed=2)
+        assert dep.audit().clean
+
+
 def test_a_log_that_a_checkpoint_empties(tmp_path: Path) -> None:
     """Anybody may ask SQLite for that, before a copy of the file for example."""
     url = f"sqlite:///{tmp_path}/shop.db"
@@ -124,3 +172,11 @@ def emptied(database: Path) -> None:
     assert connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone() == (0, 0, 0)
     connection.close()
     assert database.with_name(f"{database.name}-wal").stat().st_size == 0
+
+
+def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
+    (tmp_path / "text.db").write_text("no database" * 100)
+    with pytest.raises(StoreUnavailable, match=r"nowhere/shop\.db: unable to open.*folder must exist"):
+        create(f"sqlite:///{tmp_path}/nowhere/shop.db")
+    with pytest.raises(JournalCorrupt, match=r"text\.db: file is not a database"):
+        create(f"sqlite:///{tmp_path}/text.db")

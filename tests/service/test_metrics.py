@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
+import shutil
+import signal
+import time
+from pathlib import Path
 
 import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from c4b.service.access import tokens
+from c4b.service.access.token_verifier import CACHE_SECONDS
 from c4b.service.monitoring import grafana
 from c4b.service.monitoring.metrics import CONTENT_TYPE
-from support.service_process import Service
+from support.service_process import Service, serving
+from support.shop_world import sql
 from support.small_studies import Call
 from support.token_service import BODY, ROUND
 
@@ -57,6 +65,7 @@ def test_counters_are_the_journal(service: Service, name: str) -> None:
         "c4b_pending_outcomes": "pending",
         "c4b_waiting_outcomes": "waiting",
         "c4b_radius": "radius",
+        "c4b_clock_ahead_seconds": "clock_ahead",
     }.items():
         assert value(collected, metric, deployment=name) == state[field], metric
     assert value(collected, "c4b_decisions_total", deployment=name) == 3
@@ -135,3 +144,62 @@ def test_the_dashboard_asks_for_what_there_is(
     routes = {route for query in asked for route in re.findall(r'route="([^"]*)"', query)}
     assert routes
     assert routes <= {dict(labels).get("route") for _, labels in collected}
+
+
+def test_monitors_see_that_the_store_is_away(tmp_path: Path) -> None:
+    """Else the alert on answers 503 could not fire: it is computed from what is scraped."""
+    store = f"sqlite:///{tmp_path}/shop.db"
+    token = tokens.create(store, "admin")
+    with serving(store, tmp_path / "log") as running, running.http(token) as http:
+        http.put("/v1/deployments/shop", json=BODY).raise_for_status()
+        before = samples(http)
+        assert value(before, "c4b_store_available") == 1
+        assert value(before, "c4b_broken", deployment="shop") == 0
+        (tmp_path / "shop.db").rename(tmp_path / "elsewhere")
+        time.sleep(1.5 * CACHE_SECONDS)  # tokens cannot be read again
+        assert http.post("/v1/deployments/shop/decisions", json=ROUND).status_code == 503
+        during = samples(http)
+        assert value(during, "c4b_store_available") == 0
+        counted = {"method": "POST", "route": "/v1/deployments/{name}/decisions", "status": "503"}
+        assert value(during, "c4b_http_requests_total", **counted) == 1
+        assert not [metric for metric, labels in during if "deployment" in dict(labels)]
+        with running.http("c4b_0123456789ab_guessed") as stranger:
+            assert stranger.get("/metrics").status_code == 503
+        (tmp_path / "elsewhere").rename(tmp_path / "shop.db")
+        assert value(samples(http), "c4b_store_available") == 1
+
+
+def test_a_deployment_that_cannot_be_read(tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path}/shop.db"
+    with serving(store, tmp_path / "log") as running, running.http() as http:
+        for each in ("good", "bad"):
+            http.put(f"/v1/deployments/{each}", json=BODY).raise_for_status()
+        sql(store, "UPDATE c4b_journal SET payload = x'00' WHERE deployment = 2")
+    with serving(store, tmp_path / "log") as running, running.http() as http:
+        collected = samples(http)
+    assert value(collected, "c4b_broken", deployment="good") == 0
+    assert value(collected, "c4b_broken", deployment="bad") == 1
+
+
+def test_a_full_folder_for_temporary_files_kills_no_worker(tmp_path: Path) -> None:
+    """What workers share is on the disk before it is used; without its folder they serve all the same."""
+    store, places = f"sqlite:///{tmp_path}/shop.db", {"TMPDIR": str(tmp_path)}
+    with (
+        serving(store, tmp_path / "log", "--workers", "2", environment=places) as running,
+        running.http() as http,
+    ):
+        (folder,) = tmp_path.glob("c4b-metrics-*")
+        files = list(folder.iterdir())
+        assert files
+        for file in files:
+            assert 512 * file.stat().st_blocks >= file.stat().st_size > 0
+        shutil.rmtree(folder)
+        before = running.workers()
+        for worker in before:
+            os.kill(worker, signal.SIGKILL)
+        while len(set(running.workers()) - set(before)) < 2:
+            time.sleep(0.05)
+        running.wait()
+        http.put("/v1/deployments/shop", json=BODY).raise_for_status()
+        assert value(samples(http), "c4b_decisions_total", deployment="shop") == 0
+        assert any("not counted in /metrics" in line for line in running.logged())

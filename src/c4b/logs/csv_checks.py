@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from glob import escape
 
 import polars as pl
 
-from c4b.errors import InvalidLog
+from c4b.errors import InvalidInput, InvalidLog
 from c4b.logs.columns import Columns
 
 
@@ -29,9 +30,18 @@ def check_csv(path: str, schema: pl.Schema, columns: Columns) -> None:
             _check_labels(texts.select(label), path, label, schema[label])
 
 
+def literal_path(path: str) -> str:
+    """A file's name as Polars takes it: in UTF-8 whatever the locale is, and no pattern, because [1] in a
+    name would read another file."""
+    try:
+        return escape(os.fsencode(path).decode())
+    except UnicodeDecodeError as error:
+        raise InvalidInput("log", ascii(path), "must have a name in UTF-8; rename it") from error
+
+
 def texts_of(path: str) -> pl.LazyFrame:
     """Every cell as text."""
-    return pl.scan_csv(escape(path), infer_schema=False, encoding="utf8-lossy")
+    return pl.scan_csv(literal_path(path), infer_schema=False, encoding="utf8-lossy")
 
 
 def _check_labels(texts: pl.LazyFrame, path: str, column: str, kind: pl.DataType) -> None:

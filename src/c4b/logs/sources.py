@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from glob import escape
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from c4b.errors import InvalidInput, InvalidLog
-from c4b.logs.csv_checks import texts_of
+from c4b.logs.csv_checks import literal_path, texts_of
 
 READERS: dict[str, Callable[..., pl.LazyFrame]] = {
     ".parquet": pl.scan_parquet,
@@ -52,7 +51,7 @@ def _scan_file(path: Path) -> pl.LazyFrame:
     if not path.is_file():
         raise InvalidInput("log", str(path), "is no file; check the path")
     try:
-        frame = reader(escape(str(path)))  # else [1] in a name would be a pattern, and read another file
+        frame = reader(literal_path(str(path)))
         frame.collect_schema()
     except (pl.exceptions.PolarsError, OSError) as error:
         raise InvalidLog(str(path), path.suffix, f"cannot be read: {_first_line(error)}") from error

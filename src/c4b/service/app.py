@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from html import escape
 from importlib.metadata import version
@@ -24,8 +24,9 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as ASGIScope
 
+from c4b.deployment import Status
 from c4b.errors import C4BError, StoreUnavailable
-from c4b.journal.sql import sql_schema
+from c4b.journal.sql import server_concerns, sql_schema
 from c4b.journal.sql.sql_store import Store
 from c4b.service import schemas, temporary_folders
 from c4b.service.access.authorization import requires
@@ -54,7 +55,7 @@ def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
 # Load balancers probe by HEAD. Those routes come first: by the first of a path a 405 finds its ``Allow``.
 _public_routes = APIRouter(responses=_problems(403))
 _metrics_routes = APIRouter(
-    route_class=requires(Scope.read), responses=_problems(401, 403, 500, 503, 504)
+    route_class=requires(Scope.read, without_store=True), responses=_problems(401, 403, 500, 503, 504)
 )
 
 
@@ -87,10 +88,17 @@ async def ready(request: Request) -> schemas.Done:
 )
 @_metrics_routes.head("/metrics", include_in_schema=False)
 async def prometheus_metrics(request: Request) -> Response:
-    """Needs a read token; shows the deployments that the token may read."""
+    """Needs a read token; shows the deployments that the token may read. While the store is not
+    available, requests only."""
     state = request.app.state
-    states, _ = await run_in_threadpool(routes.readable_states, state.deployments, request.state.grant)
-    text = await run_in_threadpool(state.metrics.render, [status for status, _ in states])
+    states: list[Status] | None = None
+    broken: Iterable[str] = ()
+    try:
+        read = await run_in_threadpool(routes.readable_states, state.deployments, request.state.grant)
+        states, broken = [status for status, _ in read[0]], read[1]
+    except C4BError as error:
+        request_log.logger.error("%s", error)
+    text = await run_in_threadpool(state.metrics.render, states, broken)
     return Response(text, media_type=metrics.CONTENT_TYPE)
 
 
@@ -250,12 +258,13 @@ def shown_store(url: str) -> str:
     return URL.create(kind, host=address.host, port=address.port, database=database).render_as_string()
 
 
-def create_tables(url: str) -> None:
-    """Create the store's tables unless they exist."""
+def create_tables(url: str) -> list[str]:
+    """Create the store's tables unless they exist; returns what its operator should know of it."""
     store = Store(url, create=True)
     try:
         with store.administering() as connection:
             sql_schema.prepare(connection)
+            return server_concerns.concerns(connection)
     finally:
         store.close()
 

@@ -238,7 +238,7 @@ class Store:
         lost = driver is not None and self._engine.dialect.is_disconnect(cause, driver, None)
         if lost or getattr(cause, "sqlstate", None) == sql_errors.READ_ONLY:
             self._engine.dispose()  # what killed one connection killed the idle ones, too
-        return sql_errors.translated(cause, lost, committing)
+        return sql_errors.translated(cause, lost, committing, self.url.database)
 
     def after_fork(self) -> None:
         """Leave the parent's connections to the parent."""

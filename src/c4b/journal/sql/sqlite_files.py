@@ -7,17 +7,22 @@ memory by which processes share the log. A look takes time, and no name can chan
 folder; so where that is the same as at the last look, and was not a fresh one then, one look is enough.
 
 Nor does SQLite notice that somebody has cut its log short, as log rotation and people who need room do.
-It would write on behind the hole, and at the end copy zeros over the database.
+It would write on behind the hole, and at the end copy zeros over the database. The database itself may be
+cut short, or ``cp`` may write an older copy over it and keep its identity: it is smaller then. Only
+VACUUM makes it smaller in an orderly way, so SQLite is asked for what it thinks of a file that shrank.
 """
 
 from __future__ import annotations
 
 import os
+import sqlite3
 import struct
 import time
 import weakref
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
+from urllib.parse import quote
 
 from sqlalchemy import Engine, event
 
@@ -45,6 +50,7 @@ class SQLiteFiles:
         self._unchanged: tuple[int, int, int] | None = None  # as the folder was when all was well
         self._known: list[_Identity] = []
         self._open: set[int] = set()
+        self._bytes = 0  # of the database at the last look
         self._log: int | None = None  # the log, opened to see its size
         self._log_bytes = 0  # as it was at the last look
         self._close_log: Callable[[], object] = bool
@@ -54,13 +60,26 @@ class SQLiteFiles:
         event.listen(engine, "close", self._closed)
 
     def check(self) -> None:
-        """Refuse to go on with files that have lost their names, or with a log that has lost its end."""
+        """Refuse to go on with files that have lost their names or their end."""
         self._check_names()
+        if self._open:
+            self._check_database()
         if self._log is not None:
             self._check_log(self._log)
         elif self._open and len(self._known) > 1 and self._known[1] is not None and os.name == "posix":
             self._log = os.open(self._names[1], os.O_RDONLY | os.O_CLOEXEC)
             self._close_log = weakref.finalize(self, os.close, self._log)
+
+    def _check_database(self) -> None:
+        size = os.stat(self._names[0]).st_size  # by its name: to close it would release SQLite's locks
+        # SQLite must not be shown an empty one: it would remove the log
+        if size < self._bytes and not (size and _is_sound(self._names[0])):
+            raise JournalCorrupt(
+                f"{self._names[0]} was cut short or written over while this process had it open; nothing "
+                "was written. Stop all processes of the store, remove this file and those with -wal and "
+                "-shm behind its name, and restore a backup"
+            )
+        self._bytes = size
 
     def _check_log(self, log: int) -> None:
         size = _size(log)
@@ -131,7 +150,16 @@ class SQLiteFiles:
 
     def _forget_log(self) -> None:
         self._close_log()
-        self._log, self._log_bytes, self._index = None, 0, None
+        self._bytes, self._log, self._log_bytes, self._index = 0, None, 0, None
+
+
+def _is_sound(database: str) -> bool:
+    """Whether SQLite finds all that belongs to it; takes long for a large one."""
+    try:
+        with closing(sqlite3.connect(f"file:{quote(database)}?mode=ro", uri=True)) as connection:
+            return bool(connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok")
+    except sqlite3.DatabaseError as error:
+        return error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def _size(file: int) -> int:

@@ -31,8 +31,11 @@ class _ParsedRequest(Request):
         self._body = b"parsed"  # FastAPI asks for the value of a body that is not empty
 
 
-def requires(scope: Scope) -> type[APIRoute]:
-    """Return a class of routes that need ``scope``, on the deployment ``{name}`` if the path has one."""
+def requires(scope: Scope, without_store: bool = False) -> type[APIRoute]:
+    """Return a class of routes that need ``scope``, on the deployment ``{name}`` if the path has one.
+
+    without_store: whether tokens that were known are enough while the store is not available.
+    """
 
     class AuthorizedRoute(APIRoute):
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -41,7 +44,7 @@ def requires(scope: Scope) -> type[APIRoute]:
             is_of_api = self.path.startswith("/v1/")
 
             async def handle_authorized(request: Request) -> Response:
-                value = await authorized_body(request.scope, scope, field, request.body)
+                value = await authorized_body(request.scope, scope, field, request.body, without_store)
                 if is_of_api:  # elsewhere monitors may ask with parameters of their own
                     _check_parameters(request, known)
                 return await handle(request if value is None else _ParsedRequest(request, value))
@@ -60,7 +63,11 @@ def _check_parameters(request: Request, known: Sequence[str]) -> None:
 
 
 async def authorized_body(
-    connection: Connection, scope: Scope, field: ModelField | None, read: Callable[[], Awaitable[bytes]]
+    connection: Connection,
+    scope: Scope,
+    field: ModelField | None,
+    read: Callable[[], Awaitable[bytes]],
+    without_store: bool = False,
 ) -> Any:
     """The body of a request that has ``scope``, validated as ``field``; None if there is none.
 
@@ -68,7 +75,7 @@ async def authorized_body(
     """
     headers = dict(reversed(connection["headers"]))  # of several with one name the first counts
     state = connection.setdefault("state", {})
-    state["grant"] = await _authorize(connection, headers, scope)
+    state["grant"] = await _authorize(connection, headers, scope, without_store)
     require_json(connection["method"], headers)
     if field is None or not (body := await _complete(read)):
         return None
@@ -109,7 +116,9 @@ def token_of(headers: Headers) -> str | None:
     return value.strip() if scheme.lower() == "bearer" else None
 
 
-async def _authorize(connection: Connection, headers: Headers, scope: Scope) -> Grant:
+async def _authorize(
+    connection: Connection, headers: Headers, scope: Scope, without_store: bool = False
+) -> Grant:
     state = connection["app"].state
     verifier: TokenVerifier = state.token_verifier
     token = token_of(headers)
@@ -119,7 +128,9 @@ async def _authorize(connection: Connection, headers: Headers, scope: Scope) -> 
         else:
             grant = verifier.grant(token)
     except C4BError as error:
-        raise without_details(error) from error
+        grant = verifier.last_known_grant(token) if without_store else None
+        if grant is None:
+            raise without_details(error) from error
     if grant is None:
         client = connection.get("client")
         address = client[0] if client else ""

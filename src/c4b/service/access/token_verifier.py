@@ -55,7 +55,14 @@ class TokenVerifier:
 
     def grant(self, token: str | None) -> Grant | None:
         """Return what ``token`` allows; None if it is not valid, or missing where one is needed."""
-        rows = self._current_rows()
+        return self._granted(self._current_rows(), token)
+
+    def last_known_grant(self, token: str | None) -> Grant | None:
+        """The same by the tokens that were read last, while the store is not available."""
+        never_read = self._read_at == float("-inf")
+        return None if never_read else self._granted(self._rows, token)
+
+    def _granted(self, rows: dict[str, Any], token: str | None) -> Grant | None:
         if self._unprotected:
             return UNPROTECTED
         prefix, _, rest = (token or "").partition("_")

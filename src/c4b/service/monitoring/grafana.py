@@ -88,6 +88,21 @@ def dashboard() -> dict[str, Any]:
             ('sum by (status) (rate(c4b_http_requests_total{status=~"4.."}[5m]))', "{{status}}"),
             minimum=0,
         ),
+        _panel(
+            11,
+            "1: the store cannot be read; this deployment cannot be read",
+            "none",
+            ("1 - c4b_store_available", "store, {{instance}}"),
+            ("c4b_broken", each),
+            minimum=0,
+        ),
+        _panel(
+            12,
+            "Times of the journal ahead of the clock",
+            "s",
+            (f"c4b_clock_ahead_seconds{{{_SELECTED}}}", each),
+            minimum=0,
+        ),
     ]
     names = {
         "name": "deployment",

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest, values
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from c4b.deployment import Status
+from c4b.service.monitoring import request_log
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _METHODS = frozenset(("GET", "POST", "PUT", "HEAD", "OPTIONS", "DELETE"))
@@ -22,6 +24,7 @@ _GAUGES = {
     "c4b_pending_outcomes": ("Decisions whose outcome is not known.", "pending"),
     "c4b_waiting_outcomes": ("Known outcomes that wait for an earlier one.", "waiting"),
     "c4b_oldest_pending_seconds": ("Age of the oldest pending decision.", "oldest_pending_age"),
+    "c4b_clock_ahead_seconds": ("How far the journal's times are ahead of the clock.", "clock_ahead"),
     "c4b_radius": ("Radius of the confidence set.", "radius"),
 }
 _COUNTERS = {
@@ -33,6 +36,34 @@ _COUNTERS = {
 }
 
 
+_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+"""The variable that names the folder in which workers share their counts."""
+_SHARED_BYTES = 2**20
+"""Of each file in it. Every method on every route takes 0.4 MB."""
+
+
+def _reserve_shared_files() -> None:
+    """Have room for this worker's counts now. They are written to memory that stands for files with
+    holes, and where the disk is full when a hole is filled, the system kills the process.
+
+    Without room, or without the folder, the worker serves and is not counted.
+    """
+    folder = os.environ.get(_FOLDER)
+    if folder is None:
+        return
+    files = [Path(folder, f"{kind}_{os.getpid()}.db") for kind in ("counter", "histogram")]
+    try:
+        for path in files:
+            path.write_bytes(bytes(_SHARED_BYTES))
+    except OSError as error:
+        request_log.logger.error(
+            "requests of this worker are not counted in /metrics: no room in %s (%s)", folder, error
+        )
+        for path in files:
+            path.unlink(missing_ok=True)
+        values.ValueClass = values.MutexValue
+
+
 class RequestMetrics:
     """Counts and times the requests of this worker.
 
@@ -40,6 +71,7 @@ class RequestMetrics:
     """
 
     def __init__(self) -> None:
+        _reserve_shared_files()
         self.registry = CollectorRegistry()
         self._seconds = Histogram(
             "c4b_http_request_seconds",
@@ -65,24 +97,37 @@ class RequestMetrics:
         series[0].observe(seconds)
         series[1].inc()
 
-    def render(self, states: list[Status]) -> bytes:
-        """Return all metrics in Prometheus's text format."""
+    def render(self, states: list[Status] | None, broken: Iterable[str] = ()) -> bytes:
+        """Return all metrics in Prometheus's text format.
+
+        states: None if the store is not available. broken: names of deployments that cannot be read.
+        """
         registry = self.registry
-        if "PROMETHEUS_MULTIPROC_DIR" in os.environ:  # several workers: sum over all of them
+        if os.path.isdir(os.environ.get(_FOLDER, "")):  # several workers: sum over all of them
             registry = CollectorRegistry()
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # of prometheus_client
         deployments = CollectorRegistry()
-        deployments.register(_Deployments(states))
+        deployments.register(_Deployments(states, broken))
         return generate_latest(registry) + generate_latest(deployments)
 
 
 class _Deployments(Collector):
     """Reads the states from the journal, so that every worker reports the same, also after a restart."""
 
-    def __init__(self, states: list[Status]) -> None:
-        self._states = states
+    def __init__(self, states: list[Status] | None, broken: Iterable[str]) -> None:
+        self._available = states is not None
+        self._states, self._broken = states or [], broken
 
     def collect(self) -> Iterator[Metric]:
+        yield GaugeMetricFamily(
+            "c4b_store_available", "0 while the store cannot be read.", value=float(self._available)
+        )
+        unreadable = GaugeMetricFamily("c4b_broken", "1 if it cannot be read.", labels=["deployment"])
+        for state in self._states:
+            unreadable.add_metric([state.name], 0.0)
+        for name in self._broken:
+            unreadable.add_metric([name], 1.0)
+        yield unreadable
         for name, (help_, field) in _GAUGES.items():
             gauge = GaugeMetricFamily(name, help_, labels=["deployment"])
             for state in self._states:

@@ -57,7 +57,8 @@ def run(
     _check_tls(tls_cert, tls_key)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn raises the signal again at its end
     with listen_address.bound_sockets(host, port) as sockets:
-        app.create_tables(settings.store)
+        for concern in app.create_tables(settings.store):
+            request_log.print_notice(f"c4b: {concern}")
         check_host(settings.store, host, token_advice)
         request_log.print_notice(
             "c4b: preparing (the first time on a machine this compiles for about half a minute)"
