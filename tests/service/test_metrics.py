@@ -169,6 +169,22 @@ def test_monitors_see_that_the_store_is_away(tmp_path: Path) -> None:
         assert value(samples(http), "c4b_store_available") == 1
 
 
+def test_a_token_that_cannot_be_read_again_shows_no_deployments(tmp_path: Path) -> None:
+    """It may have been revoked since. Here only the tokens are away; at the end of an outage a scrape may
+    find the store back after it missed the tokens."""
+    store = f"sqlite:///{tmp_path}/shop.db"
+    token = tokens.create(store, "admin")
+    with serving(store, tmp_path / "log") as running, running.http(token) as http:
+        http.put("/v1/deployments/shop", json=BODY).raise_for_status()
+        sql(store, "ALTER TABLE c4b_token RENAME COLUMN scope TO other")
+        sql(store, "ALTER TABLE c4b_token ADD COLUMN scope TEXT AS (json('no json'))")
+        time.sleep(1.5 * CACHE_SECONDS)
+        during = samples(http)
+        assert value(during, "c4b_store_available") == 0
+        assert not [metric for metric, labels in during if "deployment" in dict(labels)]
+        assert any("malformed JSON" in line for line in running.logged())
+
+
 def test_a_deployment_that_cannot_be_read(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path}/shop.db"
     with serving(store, tmp_path / "log") as running, running.http() as http:
