@@ -25,11 +25,12 @@ def remove_leftovers() -> None:
     """Remove the folders of processes that are gone."""
     for path in Path(tempfile.gettempdir()).glob("c4b-*-*-*"):
         made = _NAME.fullmatch(path.name)
-        if made is not None and not _is_alive(int(made[1])):
+        if made is not None and not is_alive(int(made[1])):
             remove(path)
 
 
-def _is_alive(process: int) -> bool:
+def is_alive(process: int) -> bool:
+    """Whether there is a process of this number."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

@@ -34,8 +34,8 @@ class _ParsedRequest(Request):
 def requires(scope: Scope, without_store: bool = False) -> type[APIRoute]:
     """Return a class of routes that need ``scope``, on the deployment ``{name}`` if the path has one.
 
-    without_store: whether tokens that were known are enough while the store is not available. Such a token
-    may have been revoked since, so with ``request.state.store_error`` nothing of the store may be shown.
+    without_store: whether tokens that were known are enough while the store is not available. They may
+    have been revoked since, so with ``request.state.store_error`` nothing of the store may be shown.
     """
 
     class AuthorizedRoute(APIRoute):
