@@ -14,7 +14,6 @@ from prometheus_client.registry import Collector
 
 from c4b.deployment import Status
 from c4b.service.monitoring import request_log
-from c4b.service.temporary_folders import is_alive
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _METHODS = frozenset(("GET", "POST", "PUT", "HEAD", "OPTIONS", "DELETE"))
@@ -79,11 +78,21 @@ def _give_back_room(folder: Path) -> None:
         return
     for path in folder.glob("*_*.db"):
         number = path.stem.rpartition("_")[2]
-        if number.isdecimal() and not is_alive(int(number)):
+        if number.isdecimal() and not _is_alive(int(number)):
             with open(path, "rb") as file:
                 used = int.from_bytes(file.read(4), sys.byteorder)  # as prometheus_client writes it
             if used < path.stat().st_size:
                 os.truncate(path, max(used, _HEADER))
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):  # another user's, or no number of a process
+        return True
+    return True
 
 
 class RequestMetrics:
