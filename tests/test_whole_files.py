@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -51,3 +54,40 @@ def test_a_durable_file_has_its_name_on_the_disk(tmp_path: Path, monkeypatch: py
     with written_whole(target, durably=True) as draft:
         draft.write_text("whole")
     assert synced == [(target.stat().st_ino, False), (tmp_path.stat().st_ino, True)]
+
+
+def test_a_folder_that_cannot_be_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on some file systems over a network: the file is there, so nobody is told that it is not."""
+    target, sync, synced = tmp_path / "a", os.fsync, []
+
+    def of_files_only(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        sync(descriptor)
+        synced.append(target.exists())
+
+    monkeypatch.setattr(os, "fsync", of_files_only)
+    with written_whole(target, durably=True) as draft:
+        draft.write_text("whole")
+    assert synced == [False, True]
+
+
+def test_a_folder_that_fails_to_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "fsync", broken)
+    with pytest.raises(OSError, match="Input/output"), written_whole(tmp_path / "a", True) as draft:
+        draft.write_text("whole")
+
+
+def test_files_are_synced_as_windows_needs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def of_files_to_write(descriptor: int) -> None:
+        writes = fcntl.fcntl(descriptor, fcntl.F_GETFL) & (os.O_RDWR | os.O_WRONLY)
+        if not (writes or stat.S_ISDIR(os.fstat(descriptor).st_mode)):
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+    monkeypatch.setattr(os, "fsync", of_files_to_write)
+    with written_whole(tmp_path / "a", durably=True) as draft:
+        draft.write_text("whole")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
@@ -11,6 +12,8 @@ from pathlib import Path
 
 _NUMBER_IN_TEXT = re.compile(r"\(os error (\d+)\)")
 """How Polars reports an error of the system, as text in an error of its own."""
+_NO_FOLDERS = (errno.EINVAL, errno.ENOTSUP, errno.EACCES)
+"""What a file system says that syncs files only, as some over a network, and a folder without `r`."""
 
 
 @contextmanager
@@ -27,7 +30,7 @@ def written_whole(target: Path, durably: bool = False) -> Iterator[Path]:
             _sync(draft)
         draft.replace(target)
         if durably and os.name == "posix":
-            _sync(target.parent)
+            _sync_name(target)
     except Exception as error:
         number = _NUMBER_IN_TEXT.search(str(error))
         if number is None or isinstance(error, OSError):
@@ -37,8 +40,18 @@ def written_whole(target: Path, durably: bool = False) -> Iterator[Path]:
         draft.unlink(missing_ok=True)
 
 
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
+def _sync_name(target: Path) -> None:
+    try:
+        _sync(target.parent, os.O_RDONLY)
+    except OSError as error:
+        if error.errno not in _NO_FOLDERS:
+            raise
+        _sync(target)  # the next best: most file systems take the name along
+
+
+def _sync(path: Path, flags: int = os.O_RDWR) -> None:
+    """Windows syncs only what is open for writing."""
+    descriptor = os.open(path, flags)
     try:
         os.fsync(descriptor)
     finally:

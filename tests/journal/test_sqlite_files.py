@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -180,3 +182,21 @@ def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
         create(f"sqlite:///{tmp_path}/nowhere/shop.db")
     with pytest.raises(JournalCorrupt, match=r"text\.db: file is not a database"):
         create(f"sqlite:///{tmp_path}/text.db")
+
+
+def test_a_process_that_may_open_no_more_files(tmp_path: Path) -> None:
+    """SQLite says the same as of a folder that does not exist."""
+    url, held = f"sqlite:///{tmp_path}/shop.db", []
+    create(url).close()
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 20, limits[1]))
+    try:
+        with suppress(OSError):
+            while True:
+                held.append(os.open("/", os.O_RDONLY))
+        with pytest.raises(StoreUnavailable, match=r"unable to open.*ulimit -n"):
+            Deployment.open(url, "shop")
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)

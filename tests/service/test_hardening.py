@@ -146,9 +146,27 @@ def test_leftovers_of_killed_processes_are_removed(
     )
     left, ours = Path(made.stdout.strip()), temporary_folders.new_folder(purpose)
     (left / ".draft.tmp").write_text("half a file")
-    others = [tmp_path / f"c4b-{purpose}-{rest}" for rest in ("x", "x-1", "99999999999999999999-a")]
+    others = [tmp_path / f"c4b-{purpose}-{rest}" for rest in ("x", "x-1")]
     for other in others:
         other.mkdir()
     temporary_folders.remove_leftovers()
     assert not left.exists()
     assert all(path.exists() for path in (ours, *others))
+    temporary_folders.remove(ours)
+    assert not ours.exists()
+
+
+def test_leftovers_where_numbers_of_processes_say_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a container each service is process 1; another container's processes cannot be seen."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    left, precious = tmp_path / "c4b-metrics-1-left", tmp_path / "precious"
+    for folder in (left, precious):
+        folder.mkdir()
+    link = tmp_path / "c4b-export-99999999-link"
+    link.symlink_to(precious)
+    used = temporary_folders.new_folder("metrics").rename(tmp_path / "c4b-metrics-99999999-used")
+    temporary_folders.remove_leftovers()
+    assert not left.exists()
+    assert all(path.exists() for path in (used, link, precious))

@@ -8,6 +8,8 @@ import os
 import re
 import shutil
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -18,7 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from c4b.service.access import tokens
 from c4b.service.access.token_verifier import CACHE_SECONDS
 from c4b.service.monitoring import grafana
-from c4b.service.monitoring.metrics import CONTENT_TYPE
+from c4b.service.monitoring.metrics import CONTENT_TYPE, RequestMetrics
 from support.service_process import Service, serving
 from support.shop_world import sql
 from support.small_studies import Call
@@ -169,6 +171,22 @@ def test_monitors_see_that_the_store_is_away(tmp_path: Path) -> None:
         assert value(samples(http), "c4b_store_available") == 1
 
 
+def test_a_token_that_cannot_be_read_again_shows_no_deployments(tmp_path: Path) -> None:
+    """It may have been revoked since. Here only the tokens are away; at the end of an outage a scrape may
+    find the store back after it missed the tokens."""
+    store = f"sqlite:///{tmp_path}/shop.db"
+    token = tokens.create(store, "admin")
+    with serving(store, tmp_path / "log") as running, running.http(token) as http:
+        http.put("/v1/deployments/shop", json=BODY).raise_for_status()
+        sql(store, "ALTER TABLE c4b_token RENAME COLUMN scope TO other")
+        sql(store, "ALTER TABLE c4b_token ADD COLUMN scope TEXT AS (json('no json'))")
+        time.sleep(1.5 * CACHE_SECONDS)
+        during = samples(http)
+        assert value(during, "c4b_store_available") == 0
+        assert not [metric for metric, labels in during if "deployment" in dict(labels)]
+        assert any("malformed JSON" in line for line in running.logged())
+
+
 def test_a_deployment_that_cannot_be_read(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path}/shop.db"
     with serving(store, tmp_path / "log") as running, running.http() as http:
@@ -203,3 +221,37 @@ def test_a_full_folder_for_temporary_files_kills_no_worker(tmp_path: Path) -> No
         http.put("/v1/deployments/shop", json=BODY).raise_for_status()
         assert value(samples(http), "c4b_decisions_total", deployment="shop") == 0
         assert any("not counted in /metrics" in line for line in running.logged())
+
+
+COUNT = """
+import os
+from c4b.service.monitoring.metrics import RequestMetrics
+RequestMetrics().record("GET", "/", 200, 0.1)
+print(os.getpid())
+"""
+
+
+def test_workers_that_are_gone_stay_counted_and_give_their_room_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a worker that is replaced again and again fills the disk."""
+    folder = tmp_path / f"c4b-metrics-{os.getpid()}-x"
+    folder.mkdir()
+    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(folder))
+    for _ in range(3):
+        last = subprocess.check_output([sys.executable, "-c", COUNT], text=True).strip()
+    small = [file for file in folder.iterdir() if file.stat().st_size < 2**16]
+    assert len(small) == 4
+    assert not [file for file in small if last in file.name]
+    counted = RequestMetrics().render([])
+    assert b'c4b_http_requests_total{method="GET",route="/",status="200"} 3.0' in counted
+
+
+def test_a_worker_with_the_number_of_one_that_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path))
+    counts = tmp_path / f"counter_{os.getpid()}.db"
+    counts.write_bytes(b"counts")
+    RequestMetrics()
+    assert counts.read_bytes() == b"counts".ljust(2**20, b"\0")

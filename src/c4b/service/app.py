@@ -94,6 +94,8 @@ async def prometheus_metrics(request: Request) -> Response:
     states: list[Status] | None = None
     broken: Iterable[str] = ()
     try:
+        if (unread := getattr(request.state, "store_error", None)) is not None:
+            raise unread
         read = await run_in_threadpool(routes.readable_states, state.deployments, request.state.grant)
         states, broken = [status for status, _ in read[0]], read[1]
     except C4BError as error:

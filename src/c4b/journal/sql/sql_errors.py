@@ -31,8 +31,8 @@ def translated(cause: BaseException, lost: bool, committing: bool, file: str | N
     damaged = code is not None and code & 0xFF in _DAMAGED
     if (code or 0) & 0xFF == sqlite3.SQLITE_CANTOPEN and not committing:
         return StoreUnavailable(
-            f"{file}: {message}; nothing was written. Its folder must exist, and this user must be "
-            "allowed to write in it"
+            f"{file}: {message}; nothing was written. Its folder must exist, this user must be allowed "
+            "to write in it, and the process to have more files open (ulimit -n)"
         )
     if (code or 0) & 0xFF == sqlite3.SQLITE_NOTADB:
         return JournalCorrupt(

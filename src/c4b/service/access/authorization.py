@@ -34,7 +34,8 @@ class _ParsedRequest(Request):
 def requires(scope: Scope, without_store: bool = False) -> type[APIRoute]:
     """Return a class of routes that need ``scope``, on the deployment ``{name}`` if the path has one.
 
-    without_store: whether tokens that were known are enough while the store is not available.
+    without_store: whether tokens that were known are enough while the store is not available. They may
+    have been revoked since, so with ``request.state.store_error`` nothing of the store may be shown.
     """
 
     class AuthorizedRoute(APIRoute):
@@ -131,6 +132,7 @@ async def _authorize(
         grant = verifier.last_known_grant(token) if without_store else None
         if grant is None:
             raise without_details(error) from error
+        connection["state"]["store_error"] = error
     if grant is None:
         client = connection.get("client")
         address = client[0] if client else ""

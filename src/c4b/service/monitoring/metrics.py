@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -40,6 +41,8 @@ _FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 """The variable that names the folder in which workers share their counts."""
 _SHARED_BYTES = 2**20
 """Of each file in it. Every method on every route takes 0.4 MB."""
+_HEADER = 8
+"""Bytes of a file before the first count."""
 
 
 def _reserve_shared_files() -> None:
@@ -53,8 +56,10 @@ def _reserve_shared_files() -> None:
         return
     files = [Path(folder, f"{kind}_{os.getpid()}.db") for kind in ("counter", "histogram")]
     try:
+        _give_back_room(Path(folder))
         for path in files:
-            path.write_bytes(bytes(_SHARED_BYTES))
+            with open(path, "ab") as file:  # a worker that had this number before stays counted
+                file.write(bytes(max(0, _SHARED_BYTES - file.tell())))
     except OSError as error:
         request_log.logger.error(
             "requests of this worker are not counted in /metrics: no room in %s (%s)", folder, error
@@ -62,6 +67,32 @@ def _reserve_shared_files() -> None:
         for path in files:
             path.unlink(missing_ok=True)
         values.ValueClass = values.MutexValue
+
+
+def _give_back_room(folder: Path) -> None:
+    """Cut the files of workers that are gone to what is used: they stay as long as the service runs.
+
+    Not in a folder that somebody else made: processes of another container may use it.
+    """
+    if not folder.name.startswith(f"c4b-metrics-{os.getppid()}-"):
+        return
+    for path in folder.glob("*_*.db"):
+        number = path.stem.rpartition("_")[2]
+        if number.isdecimal() and not _is_alive(int(number)):
+            with open(path, "rb") as file:
+                used = int.from_bytes(file.read(4), sys.byteorder)  # as prometheus_client writes it
+            if used < path.stat().st_size:
+                os.truncate(path, max(used, _HEADER))
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):  # another user's, or no number of a process
+        return True
+    return True
 
 
 class RequestMetrics:
