@@ -91,3 +91,27 @@ def test_files_are_synced_as_windows_needs_it(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(os, "fsync", of_files_to_write)
     with written_whole(tmp_path / "a", durably=True) as draft:
         draft.write_text("whole")
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o440])
+def test_who_may_read_a_file_is_as_before(mode: int, tmp_path: Path) -> None:
+    target = tmp_path / "a"
+    target.write_text("old")
+    target.chmod(mode)
+    with written_whole(target, durably=True) as draft:
+        draft.write_text("new")
+        assert not draft.stat().st_mode & 0o777 & ~(mode | 0o600)
+    assert target.read_text() == "new"
+    assert target.stat().st_mode & 0o777 == mode
+
+
+def test_a_link_stays_one(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    real, link = tmp_path / "folder" / "real", tmp_path / "link"
+    link.symlink_to(real)
+    for text in ("first", "second"):  # the first time it points to nothing
+        with written_whole(link) as draft:
+            draft.write_text(text)
+        assert link.is_symlink()
+        assert real.read_text() == text
+    assert sorted(path.name for path in (tmp_path / "folder").iterdir()) == ["real"]

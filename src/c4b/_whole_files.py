@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,13 +22,21 @@ def written_whole(target: Path, durably: bool = False) -> Iterator[Path]:
     """Yield the path of a draft. It takes the place of ``target`` if the block ends well, and is removed
     if not: what a full disk needs least is half a file. Errors of the system are ``OSError``.
 
-    durably: return once the file is on the disk under its name.
+    A link stays one, and who may read the file is as before. durably: return once the file is on the disk
+    under its name.
     """
+    target = Path(os.path.realpath(target))
     draft = target.with_name(f".c4b-{secrets.token_hex(8)}.tmp")  # nobody else's
+    mode = stat.S_IMODE(target.stat().st_mode) if target.is_file() else None
     try:
+        if mode is not None:
+            draft.touch(0o600)
+            draft.chmod(mode | 0o600)
         yield draft
         if durably:
             _sync(draft)
+        if mode is not None:
+            draft.chmod(mode)
         draft.replace(target)
         if durably and os.name == "posix":
             _sync_name(target)

@@ -25,7 +25,7 @@ def concerns(connection: Connection) -> list[str]:
     found = []
     if connection.execute(text("SHOW transaction_read_only")).scalar() == "on":
         found.append("the server is read-only (a standby?): decisions and outcomes are refused")
-    if connection.execute(text("SHOW fsync")).scalar() == "off":
+    if connection.execute(text("SELECT current_setting('fsync', true)")).scalar() == "off":
         found.append("the server has fsync = off: a loss of power may take decisions that were answered")
     missing = [
         f"{right} on {table}"
