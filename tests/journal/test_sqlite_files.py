@@ -6,6 +6,7 @@ import os
 import resource
 import shutil
 import sqlite3
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -37,6 +38,20 @@ def test_nothing_is_decided_in_a_file_that_nobody_finds_again(
         assert dep.state() == before
         dep.decide([], BASELINE, request_id="r")
         assert dep.audit().clean
+
+
+def test_a_folder_whose_time_is_in_whole_seconds(tmp_path: Path) -> None:
+    """On some file systems a name can change within a second, and the folder's time stays the same."""
+    second = 1_000_000_000
+    before = (time.time_ns() // second - 1) * second
+    with create(f"sqlite:///{tmp_path}/shop.db") as dep:
+        trade(dep, 5)
+        os.utime(tmp_path, ns=(before, before))
+        dep.state()
+        (tmp_path / "shop.db-wal").rename(tmp_path / "elsewhere")
+        os.utime(tmp_path, ns=(before, before))
+        with pytest.raises(StoreUnavailable, match="removed or replaced"):
+            dep.decide([], BASELINE)
 
 
 def test_a_removed_log_is_in_the_file_after_an_orderly_end(tmp_path: Path) -> None:

@@ -28,8 +28,10 @@ from sqlalchemy import Engine, event
 
 from c4b.errors import JournalCorrupt, StoreUnavailable
 
-FRESH = 2_000_000_000
-"""Nanoseconds in which a name may change once more and leave the folder's time: clocks are coarse."""
+FRESH, FRESH_IN_SECONDS = 50_000_000, 2_000_000_000
+"""Nanoseconds in which a name may change once more and leave the folder's time, because clocks are
+coarse: some ticks of the system, or two seconds on file systems that note whole seconds only."""
+SECOND = 1_000_000_000
 LOG_HEADER, FRAME_HEADER = 32, 24
 """Bytes of the log before its first frame, and of a frame before its page."""
 _INDEX_HEADER = struct.Struct("=12xBxHI28x")
@@ -122,7 +124,8 @@ class SQLiteFiles:
                     "the right file is there, and start again"
                 )
         if folder is not None and None not in self._known and len(self._known) == len(self._names):
-            settled = time.time_ns() - folder[2] > FRESH
+            changed = folder[2]
+            settled = time.time_ns() - changed > (FRESH if changed % SECOND else FRESH_IN_SECONDS)
             self._unchanged = folder if settled else None
 
     def after_fork(self) -> None:
