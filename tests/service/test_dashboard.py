@@ -275,6 +275,26 @@ def test_the_numbers_behind_a_chart(browser: Browser, service: Service, name: st
         seen.check()
 
 
+def test_charts_count_decisions_and_name_their_entries(
+    browser: Browser, service: Service, name: str
+) -> None:
+    """Outcomes are entries of the journal, too: they count in ids, not in charts."""
+    shop = Shop(service, name)
+    for made in shop.decide_many(3):
+        shop.observe(made["id"], 0.6)
+    last = shop.decide()
+    with recorded_page(browser, service.url) as seen:
+        page = seen.open(f"#/d/{name}")
+        readouts = page.locator("figure.chart .readout:visible")
+        expect(readouts.first).to_be_visible()
+        for n in range(readouts.count()):
+            expect(readouts.nth(n)).to_contain_text("Latest: Decision 4, entry 7,")
+        assert last["id"].startswith(f"{name}-7")
+        ticks = page.locator("figure.chart svg.plot:visible").first.locator("text.tick.middle:not(.faint)")
+        assert max(int(text) for text in ticks.all_text_contents()) <= 4
+        seen.check()
+
+
 def test_strangers_texts_stay_texts(browser: Browser, service: Service, name: str) -> None:
     evil = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
     shop = Shop(service, name)

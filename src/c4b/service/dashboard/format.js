@@ -76,11 +76,6 @@ function two(value) {
   return String(value).padStart(2, "0");
 }
 
-// The number of a decision, which its id holds: name-number or name-number-tag.
-export function numberOf(id, name) {
-  return id === null ? null : parseInt(id.slice(name.length + 1), 10);
-}
-
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 function day(date) {

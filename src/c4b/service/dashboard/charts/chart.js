@@ -42,7 +42,7 @@ export class Chart {
     });
     this.#stage = h("div", { class: "stage" }, this.#svg, this.#slider);
     this.#stage.style.setProperty("height", `${options.height}px`);
-    const heading = ["Decision", "Time", options.below ? "estimated" : `${options.name}, ${options.unit}`];
+    const heading = ["Decision", "Entry", "Time", options.below ? "estimated" : `${options.name}, ${options.unit}`];
     if (options.below) heading.push(options.below);
     const table = h(
       "table",
@@ -67,8 +67,9 @@ export class Chart {
     new ResizeObserver(() => this.#draw()).observe(this.#stage);
   }
 
-  // view: title, nothing (why there is no line, or null), number (of each decision, as in its id), at, values,
-  // floor (the second values), reference {value, name}, marks [{number, name}] at decisions.
+  // view: title, nothing (why there is no line, or null), round (of each decision: 1 for the first), entry (its
+  // number in the journal, as in its id), at, values, floor (the second values), reference {value, name}, marks
+  // [{round, name}] after decisions.
   show(view) {
     this.#view = view;
     setText(this.#title, view.title);
@@ -77,24 +78,25 @@ export class Chart {
     this.#empty.hidden = !bare;
     for (const part of [this.#stage, this.#readout, this.#numbers.element]) part.hidden = bare;
     if (bare) return;
-    setAttribute(this.#svg, "aria-label", `${view.title} ${this.#describe(view.number.length - 1)}`);
+    setAttribute(this.#svg, "aria-label", `${view.title} ${this.#describe(view.round.length - 1)}`);
     this.#draw();
     this.#numbers.refresh();
   }
 
   #describe(n) {
-    const { number, at, values, marks = [] } = this.#view;
+    const { round, entry, at, values, marks = [] } = this.#view;
     const floor = this.#view.floor?.[n];
     const value = values[n] === null ? "nothing certified" : this.#options.describe(values[n], floor);
-    const after = marks.filter((mark) => number[n] > mark.number).map((mark) => `, after the ${mark.name}`);
-    return `Decision ${number[n]}, ${moment(at[n])}${after[0] ?? ""}: ${value}`;
+    const after = marks.filter((mark) => round[n] > mark.round).map((mark) => `, after the ${mark.name}`);
+    return `Decision ${round[n]}, entry ${entry[n]}, ${moment(at[n])}${after[0] ?? ""}: ${value}`;
   }
 
   #list() {
-    const { number, at, values, floor } = this.#view;
+    const { round, entry, at, values, floor } = this.#view;
     const decimals = this.#options.decimals ?? 4;
     const both = (k) => (floor ? [values[k], floor[k]] : [values[k]]);
-    const rows = number.map((n, k) => [String(n), moment(at[k]), ...both(k).map((value) => fixed(value, decimals))]);
+    const numbers = (k) => both(k).map((value) => fixed(value, decimals));
+    const rows = round.map((n, k) => [String(n), String(entry[k]), moment(at[k]), ...numbers(k)]);
     fillRows(this.#rows, rows.reverse());
   }
 
@@ -102,7 +104,7 @@ export class Chart {
     const width = this.#stage.clientWidth;
     if (!width || !this.#view || this.#view.nothing !== null) return;
     const { height, kind, zero, danger, bounds = [], whole, unit } = this.#options;
-    const { number: round, values, reference, floor = [], marks = [] } = this.#view;
+    const { round, values, reference, floor = [], marks = [] } = this.#view;
     const known = [...values, ...floor].filter((value) => value !== null);
     const always = [...bounds, ...(zero ? [0] : []), ...(reference ? [reference.value] : [])];
     let [low, high] = extent([...known, ...always]);
@@ -156,7 +158,7 @@ export class Chart {
         });
       }
     }
-    for (const mark of marks) parts.push(...markLine(frame, x(Math.min(Math.max(mark.number, first), last)), mark.name));
+    for (const mark of marks) parts.push(...markLine(frame, x(Math.min(Math.max(mark.round, first), last)), mark.name));
     this.#cursor = svg("g", { class: "cursor" });
     setAttribute(this.#svg, "viewBox", `0 0 ${width} ${height}`);
     this.#svg.replaceChildren(...parts, this.#cursor);
@@ -185,9 +187,9 @@ export class Chart {
     return parts;
   }
 
-  // Two rows under the axis: the decision's number, as in its id, and its time.
+  // Two rows under the axis: how many decisions there were, and the time of the last of them.
   #across(frame, x) {
-    const { number: round, at } = this.#view;
+    const { round, at } = this.#view;
     const span = new Date(at.at(-1)) - new Date(at[0]);
     const wanted = Math.max(1, Math.floor((frame.right - frame.left) / 110));
     const values = threeTicks(round[0], round.at(-1), wanted, true);
@@ -195,14 +197,17 @@ export class Chart {
       svg("text", { x: frame.left - 7, y: frame.bottom + 20, class: "tick end" }, "decision"),
       svg("text", { x: frame.left - 7, y: frame.bottom + 35, class: "tick end faint" }, "time"),
     ];
+    let free = frame.left; // where no label is yet
     for (const value of values) {
       const n = nearest(round, value);
       const middle = x(value);
       const label = tickTime(at[n], span);
       const half = Math.max(label.length, String(value).length) * 3.4;
       const inside = Math.min(Math.max(middle, frame.left + half), frame.right + 12 - half);
+      parts.push(svg("line", { x1: middle, x2: middle, y1: frame.bottom, y2: frame.bottom + 4, class: "notch" }));
+      if (inside - half < free) continue;
+      free = inside + half + 4;
       parts.push(
-        svg("line", { x1: middle, x2: middle, y1: frame.bottom, y2: frame.bottom + 4, class: "notch" }),
         svg("text", { x: inside, y: frame.bottom + 20, class: "tick middle" }, String(value)),
         svg("text", { x: inside, y: frame.bottom + 35, class: "tick middle faint" }, label),
       );
@@ -211,9 +216,9 @@ export class Chart {
   }
 
   #pick(n) {
-    const { number, values } = this.#view;
-    if (!number.length) return;
-    const last = number.length - 1;
+    const { round, values } = this.#view;
+    if (!round.length) return;
+    const last = round.length - 1;
     this.#picked = n === null ? null : Math.min(Math.max(n, 0), last);
     const shown = this.#picked ?? last;
     const text = this.#describe(shown);
@@ -234,7 +239,7 @@ export class Chart {
   }
 
   #key(event) {
-    const last = this.#view.number.length - 1;
+    const last = this.#view.round.length - 1;
     const here = this.#picked ?? last;
     const leap = Math.max(1, Math.round(last / 10));
     const next = {
@@ -257,7 +262,7 @@ export class Chart {
     const at = event.clientX - this.#stage.getBoundingClientRect().left;
     const { xOf } = this.#layout;
     let best = 0;
-    for (let n = 1; n < this.#view.number.length; n++) {
+    for (let n = 1; n < this.#view.round.length; n++) {
       if (Math.abs(xOf(n) - at) < Math.abs(xOf(best) - at)) best = n;
     }
     this.#pick(best);

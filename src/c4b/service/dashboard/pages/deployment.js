@@ -2,7 +2,7 @@
 
 import { get, path } from "../api.js";
 import { h, setAttribute, setProse, setText, steady } from "../dom.js";
-import { constant, decimalsFor, moment, numberOf, plural } from "../format.js";
+import { constant, decimalsFor, moment, plural } from "../format.js";
 import { HealthBadge, mark } from "../health.js";
 import { command, curl, heading, link, trail } from "../parts.js";
 import { Checks } from "./checks.js";
@@ -121,7 +121,7 @@ function showSince(box, state) {
 // Where charts mark the alarm.
 function alarms(state) {
   if (state.alarm_since === null) return [];
-  return [{ number: numberOf(state.alarm_after, state.name) ?? 0, name: "alarm" }];
+  return [{ round: state.alarm_decisions ?? 0, name: "alarm" }];
 }
 
 function beginning(name, configuration) {

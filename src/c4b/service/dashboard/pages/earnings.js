@@ -79,7 +79,8 @@ export class EarningsPanel {
     this.#chart.show({
       title: last < 0 ? "" : titleOf(course.uplift[last], course.certified[last], earnings.void),
       nothing: last < 0 ? "No decision yet." : course.uplift.every((value) => value === null) ? "This policy estimates nothing." : null,
-      number: course.seq,
+      round: course.round,
+      entry: course.seq,
       at: course.at,
       values: course.uplift,
       floor: course.certified,

@@ -87,7 +87,7 @@ export class SeriesCharts {
   // marks: alarms, as charts show them.
   show(series, state, marks) {
     const { round, seq, at } = series;
-    const shared = { number: seq, at, marks, nothing: round.length ? null : "No decision yet." };
+    const shared = { round, entry: seq, at, marks, nothing: round.length ? null : "No decision yet." };
     const none = state.bank === null ? { ...shared, nothing: UNGATED } : shared;
     const reserve = state.reserve ? { value: state.reserve, name: `reserve ${constant(state.reserve)}` } : null;
     this.#bank.show({ ...none, title: bankTitle(state), values: series.bank, reference: reserve });
