@@ -3,6 +3,8 @@
 import html
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -27,6 +29,19 @@ def test_every_command_has_help(c4b: Call, command: list[str]) -> None:
 def test_the_version(c4b: Call) -> None:
     assert c4b("--version").code == 0
     assert c4b.out.startswith("reserve-c4b ")
+
+
+def test_the_package_is_the_command() -> None:
+    """Where scripts are not on the path."""
+    done = subprocess.run(
+        [sys.executable, "-m", "c4b", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("reserve-c4b ")
+    wrong = subprocess.run(
+        [sys.executable, "-m", "c4b", "nothing"], capture_output=True, text=True, check=False
+    )
+    assert wrong.returncode == 2
+    assert "Usage: c4b " in wrong.stderr
 
 
 def test_policies_are_listed_in_full(c4b: Call) -> None:

@@ -290,7 +290,9 @@ def test_charts_count_decisions_and_name_their_entries(
         for n in range(readouts.count()):
             expect(readouts.nth(n)).to_contain_text("Latest: Decision 4, entry 7,")
         assert last["id"].startswith(f"{name}-7")
-        ticks = page.locator("figure.chart svg.plot:visible").first.locator("text.tick.middle:not(.faint)")
+        ticks = page.locator("figure.chart svg.plot:visible").first.locator(
+            "text.tick.middle:not(.faint)"
+        )
         assert max(int(text) for text in ticks.all_text_contents()) <= 4
         seen.check()
 
