@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -18,7 +18,6 @@ from c4b.deployment import Limits
 from c4b.errors import InvalidInput, rebuild
 from c4b.service.access import tokens
 from c4b.service.monitoring import grafana
-from c4b.service.serving import server
 from c4b.service.settings import Settings
 
 Store = Annotated[
@@ -43,6 +42,13 @@ def _errors_name_options() -> Iterator[None]:
     except InvalidInput as error:
         option = _OPTION_OF_ARGUMENT.get(error.argument) or f"--{error.argument.replace('_', '-')}"
         raise rebuild(type(error), option, error.shown, error.remedy) from error
+
+
+def _run(settings: Settings, *given: Any, **options: Any) -> None:
+    """``server.run``. Other commands do not wait for the web framework, which takes as long as they do."""
+    from c4b.service.serving import server  # noqa: PLC0415 (see above)
+
+    server.run(settings, *given, **options)
 
 
 def serve(
@@ -98,7 +104,7 @@ def serve(
             witness_seconds,
             limits,
         )
-        server.run(settings, host, port, workers, log_level, tls_cert, tls_key)
+        _run(settings, host, port, workers, log_level, tls_cert, tls_key)
 
 
 def demo(
@@ -124,7 +130,7 @@ def demo(
         advice = "The demo is for this machine only; to serve others, use c4b serve."
         try:
             with _errors_name_options():
-                server.run(
+                _run(
                     settings,
                     "127.0.0.1",
                     port,
