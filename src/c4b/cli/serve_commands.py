@@ -45,8 +45,8 @@ def _errors_name_options() -> Iterator[None]:
 
 
 def _run(settings: Settings, *given: Any, **options: Any) -> None:
-    """``server.run``. Other commands do not wait for the web framework, which takes as long as they do."""
-    from c4b.service.serving import server  # noqa: PLC0415 (see above)
+    """``server.run``. The web framework is loaded here, so that other commands do not wait for it."""
+    from c4b.service.serving import server  # noqa: PLC0415 (only for these commands)
 
     server.run(settings, *given, **options)
 
