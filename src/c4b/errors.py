@@ -1,10 +1,10 @@
-"""Everything that can go wrong, by name. Whoever raises one of these has changed nothing."""
+"""The errors of this package. A call that raises one of them has changed nothing."""
 
 import re
 
 
 class C4BError(Exception):
-    """Base of every error that this package raises on purpose."""
+    """Base class of all errors of this package."""
 
 
 class InvalidInput(C4BError, ValueError):
@@ -27,7 +27,7 @@ class InvalidInput(C4BError, ValueError):
 
 
 def rebuild(kind: type[InvalidInput], argument: str, shown: str, remedy: str) -> InvalidInput:
-    """An error whose value is known only as it was shown: it crossed a process or a network."""
+    """Make an error again from its printed value, after it crossed a process or a network."""
     error = kind.__new__(kind)
     Exception.__init__(error, f"{argument} = {shown}: {remedy}")
     error.argument, error.shown, error.remedy = argument, shown, remedy
@@ -39,7 +39,7 @@ class UnknownName(InvalidInput):
 
 
 class UnknownDecision(InvalidInput):
-    """An id that this policy never gave out."""
+    """An id that does not belong to any decision of this policy."""
 
 
 class OutcomeClosed(InvalidInput):
@@ -51,25 +51,25 @@ class ContradictoryOutcome(InvalidInput):
 
 
 class LaterOutcomeKnown(InvalidInput):
-    """A loss or another execution, reported after the outcome of a later decision and not declared
+    """A loss or another execution was reported after the outcome of a later decision and was not declared
     independent of it."""
 
 
 class HistoryClosed(C4BError):
-    """Historical data offered after the first decision."""
+    """Historical data was given after the first decision."""
 
 
 class NoSafeAction(C4BError):
-    """Nothing, not even the baseline, is certified; the policy stops rather than guess."""
+    """No action, not even the baseline, is certified, so the policy decides nothing."""
 
 
 class GateFailed(C4BError):
-    """A gate in plain Python answered something that is no decision, or raised an error in a study; its
-    author has to mend it."""
+    """A gate in plain Python returned something that is not a valid decision, or raised an error in a
+    study; its author has to fix it."""
 
 
 class DecisionsClosed(C4BError):
-    """The deployment was closed for good: it makes no more decisions, and can be read."""
+    """The deployment was closed for good: it makes no more decisions, but can be read."""
 
 
 class StateFileError(C4BError):
@@ -85,15 +85,15 @@ class NewerState(StateFileError):
 
 
 class DeploymentError(C4BError):
-    """Base of what only a deployment can raise."""
+    """Base of the errors that only deployments raise."""
 
 
 class UnknownDeployment(DeploymentError):
-    """The store holds no deployment of this name."""
+    """The store has no deployment of this name."""
 
 
 class NameTaken(DeploymentError):
-    """The store holds a deployment of this name already."""
+    """The store already has a deployment of this name."""
 
 
 class ContradictoryRequest(InvalidInput):
@@ -109,11 +109,11 @@ class StoreUnavailable(DeploymentError):
 
 
 class JournalCorrupt(DeploymentError):
-    """The journal contradicts itself: nothing is answered from it. Run an audit; restore a backup."""
+    """The journal is damaged or inconsistent and is not used. Run an audit; restore a backup."""
 
 
 class EntryArchived(DeploymentError):
-    """What is asked for lies in an archive file, not in the store any more."""
+    """The requested entry is in an archive file and no longer in the store."""
 
 
 class KeyMissing(DeploymentError):
@@ -129,8 +129,7 @@ class InvalidLog(InvalidInput):
 
 
 class LogCannotAnswer(C4BError):
-    """A log that is valid but holds no answer to this question, e.g. because one action was always
-    taken."""
+    """A valid log that cannot answer this question, e.g. because it always took the same action."""
 
 
 class AddressUnavailable(C4BError):
@@ -138,19 +137,19 @@ class AddressUnavailable(C4BError):
 
 
 class ServiceError(C4BError):
-    """Base of what only a client of the service can meet."""
+    """Base of the errors that only a client of the service raises."""
 
 
 class ServiceUnavailable(ServiceError):
-    """The service did not answer, also when asked again."""
+    """The service did not answer, even after retries."""
 
 
 class ServiceRefused(ServiceError):
-    """The service refused for a reason of its own: no valid token, a scope that does not suffice, ..."""
+    """The service refused the request: no valid token, a scope that does not suffice, ..."""
 
 
 def kind(error: type[C4BError]) -> str:
-    """An error's name for programs: UnknownDecision is unknown-decision."""
+    """The machine-readable name of an error: UnknownDecision is unknown-decision."""
     return re.sub(r"(?<!^)(?=[A-Z])", "-", error.__name__).lower()
 
 

@@ -22,7 +22,7 @@ from c4b.evidence import LinearModel, set_names
 from c4b.journal.sql import sql_migration
 from c4b.policies import DEFAULT_POLICY, Round
 
-app = typer.Typer(no_args_is_help=True, help="Create, drive, audit and export durable deployments.")
+app = typer.Typer(no_args_is_help=True, help="Create, use, audit and export durable deployments.")
 for _question in (deploy_questions.earnings, deploy_questions.items, deploy_questions.find):
     app.command()(_question)
 
@@ -89,7 +89,9 @@ def create(
     alpha: Annotated[
         float, typer.Option(help="Share of the baseline's reward that may be given up.")
     ] = 0.05,
-    reserve: Annotated[float, typer.Option(help="Deficit allowed on top, in units of reward.")] = 0.0,
+    reserve: Annotated[
+        float, typer.Option(help="Deficit allowed in addition, in units of reward.")
+    ] = 0.0,
     signed_baseline: Annotated[
         bool, typer.Option("--signed-baseline", help="Baseline means may be negative.")
     ] = False,
@@ -98,7 +100,8 @@ def create(
         typer.Option(help="in-order, or on-arrival if the order of outcomes is independent of them."),
     ] = "in-order",
     outcome_timeout: Annotated[
-        float | None, typer.Option(help="Seconds to wait for an outcome; if not given, without limit.")
+        float | None,
+        typer.Option(help="Seconds to wait for an outcome; if not given, there is no limit."),
     ] = None,
     timeout_reward: Annotated[
         float | None,
@@ -108,11 +111,11 @@ def create(
         float | None, typer.Option(help="Smallest mean reward that the baseline is known to have.")
     ] = None,
     horizon: Annotated[
-        int | None, typer.Option(help="Most rounds, for policies that need to know.")
+        int | None, typer.Option(help="Largest number of rounds, for policies that need to know it.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Of a policy that randomises.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of a policy that randomises.")] = None,
     records: Annotated[
-        str, typer.Option(help="everything; or executed: of candidates, only what was executed.")
+        str, typer.Option(help="everything; or executed: only the executed candidate.")
     ] = "everything",
     compress: Annotated[bool, typer.Option("--compress", help="Compress entries with zlib.")] = False,
     mode: Annotated[
@@ -183,7 +186,9 @@ def learn(
     reward: Annotated[str, typer.Option(help="The file's column of rewards.")] = "reward",
     features: Annotated[
         str | None,
-        typer.Option(help="The file's columns of features, with commas; if not given, all others."),
+        typer.Option(
+            help="The file's columns of features, separated by commas; if not given, all others."
+        ),
     ] = None,
     request_id: Annotated[
         str | None, typer.Option(help="With it, giving the same file again is harmless.")
@@ -252,7 +257,12 @@ def _shown(reward: float | tuple[float, ...]) -> str:
 
 
 @app.command()
-def explain(url: Url, name: Name, decision_id: str, as_json: AsJson = False) -> None:
+def explain(
+    url: Url,
+    name: Name,
+    decision_id: Annotated[str, typer.Argument(help="Id of the decision.")],
+    as_json: AsJson = False,
+) -> None:
     """Explain a decision and show its outcome."""
     with Deployment.open(url, name) as dep:
         record = dep.record(decision_id)
@@ -271,7 +281,7 @@ def audit(
     jobs: Annotated[int, typer.Option(help="Processes that share the work; 0: one for each core.")] = 1,
     resume: Annotated[
         Path | None,
-        typer.Option(help="File that says how far an audit came: written, and gone on from."),
+        typer.Option(help="File that stores how far an audit came; the next audit continues from there."),
     ] = None,
     witness: Annotated[
         str | None, typer.Option(help="File or http(s) address that `c4b deploy witness` wrote.")
@@ -280,7 +290,7 @@ def audit(
         str | None, typer.Option(help="File of answers with receipts, one JSON object in each line.")
     ] = None,
     sealed: Annotated[
-        bool, typer.Option("--sealed", help="Demand that every entry is sealed with a known key.")
+        bool, typer.Option("--sealed", help="Require that every entry is sealed with a known key.")
     ] = False,
     archive: Annotated[
         list[Path] | None, typer.Option(help="File that `c4b deploy archive` wrote; repeat it for each.")

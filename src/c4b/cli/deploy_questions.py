@@ -23,8 +23,8 @@ Moment = Annotated[
 def earnings(
     url: Url,
     name: Name,
-    seconds: Annotated[float | None, typer.Option(help="Only the last seconds.")] = None,
-    last: Annotated[int | None, typer.Option(help="Only about so many decisions.")] = None,
+    seconds: Annotated[float | None, typer.Option(help="Only the last N seconds.")] = None,
+    last: Annotated[int | None, typer.Option(help="Only about the last N decisions.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what was earned and the uplift over the incumbent, estimated and certified."""
@@ -48,7 +48,7 @@ def find(
     played: Annotated[str | None, typer.Option(help="baseline or candidate.")] = None,
     since: Moment = None,
     until: Moment = None,
-    limit: Annotated[int, typer.Option(help="Most decisions to show.")] = 20,
+    limit: Annotated[int, typer.Option(help="Largest number of decisions to show.")] = 20,
     as_json: AsJson = False,
 ) -> None:
     """Find decisions by request id, label, outcome and time, newest first."""

@@ -59,10 +59,10 @@ def diagnose(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Ask a log whether a linear model may be believed: linear means, noise within scale, no drift.
+    """Check on a log whether a linear model fits: linear means, noise within scale, no drift.
 
-    Half of the rows are predicted by the other half. Each answer names its remedy. Rows must be in the
-    order of time. Use other rows for evidence than those that chose the features.
+    A model of one half of the rows predicts the other half. Each answer names its remedy. Rows must be
+    in the order of time. Do not use rows as evidence that were used to choose the features.
 
     Example: [bold]c4b diagnose log.parquet --action page --reward click --context age[/bold]
     """

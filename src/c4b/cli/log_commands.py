@@ -23,7 +23,7 @@ from c4b.replay import LogReplay, Terms, replay_log
 from c4b.study.engine.cluster import connect
 
 LogFile = Annotated[
-    Path, typer.Argument(metavar="LOG", help="One decision a row: .parquet, .csv, .arrow or .jsonl.")
+    Path, typer.Argument(metavar="LOG", help="One decision per row: .parquet, .csv, .arrow or .jsonl.")
 ]
 RewardColumn = Annotated[str, typer.Option("--reward", help="Column: what the executed action earned.")]
 PropensityColumn = Annotated[
@@ -34,7 +34,7 @@ HighestReward = Annotated[float, typer.Option("--highest", help="The largest pos
 Delta = Annotated[float, typer.Option(help="Probability of a wrong answer.")]
 PolicyName = Annotated[str, typer.Option(help="See c4b policies.")]
 Alpha = Annotated[float, typer.Option(help="Fraction of the incumbent's reward to risk.")]
-Reserve = Annotated[float, typer.Option(help="Deficit allowed on top, in units of reward.")]
+Reserve = Annotated[float, typer.Option(help="Deficit allowed in addition, in units of reward.")]
 Context = Annotated[
     list[str] | None, typer.Option(help="Column that the policy may use; repeat it for several.")
 ]
@@ -51,7 +51,8 @@ Incumbent = Annotated[
     typer.Option(help="Column: the incumbent's action in each row, if it is not always the same."),
 ]
 TimeColumn = Annotated[
-    str | None, typer.Option("--time", help="Column: when; an error if a row is earlier than the last.")
+    str | None,
+    typer.Option("--time", help="Column: time; an error if a row is earlier than the one before."),
 ]
 IdColumn = Annotated[
     str | None, typer.Option("--id", help="Column: the row's id; an error if two rows have the same.")
@@ -73,7 +74,7 @@ def offpolicy(
         str, typer.Option(help="Column: the probability with which the new policy would execute it.")
     ] = "policy_probability",
     weight: Annotated[
-        str | None, typer.Option(help="Column: the quotient of these two, where the log holds that.")
+        str | None, typer.Option(help="Column: the quotient of these two, if the log has it.")
     ] = None,
     fraction: Annotated[
         float, typer.Option(help="The fraction of the incumbent's value to ask for; 0: no comparison.")
@@ -93,10 +94,10 @@ def offpolicy(
 ) -> None:
     """Decide from a log whether a new policy may replace the incumbent that wrote it.
 
-    Each row needs the reward, the probability with which the incumbent did what it did, and the
-    probability with which the new policy would have done the same. The bounds hold at every row at
-    once: look as often as you like, and stop when you like. State the options before you look at the
-    rows.
+    Each row needs the reward, the probability with which the incumbent took its action, and the
+    probability with which the new policy would have taken the same action. The bounds hold at every
+    row at once: look as often as you like, and stop when you like. Choose the options before you look
+    at the rows.
 
     Example: [bold]c4b offpolicy log.parquet --reward click --fraction 0.98 --max-weight 10[/bold]
 
@@ -163,9 +164,7 @@ def replay(
     row_id: IdColumn = None,
     resume: Annotated[
         Path | None,
-        typer.Option(
-            help="Folder that keeps the state: the same command goes on where it was interrupted."
-        ),
+        typer.Option(help="Folder for the state: the same command continues where it was interrupted."),
     ] = None,
     cluster: Cluster = None,
     as_json: AsJson = False,
@@ -175,8 +174,8 @@ def replay(
     With the reward of every action (--full, once for each), nothing is estimated. With actions that
     were drawn uniformly (--uniform, or equal propensities), rows in which the policy agrees with the
     log count as its rounds. With any known propensities, the best policy that the past rows suggest is
-    also judged on the others, with bounds that hold at every row. A log that always did the same cannot
-    answer; the command says so.
+    also evaluated on the other rows, with bounds that hold at every row. A log that always took the same
+    action cannot answer; the command says so.
 
     Example: [bold]c4b replay log.parquet --baseline home --action page --reward click --uniform[/bold]
     """

@@ -72,14 +72,16 @@ def _described(spec: policies.Composition | policies.GateFactory) -> str:
 
 @app.command("compile")
 def compile_now(
-    study: Annotated[bool, typer.Option(help="Also what studies need, about as much again.")] = True,
+    study: Annotated[
+        bool, typer.Option(help="Also compile what studies need; takes about as long again.")
+    ] = True,
 ) -> None:
-    """Compile all kernels now, so that nothing waits for the compiler later.
+    """Compile all kernels now, so that no later call waits for the compiler.
 
-    For images and install steps. What is in the cache already is not compiled again. The cache lies
-    beside the package, or where NUMBA_CACHE_DIR says, and serves every installation of the same source
-    on the same kind of processor. Kernels that a wheel carries are for an older kind: they are compiled
-    as well.
+    Use it for images and install steps. Kernels that are already in the cache are not compiled again. The
+    cache is beside the package, or where NUMBA_CACHE_DIR says, and serves every installation of the same
+    source on the same kind of processor. Kernels that a wheel contains are for an older kind of
+    processor: they are compiled as well.
     """
     started = time.monotonic()
     compile_cache.KernelCache.uses_carried = False

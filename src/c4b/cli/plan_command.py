@@ -82,13 +82,13 @@ def plan(
     resume: Annotated[
         Path | None,
         typer.Option(
-            help="Folder that keeps what is done: the same command goes on where it was interrupted."
+            help="Folder for finished parts: the same command continues where it was interrupted."
         ),
     ] = None,
     cluster: Cluster = None,
     as_json: AsJson = False,
 ) -> None:
-    """Propose the numbers of a deployment and say what to expect of them, before going live.
+    """Propose the numbers of a deployment and forecast their effect, before going live.
 
     The first half of the log chooses the norm bound, the set and the scales of features. The second half,
     with its uncertainty, is simulated: when does the gate open, what does it earn, and from how many

@@ -11,7 +11,7 @@ from c4b.cli.console.answers import AsJson, answer
 from c4b.cli.deploy_commands import Name, Url, app
 from c4b.deployment import Deployment, Status
 
-Reason = Annotated[str, typer.Argument(help="Why; the journal keeps it.")]
+Reason = Annotated[str, typer.Argument(help="Why; recorded in the journal.")]
 By = Annotated[str | None, typer.Option(help="Who orders it; if not given, the user of this machine.")]
 
 
@@ -43,22 +43,24 @@ def thaw(url: Url, name: Name, reason: Reason, by: By = None, as_json: AsJson = 
 def ramp(
     url: Url,
     name: Name,
-    share: Annotated[float, typer.Argument(help="The most of all rounds, in (0, 1]; 1 ends the ramp.")],
+    share: Annotated[
+        float, typer.Argument(help="Largest share of all rounds, in (0, 1]; 1 ends the ramp.")
+    ],
     reason: Reason,
     by: By = None,
     as_json: AsJson = False,
 ) -> None:
-    """Let at most a share of the rounds leave the incumbent, from the next decision on."""
+    """Let at most a share of the rounds play a candidate, from the next decision on."""
     _order(url, name, as_json, lambda dep: dep.ramp(share, reason, by))
 
 
 @app.command()
 def go_live(url: Url, name: Name, reason: Reason, by: By = None, as_json: AsJson = False) -> None:
-    """End shadow mode for good. What was learned is kept; the budget begins with the reserve."""
+    """End shadow mode for good. What was learned is kept; the budget starts with the reserve."""
     _order(url, name, as_json, lambda dep: dep.go_live(reason, by))
 
 
 @app.command()
 def close(url: Url, name: Name, reason: Reason, by: By = None, as_json: AsJson = False) -> None:
-    """Make no more decisions, for good. Outcomes are still taken, and everything can be read."""
+    """Make no more decisions, for good. Outcomes are still accepted, and everything can be read."""
     _order(url, name, as_json, lambda dep: dep.close_decisions(reason, by))

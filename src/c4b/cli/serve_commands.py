@@ -72,11 +72,12 @@ def serve(
     timeout: Annotated[
         float, typer.Option(help="Time limit of one request, in seconds.")
     ] = _DEFAULTS.seconds,
-    connections: Annotated[int, typer.Option(help="Most connections of a worker to the store.")] = (
-        _DEFAULTS.connections
-    ),
+    connections: Annotated[
+        int, typer.Option(help="Largest number of connections of a worker to the store.")
+    ] = (_DEFAULTS.connections),
     failures_per_minute: Annotated[
-        int, typer.Option(help="Requests of an address without a valid token, before it gets 429.")
+        int,
+        typer.Option(help="Requests without a valid token that an address may send before it gets 429."),
     ] = _DEFAULTS.failures_per_minute,
     witness: Annotated[
         Path | None,

@@ -21,11 +21,13 @@ Before = Annotated[datetime | None, typer.Option(help="Only what was decided bef
 def erase(
     url: Url,
     name: Name,
-    request_id: Annotated[str | None, typer.Option(help="Of the decision to forget.")] = None,
+    request_id: Annotated[
+        str | None, typer.Option(help="Request id of the decision whose context is erased.")
+    ] = None,
     before: Before = None,
     as_json: AsJson = False,
 ) -> None:
-    """Erase contexts, which may hold personal data: of one request, or older than a time."""
+    """Erase contexts, which may contain personal data: of one request, or older than a time."""
     if (request_id is None) == (before is None):
         raise InvalidInput("--request-id", request_id, "give either --request-id or --before")
     with Deployment.open(url, name) as dep:
@@ -47,9 +49,9 @@ def archive(
     by: By = None,
     as_json: AsJson = False,
 ) -> None:
-    """Move closed entries to a file. `c4b deploy audit --archive FILE` reads through it.
+    """Move closed entries to a file. `c4b deploy audit --archive FILE` includes it.
 
-    Nothing is written while nothing is closed: it prints 0 entries, and no path.
+    If no entries are closed, nothing is written; the command prints 0 entries and no path.
     """
     limit = None if before is None else before.replace(tzinfo=UTC)
     with Deployment.open(url, name) as dep:
@@ -83,8 +85,8 @@ def succeed(
 ) -> None:
     """Close a deployment and start its successor, with what it learned and the rest of its reserve.
 
-    The same model and settings; a program gives others to `Deployment.successor`. Repeat it if it was
-    interrupted.
+    The successor has the same model and settings; to change them, call `Deployment.successor` in
+    Python. Repeat the command if it was interrupted.
     """
     options: dict[str, Any] = {} if policy is None else {"policy": policy}
     with Deployment.successor(

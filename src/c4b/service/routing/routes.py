@@ -343,7 +343,7 @@ async def series(
 async def earnings(
     request: Request,
     name: Name,
-    seconds: Annotated[float | None, Query(gt=0, description="Only the last seconds.")] = None,
+    seconds: Annotated[float | None, Query(gt=0, description="Only the last N seconds.")] = None,
     last: Annotated[int | None, Query(ge=1, description="Only about this many decisions.")] = None,
 ) -> schemas.Earnings:
     """What was earned, and the uplift over the incumbent: the estimate, and what is certified."""

@@ -49,7 +49,7 @@ class Creation(RequestBody):
         None, description="Smallest mean reward that the baseline is known to have; null: 0, or none."
     )
     horizon: int | None = Field(None, ge=1, description="Most rounds, for policies that need it.")
-    seed: int | None = Field(None, ge=0, description="Of a policy that randomises.")
+    seed: int | None = Field(None, ge=0, description="Seed of a policy that randomises.")
     mode: Literal["live", "shadow"] = Field(
         "live", description="shadow: decide and record, but execute the incumbent until `go-live`."
     )
