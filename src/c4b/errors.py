@@ -1,4 +1,8 @@
-"""The errors of this package. A call that raises one of them has changed nothing."""
+"""The errors of this package.
+
+A call that raises one of them has changed nothing. There is one exception, and its message says so: a
+``StoreUnavailable`` after a commit whose acknowledgement was lost.
+"""
 
 import re
 
