@@ -107,6 +107,7 @@ class CompiledGate(Gate):
         self.earned = composition.outcomes(terms.model, terms.horizon)
         """What absorbed plays have earned, or how far a learner is, if the composition asks."""
         self._earns, self._has_learner = composition.earned != "none", composition.ledger == "budget"
+        self.knows_instead = self._has_learner
         self.checks_rows = self._knows_arms = self.evidence.model.confidence_set.one_hot
         self.takes_slates = not (self._knows_arms or self._has_learner)
         self.ledger = books.opening(account, terms.model.dim, composition.checkpoints)
@@ -276,6 +277,9 @@ class CompiledGate(Gate):
         self, round_number: int, decided: Played, executed: Played, bank: float | None = None
     ) -> None:
         self.check_row("features", executed.features)
+        mean = _number(executed.baseline_mean)
+        if self._has_learner and decided.instead and not decided.is_baseline:
+            ledger_kernels.withdraw(self.ledger, self._flat, decided.features, mean)
         ledger_kernels.amend(
             self.ledger,
             self._flat,
@@ -285,7 +289,7 @@ class CompiledGate(Gate):
             executed.features,
             executed.is_baseline,
             executed.baseline,
-            _number(executed.baseline_mean),
+            mean,
             round_number,
         )
         if bank is not None:
