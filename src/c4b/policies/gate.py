@@ -198,6 +198,12 @@ class Gate(ABC):
         return None
 
     @property
+    def counts_on(self) -> float:
+        """How much of the bank, at most, only later rounds will earn: 0 unless the ends of phases are
+        promised."""
+        return 0.0
+
+    @property
     def observations(self) -> int:
         """Rewards absorbed, history included."""
         return 0

@@ -14,6 +14,7 @@ from c4b._validate import LARGEST, Array
 from c4b.certificates.contrast_kernels import both
 from c4b.errors import InvalidInput, NoSafeAction
 from c4b.evidence import earlier_layout, ellipsoids
+from c4b.evidence.arithmetic.rounding import UNIT
 from c4b.evidence.evidence import Evidence
 from c4b.evidence.sets.box import check_arm, check_arms
 from c4b.evidence.sums import earned, regret
@@ -402,6 +403,12 @@ class CompiledGate(Gate):
         if self._has_terms and self.ledger.item(self._told_alarm_at):
             return self.evidence.alarm or WRONG_MEAN
         return self.evidence.alarm
+
+    @property
+    def counts_on(self) -> float:
+        """alpha r_l for each round that may be left of a phase; see ``ledger.told_ledger``."""
+        left = self.composition.phase - 1
+        return self.terms.alpha * left * max(self.terms.floor, 0.0) * (1.0 + 8.0 * UNIT)
 
     @property
     def observations(self) -> int:
