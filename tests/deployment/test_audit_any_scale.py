@@ -157,3 +157,23 @@ def test_an_honest_journal_is_clean_at_any_delta(sqlite_url: str, confidence: st
             dep.observe(made.id, float(([0.1, 0.0] if made.is_baseline else pool[made.action]) @ theta))
         report = dep.audit()
     assert report.clean, report
+
+
+@pytest.mark.parametrize("seed", [497, 977])
+def test_a_certificate_that_is_a_small_difference(seed: int) -> None:
+    """Of a centre and a width that are many times larger: the allowance for rounding is in the width.
+    Once had a finding."""
+    rng = np.random.default_rng(seed)
+    theta = rng.normal(size=4)
+    size = 10.0 ** rng.integers(2, 5)
+    theta *= size / np.linalg.norm(theta)
+    noise, ridge = size * 10.0 ** rng.integers(-3, 0), 10.0 ** rng.integers(-2, 0)
+    model = LinearModel(4, float(noise), float(size), float(ridge))
+    with Deployment.create(f"memory://small-{seed}", "shop", model, "contrast", alpha=0.1) as dep:
+        for _ in range(16):
+            baseline = rng.normal(size=4) * 10.0 ** rng.integers(-1, 1)
+            baseline *= np.sign(baseline @ theta)
+            made = dep.decide(np.empty((0, 4)), baseline)
+            dep.observe(made.id, float(baseline @ theta))
+        report = dep.audit()
+    assert report.clean, report
