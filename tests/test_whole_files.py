@@ -105,6 +105,45 @@ def test_who_may_read_a_file_is_as_before(mode: int, tmp_path: Path) -> None:
     assert target.stat().st_mode & 0o777 == mode
 
 
+def test_owner_and_group_are_as_before(tmp_path: Path) -> None:
+    """Else rights that are kept would be those of others: root saves what a service must read."""
+    root = os.geteuid() == 0
+    owner, group = (12345, 54321) if root else (os.geteuid(), os.getgroups()[-1])
+    target = tmp_path / "a"
+    target.write_text("old")
+    target.chmod(0o640)
+    os.chown(target, owner, group)
+    with written_whole(target) as draft:
+        draft.write_text("new")
+        assert (draft.stat().st_uid, draft.stat().st_gid) == (owner, group)
+    status = target.stat()
+    assert (status.st_uid, status.st_gid, status.st_mode & 0o777) == (owner, group, 0o640)
+    assert target.read_text() == "new"
+
+
+def test_another_group_may_not_read_what_the_first_one_could(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As for a user who is not in the file's group."""
+    root, change = os.geteuid() == 0, os.chown
+
+    def of_owners_only(path: Path, owner: int, group: int) -> None:
+        change(path, owner, group if group == -1 else tmp_path.stat().st_gid)
+        if group != -1:
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    target = tmp_path / "a"
+    target.write_text("old")
+    change(target, -1, 54321 if root else os.getgroups()[-1])
+    target.chmod(0o664)
+    kept = target.stat().st_gid == tmp_path.stat().st_gid
+    monkeypatch.setattr(os, "chown", of_owners_only)
+    with written_whole(target) as draft:
+        draft.write_text("new")
+    assert target.read_text() == "new"
+    assert target.stat().st_mode & 0o777 == (0o664 if kept else 0o604)
+
+
 def test_a_link_stays_one(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     real, link = tmp_path / "folder" / "real", tmp_path / "link"

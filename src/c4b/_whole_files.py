@@ -8,7 +8,7 @@ import re
 import secrets
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _NUMBER_IN_TEXT = re.compile(r"\(os error (\d+)\)")
@@ -27,10 +27,11 @@ def written_whole(target: Path, durably: bool = False) -> Iterator[Path]:
     """
     target = Path(os.path.realpath(target))
     draft = target.with_name(f".c4b-{secrets.token_hex(8)}.tmp")  # nobody else's
-    mode = stat.S_IMODE(target.stat().st_mode) if target.is_file() else None
+    mode = None
     try:
-        if mode is not None:
+        if target.is_file():
             draft.touch(0o600)
+            mode = _taken_over(target.stat(), draft)
             draft.chmod(mode | 0o600)
         yield draft
         if durably:
@@ -47,6 +48,19 @@ def written_whole(target: Path, durably: bool = False) -> Iterator[Path]:
         raise OSError(int(number[1]), os.strerror(int(number[1])), str(target)) from error
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _taken_over(before: os.stat_result, draft: Path) -> int:
+    """Give the draft the owner and the group of the file that was there before, as far as this user may.
+    Returns the rights that it is to have: none of the group's for another group."""
+    mode = stat.S_IMODE(before.st_mode)
+    if os.name == "posix":
+        for owner, group in ((before.st_uid, -1), (-1, before.st_gid)):
+            with suppress(OSError):  # not this user's to give away, or nothing that the file system knows
+                os.chown(draft, owner, group)
+        if draft.stat().st_gid != before.st_gid:
+            mode &= ~stat.S_IRWXG
+    return mode
 
 
 def _sync_name(target: Path) -> None:

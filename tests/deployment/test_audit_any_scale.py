@@ -141,3 +141,39 @@ def test_only_the_norm_ball_is_left(memory_url: str, seed: int) -> None:
         for sample in (0, 1):
             report = dep.audit(sample=sample)
             assert report.clean, report.finding
+
+
+@pytest.mark.parametrize("confidence", ["self-normalized", "mixture"])
+@pytest.mark.parametrize("delta", [0.05, 0.9, 0.999])
+def test_an_honest_journal_is_clean_at_any_delta(sqlite_url: str, confidence: str, delta: float) -> None:
+    """gamma may be near 0: what is added to its root for rounding must be near 0 as well."""
+    rng, theta = np.random.default_rng(3), np.array([0.6, -0.3])
+    model = LinearModel(2, 1.0, 2.0, 10.0, delta, confidence)
+    with Deployment.create(sqlite_url, "shop", model, "refresh", reserve=1.0) as dep:
+        dep.learn([[0.1, 0.02]], [0.05])
+        for _ in range(6):
+            pool = rng.normal(size=(3, 2)) * 0.1
+            made = dep.decide(pool, [0.1, 0.0])
+            dep.observe(made.id, float(([0.1, 0.0] if made.is_baseline else pool[made.action]) @ theta))
+        report = dep.audit()
+    assert report.clean, report
+
+
+@pytest.mark.parametrize("seed", [497, 977])
+def test_a_certificate_that_is_a_small_difference(seed: int) -> None:
+    """Of a centre and a width that are many times larger: the allowance for rounding is in the width.
+    Once had a finding."""
+    rng = np.random.default_rng(seed)
+    theta = rng.normal(size=4)
+    size = 10.0 ** rng.integers(2, 5)
+    theta *= size / np.linalg.norm(theta)
+    noise, ridge = size * 10.0 ** rng.integers(-3, 0), 10.0 ** rng.integers(-2, 0)
+    model = LinearModel(4, float(noise), float(size), float(ridge))
+    with Deployment.create(f"memory://small-{seed}", "shop", model, "contrast", alpha=0.1) as dep:
+        for _ in range(16):
+            baseline = rng.normal(size=4) * 10.0 ** rng.integers(-1, 1)
+            baseline *= np.sign(baseline @ theta)
+            made = dep.decide(np.empty((0, 4)), baseline)
+            dep.observe(made.id, float(baseline @ theta))
+        report = dep.audit()
+    assert report.clean, report

@@ -295,3 +295,24 @@ def test_a_gate_without_a_set_certifies_the_promise_alone() -> None:
         assert found.certified_share == -0.1
         assert math.isnan(found.certified)
         assert math.isnan(dep.earnings(last=30).certified_share)  # a window has no bank of its own
+
+
+def test_a_bank_that_counts_on_the_rest_of_a_phase_is_no_money_yet() -> None:
+    """``clucb2t`` plays what later rounds of the phase will pay for. Without noise the set holds."""
+    theta, baseline, bad = np.array([1.0, 0.0]), np.array([1.0, 0.0]), np.array([-1.0, 1.0])
+    rows = np.tile(np.eye(2), (300, 1))
+    model, uplift = LinearModel(2, noise=0.01, norm_bound=1.001), 0.0
+    with Deployment.create(store(), "shop", model, "clucb2t", 0.5, 1.0, baseline_floor=1.0) as dep:
+        dep.learn(rows, rows @ theta)
+        plays = 0
+        for n in range(45):
+            made = dep.decide([bad], baseline, baseline_mean=1.0)
+            reward = float((baseline if made.is_baseline else bad) @ theta)
+            plays += not made.is_baseline
+            dep.observe(made.id, reward)
+            uplift += reward - 1.0
+            earnings = dep.earnings()
+            assert earnings.certified <= uplift
+            assert not earnings.certified_share > uplift / (n + 1)
+            assert all(point.certified <= 0.0 for point in dep.earnings_course())
+        assert plays > 3

@@ -116,3 +116,27 @@ def test_systems_without_independent_arithmetic_are_replayed(
         report = dep.audit()
         assert report.clean, report
         assert (report.level, report.decisions) == ("replayed", 25)
+
+
+@pytest.mark.parametrize("policy", ["budget-first", "budget-first-arms"])
+def test_corrections_of_corrections_are_continued_and_audited(sqlite_url: str, policy: str) -> None:
+    """What is open was executed instead of a decision: a snapshot remembers it."""
+    means, arms = np.array([0.2, 1.0, 0.6]), np.eye(3)
+    model = LinearModel(dim=3, noise=0.01, norm_bound=2.0)
+    with Deployment.create(
+        sqlite_url, "shop", model, policy, alpha=0.1, horizon=100, snapshot_every=3
+    ) as dep:
+        dep.learn(np.tile(arms, (200, 1)), np.tile(means, 200))
+        made = [dep.decide(arms[1:], arms[0], baseline_mean=0.2) for _ in range(4)]
+        dep.executed(made[0].id, arms[1])
+        dep.executed(made[1].id, arms[1])
+        dep.executed(made[3].id, None)
+    with Deployment.open(sqlite_url, "shop", snapshot_every=3) as dep:
+        for n in (0, 1, 3):
+            dep.executed(made[n].id, arms[2])
+            dep.executed(made[n].id, None)
+        assert dep.state().bank <= 4 * 0.1 * 0.2
+        assert same_bits(seen(dep), replayed(dep))
+        report = dep.audit()
+        assert report.clean, report
+        assert report.snapshots > 0

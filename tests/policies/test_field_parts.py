@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -143,3 +145,39 @@ def test_an_arm_without_data_is_explained() -> None:
     decision = policy.decide(ARMS[1:], ARMS[0], 0.5)
     assert decision.action == 0
     assert len(str(decision.explain())) < 2000
+
+
+@pytest.mark.parametrize("name", ["budget-first", "budget-first-arms"])
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_corrected_correction_credits_only_what_was_executed(
+    name: str, compiled: bool, tmp_path: Path
+) -> None:
+    """Means without noise, so that the set holds: the bank must stay below the true budget."""
+    means, spec = np.array([0.2, 1.0, 0.6, 0.0]), registry.get(name) if compiled else registry.gate(name)
+    policy = c4b.Policy(spec, c4b.LinearModel(4, 0.01, 2.0), alpha=0.1, horizon=50)
+    policy.learn(np.tile(ARMS, (200, 1)), np.tile(means, 200))
+    corrected, left = policy.decide(ARMS[1:], ARMS[0], 0.2), policy.decide(ARMS[1:], ARMS[0], 0.2)
+    assert corrected.is_baseline
+    assert left.is_baseline
+    for arm in (1, 0, 1, 2, 3, 1, 0, 0, 2, 1):
+        policy.executed(corrected, ARMS[arm])
+        truth = (means[arm] - 0.9 * 0.2) + 0.1 * 0.2
+        assert truth - 2.0 < policy.bank <= truth
+        policy.save(tmp_path / "policy.npz")
+        policy = c4b.Policy.load(tmp_path / "policy.npz") if compiled else policy
+    policy.observe(corrected, 1.0)
+
+
+def test_a_learner_that_was_overruled_twice_still_owes_its_regret() -> None:
+    policy = c4b.Policy(
+        "budget-first-arms", c4b.LinearModel(4, 0.1, 2.0), alpha=0.13, horizon=300, reserve=250.0
+    )
+    policy.learn(ARMS, [0.5, 0.6, 0.5, 0.4])
+    played = policy.decide(ARMS[1:], ARMS[0], 0.5)
+    assert not played.is_baseline
+    policy.observe(played, 0.6)
+    owing = policy.bank
+    later = policy.decide(ARMS[:0], ARMS[0], 0.5)
+    for arm in (1, 2, 0):
+        policy.executed(later, ARMS[arm])
+    assert policy.bank <= owing + 0.13 * 0.5

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -154,6 +158,34 @@ def test_leftovers_of_killed_processes_are_removed(
     assert all(path.exists() for path in (ours, *others))
     temporary_folders.remove(ours)
     assert not ours.exists()
+
+
+def test_a_new_folder_that_is_taken_for_a_leftover_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that starts locks it between the moments in which it is made and locked by its own."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    make, removals = tempfile.mkdtemp, []
+
+    def taken_at_once(prefix: str) -> str:
+        folder = make(prefix=prefix)
+        if not removals:
+            descriptor = os.open(folder, os.O_RDONLY)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+            def remove() -> None:
+                shutil.rmtree(folder)
+                os.close(descriptor)
+
+            removals.append(threading.Timer(0.2, remove))
+            removals[0].start()
+        return folder
+
+    monkeypatch.setattr("tempfile.mkdtemp", taken_at_once)
+    ours = temporary_folders.new_folder("export")
+    removals[0].join()
+    assert list(tmp_path.iterdir()) == [ours]
+    temporary_folders.remove(ours)
 
 
 def test_leftovers_where_numbers_of_processes_say_nothing(

@@ -13,7 +13,7 @@ from c4b._compilation.jit import called, inlined
 from c4b._validate import Array
 from c4b.certificates.contrast_kernels import Assessment
 from c4b.evidence.arithmetic.rounding import UNIT
-from c4b.evidence.bounds import lower
+from c4b.evidence.bounds import lower, upper
 from c4b.evidence.ellipsoids import Region
 from c4b.evidence.sums.regret import ABSORBED, HORIZON, regret
 from c4b.ledger.books import Account, Ledger, SavingsOf, Tally, Term
@@ -78,3 +78,19 @@ def enter_instead(ledger: Ledger, account: Account, region: Region, executed: Ar
     """A candidate was executed that the learner did not choose: it is worth its own certificate."""
     ledger.plays[SavingsOf.PLAYS] -= 1.0
     ledger.plays[SavingsOf.INSTEAD] += lower(region, executed) - (1.0 - account.alpha) * mean
+
+
+@called
+def withdraw_instead(
+    ledger: Ledger, account: Account, region: Region, entered: Array, mean: float
+) -> None:
+    """A candidate (d,) that ``enter_instead`` has entered was not executed after all.
+
+    What it was certified to be worth is not known any more. That is at most what it is worth, and this at
+    most its upper bound of today: so much goes.
+    """
+    plays = ledger.plays
+    plays[SavingsOf.PLAYS] += 1.0  # the caller takes a round of the learner's out, which this is not
+    worth, owed = upper(region, entered), (1.0 - account.alpha) * mean
+    rounding = 4.0 * UNIT * (abs(plays[SavingsOf.INSTEAD]) + abs(worth) + abs(owed))
+    plays[SavingsOf.INSTEAD] -= worth - owed + rounding

@@ -33,7 +33,13 @@ from c4b.ledger.books import (
     opened,
     round_slack,
 )
-from c4b.ledger.budget_ledger import budget_margins, budget_value, enter_instead, enter_savings
+from c4b.ledger.budget_ledger import (
+    budget_margins,
+    budget_value,
+    enter_instead,
+    enter_savings,
+    withdraw_instead,
+)
 from c4b.ledger.free_ledger import enter_play
 from c4b.ledger.prefix_ledger import enter_sums, prefix_baseline_margin, prefix_margins
 from c4b.ledger.round_ledger import round_baseline_margin, round_margins
@@ -213,6 +219,15 @@ def amend(
         else:
             value = prefix_baseline_margin(ledger, account, region, nothing, 0.0, nothing.copy())
             ledger.bank[0] = value
+
+
+@allocating
+def withdraw(ledger_flat: Array, evidence_flat: Array, entered: Array, mean: float) -> None:
+    """Before ``amend``, in the ledger ``budget``: the candidate (d,) on record was executed instead of a
+    decision, too."""
+    ledger, account = opened(ledger_flat)
+    region, _, _ = opened_evidence(evidence_flat)
+    withdraw_instead(ledger, account, region, entered, mean)
 
 
 @allocating

@@ -85,6 +85,7 @@ class Played(NamedTuple):
     baseline_mean: float | None = None  # where the round told it
     items: Array | None = None  # (m, d) of a slate, whose sum is ``features``
     baseline_items: Array | None = None  # (n, d) of the baseline's slate
+    instead: bool = False  # of what another action was decided; only for gates with ``knows_instead``
 
 
 class Gate(ABC):
@@ -101,6 +102,9 @@ class Gate(ABC):
     """Whether rounds may offer slates; ``Round.items`` and ``Played.items`` then hold their items."""
     needs_item_outcomes = False
     """Whether it learns nothing from one outcome for a whole slate, so that it must not be given one."""
+
+    knows_instead = False
+    """Whether ``amend`` must know that what is on record was itself executed instead of a decision."""
 
     learns_alike = False
     """Whether ``absorb_outcome`` is ``absorb`` of what was executed, whatever that was."""
@@ -192,6 +196,12 @@ class Gate(ABC):
     def alarm(self) -> str | None:
         """What speaks against the model, or None."""
         return None
+
+    @property
+    def counts_on(self) -> float:
+        """How much of the bank, at most, only later rounds will earn: 0 unless the ends of phases are
+        promised."""
+        return 0.0
 
     @property
     def observations(self) -> int:

@@ -134,14 +134,21 @@ class GateRun:
         executed = entry.baseline if features is None else features
         if items is None:
             items = entry.baseline_items
+        known = self.gate.knows_instead
         instead = Played(
-            executed, entry.baseline, features is None, entry.baseline_mean, items, entry.baseline_items
+            executed,
+            entry.baseline,
+            features is None,
+            entry.baseline_mean,
+            items,
+            entry.baseline_items,
+            known,
         )
         if number >= self.uncharged:
             self.gate.amend(number - self.uncharged, entry.played, instead, bank)
         else:
             self.gate.check_row("features", executed)
-        entry.executed, entry.is_baseline = executed.copy(), features is None
+        entry.executed, entry.is_baseline, entry.instead = executed.copy(), features is None, known
         entry.items = None if items is None else items.copy()
 
     def is_recorded(self, number: int, features: Array | None, items: Array | None = None) -> bool:

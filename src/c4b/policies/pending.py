@@ -27,8 +27,8 @@ class PendingOutcome:
     """A decision whose outcome is not absorbed yet."""
 
     __slots__ = (
-        "baseline", "baseline_items", "baseline_mean", "executed", "is_baseline", "items", "lost",
-        "reward",
+        "baseline", "baseline_items", "baseline_mean", "executed", "instead", "is_baseline", "items",
+        "lost", "reward",
     )  # fmt: skip
 
     def __init__(
@@ -39,6 +39,7 @@ class PendingOutcome:
         baseline_mean: float | None = None,
         items: Array | None = None,
         baseline_items: Array | None = None,
+        instead: bool = False,
     ) -> None:
         self.executed = executed  # (d,)
         self.baseline = baseline  # (d,)
@@ -46,6 +47,7 @@ class PendingOutcome:
         self.baseline_mean = baseline_mean
         self.items = items  # (m, d) of an executed slate
         self.baseline_items = baseline_items
+        self.instead = instead  # see Played.instead
         self.reward: Outcome | None = None
         self.lost = False
 
@@ -58,6 +60,7 @@ class PendingOutcome:
             self.baseline_mean,
             self.items,
             self.baseline_items,
+            self.instead,
         )
 
     @property
@@ -121,11 +124,12 @@ class OutcomeQueue:
         return float(self.recent_reward[slot]) if self.recent_round[slot] == round_ else None
 
     def arrays(self, dim: int) -> dict[str, np.ndarray[Any, Any]]:
-        """Everything but ``next``, as arrays; P open rounds. Told means and items only if some round has
-        any."""
+        """Everything but ``next``, as arrays; P open rounds. Told means, items and what was executed
+        instead only if some round has any."""
         entries = list(self.open.values())
         means = [math.nan if e.baseline_mean is None else e.baseline_mean for e in entries]
         told = {} if all(map(math.isnan, means)) else {"baseline_mean": np.array(means)}
+        instead = [e.instead for e in entries]
         return {
             "round": np.array(list(self.open), dtype=np.int64),
             "executed": _rows([e.executed for e in entries], dim),
@@ -138,6 +142,7 @@ class OutcomeQueue:
             "recent_round": self.recent_round,
             "recent_reward": self.recent_reward,
             **told,
+            **({"instead": np.array(instead)} if any(instead) else {}),
             **_items(entries, dim),
         }
 
@@ -147,6 +152,7 @@ class OutcomeQueue:
         executed = arrays["executed"].reshape(len(rounds), dim)
         baseline = arrays["baseline"].reshape(len(rounds), dim)
         means = arrays.get("baseline_mean", np.full(len(rounds), np.nan)).tolist()
+        instead = arrays.get("instead", np.zeros(len(rounds), dtype=bool)).tolist()
         slates = _slates(arrays, len(rounds))
         for n, round_ in enumerate(rounds):
             items, baseline_items, item_rewards = slates[n]
@@ -157,6 +163,7 @@ class OutcomeQueue:
                 None if math.isnan(means[n]) else means[n],
                 items,
                 baseline_items,
+                instead[n],
             )
             entry.lost = bool(arrays["lost"][n])
             reward = float(arrays["reward"][n])

@@ -25,10 +25,10 @@ def new_folder(purpose: str) -> Path:
     """An empty folder whose name says what it is for ("export", "metrics") and which process made it."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=f"c4b-{purpose}-{os.getpid()}-"))
-        descriptor = _locked(folder)
+        descriptor = _locked(folder, wait=True)
         if descriptor is not None:
             _locks[folder] = descriptor
-        if folder.exists():  # else it was taken for a leftover before it was locked
+        if folder.exists():  # else it was taken for a leftover before it was locked, and removed
             return folder
         remove(folder)
 
@@ -48,14 +48,17 @@ def remove_leftovers() -> None:
             os.close(descriptor)
 
 
-def _locked(folder: Path) -> int | None:
-    """A descriptor that holds the folder's lock; None: another one holds it, or nobody can say."""
+def _locked(folder: Path, wait: bool = False) -> int | None:
+    """A descriptor that holds the folder's lock; None: another one holds it, or nobody can say.
+
+    wait: until nobody else holds it.
+    """
     if os.name != "posix":
         return None
     descriptor = None
     with suppress(OSError):  # gone, another user's, no folder, or without locks
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         return descriptor
     if descriptor is not None:
         os.close(descriptor)

@@ -271,7 +271,10 @@ class Auditor:
         decided, numbers = outcome.played, BankNumbers(*arrays["numbers"].tolist())
         self._continues(numbers.before)
         executed = decided._replace(
-            features=arrays["features"], is_baseline=bool(fields["baseline"]), items=arrays.get("items")
+            features=arrays["features"],
+            is_baseline=bool(fields["baseline"]),
+            items=arrays.get("items"),
+            instead=self.state.run.gate.knows_instead,
         )
         if (executed.items is None) != (decided.items is None):
             raise Finding("is about a slate and names no items, or the other way round")

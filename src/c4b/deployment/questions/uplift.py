@@ -132,9 +132,9 @@ def _share(bounds: _Bounds) -> float:
 
 
 def _from_bank(gate: Gate, bank: float, bounds: _Bounds | None) -> tuple[float, float]:
-    """Bounds of the uplift and of its share from the bank, which certifies
-    total(executed) - (1 - alpha) total(incumbent) >= bank - reserve."""
-    alpha, credit = gate.terms.alpha, bank - gate.terms.reserve
+    """Bounds of the uplift and of its share from the bank, which certifies total(executed) - (1 - alpha)
+    total(incumbent) >= bank - reserve, less what it counts on later rounds."""
+    alpha, credit = gate.terms.alpha, bank - gate.counts_on - gate.terms.reserve
     if math.isnan(credit):
         return math.nan, math.nan
     if bounds is None:

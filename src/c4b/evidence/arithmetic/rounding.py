@@ -48,8 +48,11 @@ def square_error(dim: int, product: float) -> float:
 
 @inlined
 def root_error(scale: float, square: float, error: float) -> float:
-    """At least scale (sqrt(square + error) - sqrt(square))."""
-    return scale * (error if square > 0.25 else math.sqrt(error))
+    """At least scale (sqrt(square + error) - sqrt(square)), half of error / sqrt(square) at most."""
+    if square > 0.25:
+        return scale * error
+    root = math.sqrt(error)
+    return scale * (error / math.sqrt(square) if square > error else root)
 
 
 @inlined

@@ -14,6 +14,7 @@ from c4b._validate import LARGEST, Array
 from c4b.certificates.contrast_kernels import both
 from c4b.errors import InvalidInput, NoSafeAction
 from c4b.evidence import earlier_layout, ellipsoids
+from c4b.evidence.arithmetic.rounding import UNIT
 from c4b.evidence.evidence import Evidence
 from c4b.evidence.sets.box import check_arm, check_arms
 from c4b.evidence.sums import earned, regret
@@ -107,6 +108,7 @@ class CompiledGate(Gate):
         self.earned = composition.outcomes(terms.model, terms.horizon)
         """What absorbed plays have earned, or how far a learner is, if the composition asks."""
         self._earns, self._has_learner = composition.earned != "none", composition.ledger == "budget"
+        self.knows_instead = self._has_learner
         self.checks_rows = self._knows_arms = self.evidence.model.confidence_set.one_hot
         self.takes_slates = not (self._knows_arms or self._has_learner)
         self.ledger = books.opening(account, terms.model.dim, composition.checkpoints)
@@ -276,6 +278,9 @@ class CompiledGate(Gate):
         self, round_number: int, decided: Played, executed: Played, bank: float | None = None
     ) -> None:
         self.check_row("features", executed.features)
+        mean = _number(executed.baseline_mean)
+        if self._has_learner and decided.instead and not decided.is_baseline:
+            ledger_kernels.withdraw(self.ledger, self._flat, decided.features, mean)
         ledger_kernels.amend(
             self.ledger,
             self._flat,
@@ -285,7 +290,7 @@ class CompiledGate(Gate):
             executed.features,
             executed.is_baseline,
             executed.baseline,
-            _number(executed.baseline_mean),
+            mean,
             round_number,
         )
         if bank is not None:
@@ -398,6 +403,12 @@ class CompiledGate(Gate):
         if self._has_terms and self.ledger.item(self._told_alarm_at):
             return self.evidence.alarm or WRONG_MEAN
         return self.evidence.alarm
+
+    @property
+    def counts_on(self) -> float:
+        """alpha r_l for each round that may be left of a phase; see ``ledger.told_ledger``."""
+        left = self.composition.phase - 1
+        return self.terms.alpha * left * max(self.terms.floor, 0.0) * (1.0 + 8.0 * UNIT)
 
     @property
     def observations(self) -> int:

@@ -37,6 +37,8 @@ decisions certifies so much."""
 class BudgetFirst(FieldGate):
     """The rule, for any learner with upper bounds and a regret bound."""
 
+    knows_instead = True
+
     def __init__(self, terms: GateTerms, revision: int = REVISION) -> None:
         super().__init__(terms, revision)
         assert terms.horizon is not None
@@ -81,6 +83,8 @@ class BudgetFirst(FieldGate):
         self, round_number: int, decided: Played, executed: Played, bank: float | None = None
     ) -> None:
         self.check_row("features", executed.features)
+        if decided.instead and not decided.is_baseline:
+            self._withdraw(decided)
         self.enter(decided, -1.0)
         if executed.is_baseline:
             self.enter(executed, 1.0)
@@ -89,6 +93,16 @@ class BudgetFirst(FieldGate):
             owed = (1.0 - self.terms.alpha) * executed.baseline_mean
             self.money["plays"][INSTEAD] += self.lower(executed.features) - owed
         self.money["bank"][0] = self.value() if bank is None else bank
+
+    def _withdraw(self, entered: Played) -> None:
+        """What was executed instead of a decision was not executed after all. It is worth at most its
+        upper bound of today."""
+        assert entered.baseline_mean is not None
+        owed, instead = (1.0 - self.terms.alpha) * entered.baseline_mean, self.money["plays"][INSTEAD]
+        most = self.terms.model.norm_bound * float(np.linalg.norm(entered.features)) * (1.0 + 1e-12)
+        worth = min(float(self.uppers(entered.features[None, :])[0]), most)
+        self.money["plays"][PLAYS] += 1.0  # the caller takes a round of the learner's out
+        self.money["plays"][INSTEAD] -= worth - owed + 4.6e-16 * (abs(instead) + abs(worth) + abs(owed))
 
     def value(self) -> float:
         nothing = np.zeros((1, self.terms.model.dim))

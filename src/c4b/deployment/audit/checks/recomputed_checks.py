@@ -258,15 +258,18 @@ class RecomputedChecks:
         if made != chosen and not (made is None and choice.is_baseline(chosen, candidates, baseline)):
             raise Finding(f"chooses {described(made)}, its own numbers choose {described(chosen)}")
         if action is None:
+            upper = self.judge.region.bounds(baseline[None, :])[1]
+            far = float(_finite(upper)[0])  # beside which a lower bound may be small: centre less width
             if decision.charged:
                 margin = books.baseline_margin(baseline)
-                self._near("bank", numbers.bank, margin, scale + reach * (numbers.bank < margin))
+                self._near("bank", numbers.bank, margin, scale + (reach + far) * (numbers.bank < margin))
             elif not same(numbers.bank, books.bank):
                 raise Finding(f"charges a round in shadow: {books.bank!r} becomes {numbers.bank!r}")
-            upper = self.judge.region.bounds(baseline[None, :])[1]
             self._near("UCB of the baseline", numbers.ucb, upper, scale, larger_is_safe=True)
             credit = books.credit(baseline, books.tolerance)
-            self._near("certificate", numbers.certificate, credit, scale)
+            self._near(
+                "certificate", numbers.certificate, credit, scale + far * (numbers.certificate < credit)
+            )
             if books.gated and not self.baseline_nonnegative and not numbers.bank >= 0.0:
                 raise Finding(f"falls back with bank {numbers.bank!r} on a baseline that may be negative")
         else:
@@ -416,6 +419,8 @@ class RecomputedChecks:
                 candidate = decision.arrays["candidates"][action : action + 1]
                 ((ucb, margin, *_),) = books.details(candidate, baseline, 1.0).T
                 scale += float(_cancelled(np.array(bank), margin, ucb))
+            elif bank < margin:
+                scale += float(_finite(self.set.bounds(baseline[None, :])[1])[0])
             scale += books.reach * (bank < margin)
             self._near("bank (50 digits)", bank, margin, scale)
         self.report.precise += 1
