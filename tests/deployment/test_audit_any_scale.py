@@ -177,3 +177,29 @@ def test_a_certificate_that_is_a_small_difference(seed: int) -> None:
             dep.observe(made.id, float(baseline @ theta))
         report = dep.audit()
     assert report.clean, report
+
+
+@pytest.mark.parametrize(
+    ("seed", "policy"),
+    [(47, "refresh"), (70, "refresh"), (105, "refresh"), (107, "contrast"), (108, "contrast")],
+)
+def test_allowances_that_add_up_over_updates(seed: int, policy: str) -> None:
+    """Of 2000 such journals 83 once had a finding: a small ridge, and rewards that are not around 1."""
+    rng = np.random.default_rng(seed)
+    dim = int(rng.integers(2, 6))
+    theta = rng.normal(size=dim)
+    size = 10.0 ** rng.integers(0, 5)
+    theta *= size / np.linalg.norm(theta)
+    ridge = 10.0 ** rng.integers(-3, 0)
+    model = LinearModel(dim, float(0.1 * size), float(2.0 * size), float(ridge))
+    baseline = rng.normal(size=dim) * 2
+    baseline *= np.sign(baseline @ theta)
+    terms = {"alpha": 0.1, "reserve": float(size)}
+    with Deployment.create(f"memory://updates-{seed}", "shop", model, policy, **terms) as dep:
+        for _ in range(20):
+            pool = baseline + rng.normal(size=(5, dim))
+            made = dep.decide(pool, baseline)
+            played = baseline if made.action is None else pool[made.action]
+            dep.observe(made.id, float(played @ theta + 0.1 * size * rng.normal()))
+        report = dep.audit()
+    assert report.clean, report

@@ -168,6 +168,29 @@ def test_a_late_correction_below_what_was_handed_over_is_an_alarm(memory_url: st
         assert old.audit().clean
 
 
+def test_a_bank_that_counts_on_later_rounds_is_not_handed_over(memory_url: str) -> None:
+    """``clucb2t`` promises the ends of phases only: within one, its bank counts on the rest of it."""
+    theta, incumbent, bad = np.array([1.0, 0.0]), np.array([1.0, 0.0]), np.array([-1.0, 1.0])
+    model = LinearModel(dim=2, noise=0.01, norm_bound=1.001)
+    terms: dict[str, Any] = {"alpha": 0.5, "reserve": 1.0, "baseline_floor": 1.0}
+    with Deployment.create(memory_url, "old", model, "clucb2t", **terms) as old:
+        rows = np.tile(np.eye(2), (300, 1))
+        old.learn(rows, rows @ theta)
+        truth = 1.0
+        for _ in range(4):
+            made = old.decide([bad], incumbent, baseline_mean=1.0)
+            mean = float((incumbent if made.is_baseline else bad) @ theta)
+            old.observe(made.id, mean)
+            truth += mean - 0.5
+        assert old.state().bank > 1.0
+        assert truth < 0.0
+        with pytest.raises(InvalidInput, match=r"must be at most 0\.0"):
+            Deployment.successor(memory_url, "old", "new", "why", reserve=1.0)
+        with Deployment.successor(memory_url, "old", "new", "why") as new:
+            assert new.configuration.reserve == 0.0
+        assert old.audit().clean
+
+
 def test_handing_over_too_much_is_found(sqlite_url: str) -> None:
     with create(sqlite_url) as old:
         old.observe(old.decide(rivals(np.random.default_rng(0)), BASELINE).id, 0.5)

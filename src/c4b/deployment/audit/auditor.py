@@ -172,7 +172,8 @@ class Auditor:
         if fields["action"] == "archive":
             self._archived(entry, fields)
         else:
-            self.rollout.order(fields, self.checks.bank, self.state.configuration.reserve)
+            certain = self.checks.bank - self.state.gate.counts_on
+            self.rollout.order(fields, certain, self.state.configuration.reserve)
 
     def _archived(self, entry: Entry, fields: Fields) -> None:
         last = fields["last"]

@@ -303,10 +303,9 @@ class Commands(EntryWriter):
         if pending.items is not None:
             arrays["items"] = pending.items
         self._append(kinds.EXECUTED, fields, arrays, seq)
-        succession = self.state.rollout.succession
-        handed = 0.0 if succession is None else succession.handed
-        if numbers.before >= handed > numbers.after:
-            self._record_alarm(NEGATIVE_BANK if handed == 0.0 else HANDED_OVER, "ledger")
+        owed = self.state.owed_to_successor
+        if numbers.before >= owed > numbers.after:
+            self._record_alarm(NEGATIVE_BANK if owed == 0.0 else HANDED_OVER, "ledger")
 
     # -- rolling out and back ------------------------------------------------------------------
 

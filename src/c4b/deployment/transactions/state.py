@@ -110,8 +110,7 @@ class State:
     def alarm_on(self) -> str | None:
         """What makes certificates void, or the bank less than a successor has taken over. A negative bank
         is no such alarm: it makes nothing void, and recovers."""
-        succession = self.rollout.succession
-        overdrawn = succession is not None and 0.0 < succession.handed > self.bank
+        overdrawn = 0.0 < self.owed_to_successor > self.bank
         return self.alarm if self.model_alarm is None and overdrawn else self.model_alarm
 
     @property
@@ -120,9 +119,18 @@ class State:
 
         0 after an alarm against the model, because then nothing is certified.
         """
-        if self.model_alarm is not None or not self.bank > 0.0:
+        left = self.bank - self.gate.counts_on
+        if self.model_alarm is not None or not left > 0.0:
             return 0.0
-        return min(self.bank, self.configuration.reserve)
+        return min(left, self.configuration.reserve)
+
+    @property
+    def owed_to_successor(self) -> float:
+        """What the bank must not fall below, because a successor took over a reserve; 0: none did."""
+        succession = self.rollout.succession
+        if succession is None or not succession.handed > 0.0:
+            return 0.0
+        return succession.handed + self.gate.counts_on
 
     @property
     def observations(self) -> int:

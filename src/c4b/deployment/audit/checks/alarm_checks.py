@@ -40,7 +40,8 @@ class AlarmChecks:
             before, after = arrays["numbers"]
             succession = state.rollout.succession
             handed = 0.0 if succession is None else succession.handed
-            if before >= handed > after:
+            least = handed + state.gate.counts_on if handed else 0.0
+            if before >= least > after:
                 self._due = NEGATIVE_BANK if handed == 0.0 else HANDED_OVER
         elif kind == "decided" and self._of_model:
             alarm: str | None = fields["alarm"]

@@ -396,8 +396,11 @@ class RecomputedChecks:
         """What bounds may have been made worse by, so that they hold in spite of rounding."""
         if self.set.is_rough:
             return ALLOWANCES * self.set.rounding() if self._knows_allowances else ALLOWANCE
-        leverage = self.set.leverage
-        return min(CANCELLED * leverage, ALLOWANCE) if leverage > VISIBLE else 0.0
+        leverage, added = self.set.leverage, 2.0 * self.set.allowance
+        cancelled = CANCELLED * leverage if leverage > VISIBLE else 0.0
+        if added > self._two_arithmetics:
+            cancelled = max(cancelled, added)
+        return min(cancelled, ALLOWANCE)
 
     @property
     def _two_arithmetics(self) -> float:

@@ -20,7 +20,7 @@ class RolloutChecks:
         self.allowed = Fraction(0)  # rounds that may leave the incumbent now, with what was saved up
 
     def order(self, fields: dict[str, Any], bank: float, reserve: float) -> None:
-        """A ``control`` entry. bank: after the entries before it."""
+        """A ``control`` entry. bank: after the entries before it, less what it counts on later ones."""
         action = fields["action"]
         if not all(isinstance(fields[key], str) and fields[key] for key in ("by", "why")):
             raise Finding("is an order without who or why")

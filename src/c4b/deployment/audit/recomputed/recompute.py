@@ -12,6 +12,7 @@ import numpy as np
 
 from c4b._validate import Array
 from c4b.deployment.audit.checks.refutation import Refutation
+from c4b.deployment.audit.recomputed.inverse_allowance import InverseAllowance
 from c4b.deployment.audit.recomputed.recomputed_totals import Totals, totals_of
 from c4b.deployment.audit.recomputed.recomputed_variance import (
     BOUNDED,
@@ -89,6 +90,9 @@ class RecomputedSet:
         self.count = 0
         self._stack: Stack | None = None
         self._rounding: float | None = None
+        self._allowance: InverseAllowance | None = None
+        if self.ellipsoids == 1 and self.variance is None:
+            self._allowance = InverseAllowance(model["dim"], float(ridges[0]))
 
     def learn(self, features: Array, rewards: Array) -> None:
         """History (n, d) with rewards (n,): alarms are looked for once."""
@@ -103,6 +107,11 @@ class RecomputedSet:
         self._add(x[None, :], np.array([y]))
 
     def _add(self, features: Array, rewards: Array) -> None:
+        if self._allowance is not None:
+            gram = self.gram.copy()
+            for x in features:
+                gram += np.outer(x, x)
+                self._allowance.add(x, gram, float(self.ridges[0]))
         self.gram += features.T @ features
         self.moment += features.T @ rewards
         self.squares += float(rewards @ rewards)
@@ -192,6 +201,14 @@ class RecomputedSet:
     def leverage(self) -> float:
         """The largest x V^-1 x with which an inverse can have been updated."""
         return self.longest / float(self.ridges[0]) if self.ellipsoids == 1 else 0.0
+
+    @property
+    def allowance(self) -> float:
+        """About the share of its radius that a deployment has added for rounding; 0: not known here."""
+        if self._allowance is None:
+            return 0.0
+        radius = float(self.stack().radii[0])
+        return self._allowance.share(self.squares, self.model["noise"], radius)
 
     def rounding(self) -> float:
         """About the largest relative error of a bound in float64, with the allowance for it; NaN:
