@@ -62,14 +62,14 @@ def test_it_says_first_whether_it_earns(browser: Browser, service: Service, shop
         expect(first).to_have_text("Is it earning?")
         expect(figure(page, "Earned")).to_contain_text("45")  # 50 rewards of 0.9
         expect(figure(page, "Uplift, certified")).to_contain_text(f"+{share}")
-        chart = page.get_by_role("figure").filter(has_text="All decisions together")
+        chart = page.get_by_role("figure").filter(has_text="Uplift of all decisions")
         expect(chart.locator("path.certified")).to_have_count(1)
         page.get_by_role("button", name="Last hour").click()
         expect(page.get_by_role("button", name="Last hour")).to_have_attribute("aria-pressed", "true")
         expect(page.get_by_text("All decisions so far: 60 decisions")).to_be_visible()
         advanced = page.locator("details", has=page.get_by_text("Advanced: the confidence set"))
         expect(advanced.get_by_role("slider", name=re.compile("^Radius"))).to_be_hidden()
-        items = page.get_by_role("table", name=re.compile("The most played first"))
+        items = page.get_by_role("table", name=re.compile("The most played item comes first"))
         expect(items.get_by_role("row").nth(1)).to_contain_text("red <b>")
         expect(items.get_by_role("row").nth(1)).to_contain_text(re.compile(r"60.*60.*50.*0\.900"))
         seen.check()
@@ -92,7 +92,7 @@ def test_a_decision_is_found_and_says_why(browser: Browser, service: Service, sh
         page.get_by_role("button", name="Find", exact=True).click()
         expect(rows.first).to_contain_text(shop[50])
         expect(page.get_by_role("status").filter(has_text="found")).to_have_text("1 decision found.")
-        page.get_by_label("Label of what was played").fill("nobody")
+        page.get_by_label("Label of the played candidate").fill("nobody")
         page.get_by_role("button", name="Find", exact=True).click()
         expect(rows).to_have_count(0)
         page.get_by_role("button", name="Show all again").click()
@@ -126,20 +126,20 @@ def test_an_alarm_is_dated_and_marked_everywhere(browser: Browser, service: Serv
             charts = page.locator("figure.chart:has(svg.plot)")
             expect(charts.locator("text.mark-name")).to_have_count(charts.count())
             newest = page.locator("table.decisions tbody tr").first
-            expect(newest).to_contain_text("latched by the alarm")
+            expect(newest).to_contain_text("alarm: baseline only")
             expect(newest).to_contain_text("void: alarm")
-            items = page.get_by_role(
-                "table", name=re.compile("which the intervals assume: they are void")
-            )
+            items = page.get_by_role("table", name=re.compile("The intervals are void"))
             expect(items.get_by_role("row").nth(1)).to_contain_text("void: alarm")
-            expect(page.get_by_role("table", name=re.compile("every bank is void"))).to_be_visible()
+            expect(
+                page.get_by_role("table", name=re.compile("all certificates and banks are void"))
+            ).to_be_visible()
             expect(page.locator("svg.plot").first).to_contain_text("decision")
             assert overlapping_labels(page) == []
             page = seen.open(f"#/d/refuted/decisions/{before.id}")
             expect(page.get_by_text("This decision was made before the alarm of")).to_be_visible()
             expect(page.get_by_text("void: an alarm came later")).to_be_visible()
             expect(page.get_by_role("heading", name="An alarm came later")).to_be_visible()
-            expect(page.get_by_text("would be certain without the alarm")).to_be_visible()
+            expect(page.get_by_text("would be the certified interval without the alarm")).to_be_visible()
             seen.check()
 
 
