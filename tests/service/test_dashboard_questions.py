@@ -100,7 +100,7 @@ def test_a_decision_is_found_and_says_why(browser: Browser, service: Service, sh
         page = seen.open(f"#/d/earner/decisions/{shop[7]}")
         expect(page.locator(".summary")).to_contain_text("'red <b>' (candidate 0) was played")
         expect(page.locator(".because")).to_contain_text("a score of")
-        expect(page.locator(".rule")).to_contain_text("Saving up: where the best-scored candidate")
+        expect(page.locator(".rule")).to_contain_text("Saving up: if the best-scored candidate")
         table = page.get_by_role("table", name=re.compile("Every candidate"))
         expect(table.get_by_role("columnheader", name="Score")).to_be_visible()
         expect(table).to_contain_text("blue (1)")
