@@ -1,8 +1,8 @@
 """Conservative bandits with certified performance: Reserve-C4B.
 
-Learn online which action is best while the cumulative mean reward stays, at every moment and with
-stated probability, above a set fraction of the incumbent's. Start with :class:`LinearModel` and
-:class:`Policy`.
+A policy learns online which action is best. At every round at once, with a stated probability, its
+cumulative mean reward stays above a set fraction of the incumbent's, less a declared reserve. Start with
+:class:`LinearModel` and :class:`Policy`.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -46,8 +46,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """What needs an extra, only when it is asked for: ``Deployment`` (deploy), ``Client`` (client) and
-    ``plan`` (logs)."""
+    """Import names that need an optional extra on first use.
+
+    These are ``Deployment`` (extra deploy), ``Client`` (extra client) and ``plan`` (extra study).
+    """
     if name == "Deployment":
         from c4b.deployment import Deployment  # noqa: PLC0415 (an optional extra)
 
@@ -64,5 +66,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """All public names, also those that are imported when they are asked for."""
+    """List all public names, including those that are imported on first use."""
     return sorted({*globals(), *__all__})

@@ -1,6 +1,6 @@
 """The errors of this package.
 
-A call that raises one of them has changed nothing. There is one exception, and its message says so: a
+A call that raises one of them has changed nothing. There is one exception, and its message says so:
 ``StoreUnavailable`` after a commit whose acknowledgement was lost.
 """
 
@@ -12,7 +12,7 @@ class C4BError(Exception):
 
 
 class InvalidInput(C4BError, ValueError):
-    """An argument that cannot be used; the message names it, its value and the remedy."""
+    """An argument is invalid. The message names the argument, its value and the remedy."""
 
     def __init__(self, argument: str, value: object, remedy: str) -> None:
         self.argument = argument
@@ -31,7 +31,7 @@ class InvalidInput(C4BError, ValueError):
 
 
 def rebuild(kind: type[InvalidInput], argument: str, shown: str, remedy: str) -> InvalidInput:
-    """Make an error again from its printed value, after it crossed a process or a network."""
+    """Recreate an error from its printed value, after it was sent between processes or over a network."""
     error = kind.__new__(kind)
     Exception.__init__(error, f"{argument} = {shown}: {remedy}")
     error.argument, error.shown, error.remedy = argument, shown, remedy
@@ -39,45 +39,49 @@ def rebuild(kind: type[InvalidInput], argument: str, shown: str, remedy: str) ->
 
 
 class UnknownName(InvalidInput):
-    """A policy, confidence choice or rule that is not registered."""
+    """The name of a policy, confidence set or rule is not registered."""
 
 
 class UnknownDecision(InvalidInput):
-    """An id that does not belong to any decision of this policy."""
+    """The id does not belong to any decision of this policy."""
 
 
 class OutcomeClosed(InvalidInput):
-    """The decision's outcome was absorbed or forgotten already and can no longer be changed."""
+    """The decision's outcome was already absorbed or declared lost and can no longer be changed."""
 
 
 class ContradictoryOutcome(InvalidInput):
-    """A second outcome for one decision that differs from the first."""
+    """A second outcome for the same decision differs from the first."""
 
 
 class LaterOutcomeKnown(InvalidInput):
-    """A loss or another execution was reported after the outcome of a later decision and was not declared
-    independent of it."""
+    """A loss or another execution was reported after the outcome of a later decision.
+
+    It was not declared independent of that outcome.
+    """
 
 
 class HistoryClosed(C4BError):
-    """Historical data was given after the first decision."""
+    """Historical data were given after the first decision."""
 
 
 class NoSafeAction(C4BError):
-    """No action, not even the baseline, is certified, so the policy decides nothing."""
+    """No action is certified, not even the baseline, so the policy makes no decision."""
 
 
 class GateFailed(C4BError):
-    """A gate in plain Python returned something that is not a valid decision, or raised an error in a
-    study; its author has to fix it."""
+    """A gate in plain Python returned an invalid decision, or raised an error in a study.
+
+    The gate has to be fixed.
+    """
 
 
 class DecisionsClosed(C4BError):
-    """The deployment was closed for good: it makes no more decisions, but can be read."""
+    """The deployment was closed permanently: it makes no more decisions, but can still be read."""
 
 
 class StateFileError(C4BError):
-    """A saved policy that cannot be loaded."""
+    """A saved policy cannot be loaded."""
 
 
 class CorruptState(StateFileError):
@@ -89,7 +93,7 @@ class NewerState(StateFileError):
 
 
 class DeploymentError(C4BError):
-    """Base of the errors that only deployments raise."""
+    """Base class of the errors that only deployments raise."""
 
 
 class UnknownDeployment(DeploymentError):
@@ -101,23 +105,23 @@ class NameTaken(DeploymentError):
 
 
 class ContradictoryRequest(InvalidInput):
-    """A request id that was used before, for something else."""
+    """The request id was used before for a different request."""
 
 
 class PayloadTooLarge(InvalidInput):
-    """More bytes, rows or characters than the deployment's limits allow."""
+    """The input has more bytes, rows or characters than the deployment's limits allow."""
 
 
 class StoreUnavailable(DeploymentError):
-    """The store cannot be reached, is locked, full or read-only; the message says what is known."""
+    """The store is unreachable, locked, full or read-only. The message says what is known."""
 
 
 class JournalCorrupt(DeploymentError):
-    """The journal is damaged or inconsistent and is not used. Run an audit; restore a backup."""
+    """The journal is damaged or inconsistent and is not used. Run an audit and restore a backup."""
 
 
 class EntryArchived(DeploymentError):
-    """The requested entry is in an archive file and no longer in the store."""
+    """The requested entry was moved to an archive file and is no longer in the store."""
 
 
 class KeyMissing(DeploymentError):
@@ -129,19 +133,25 @@ class SchemaVersion(DeploymentError):
 
 
 class InvalidLog(InvalidInput):
-    """A log that cannot be read as declared; the message names file or frame, column, row and value."""
+    """A log does not match its declaration.
+
+    The message names the file or frame, column, row and value.
+    """
 
 
 class LogCannotAnswer(C4BError):
-    """A valid log that cannot answer this question, e.g. because it always took the same action."""
+    """The log is valid but cannot answer this question.
+
+    For example, it always took the same action.
+    """
 
 
 class AddressUnavailable(C4BError):
-    """The service cannot listen at the host and port it was given."""
+    """The service cannot listen at the given host and port."""
 
 
 class ServiceError(C4BError):
-    """Base of the errors that only a client of the service raises."""
+    """Base class of the errors that only a client of the service raises."""
 
 
 class ServiceUnavailable(ServiceError):
@@ -149,15 +159,15 @@ class ServiceUnavailable(ServiceError):
 
 
 class ServiceRefused(ServiceError):
-    """The service refused the request: no valid token, a scope that does not suffice, ..."""
+    """The service refused the request: the token is invalid, its scope is not sufficient, ..."""
 
 
 def kind(error: type[C4BError]) -> str:
-    """The machine-readable name of an error: UnknownDecision is unknown-decision."""
+    """The machine-readable name of an error class: ``UnknownDecision`` gives ``unknown-decision``."""
     return re.sub(r"(?<!^)(?=[A-Z])", "-", error.__name__).lower()
 
 
 def named(word: str) -> type[C4BError] | None:
-    """The error that ``kind`` gives this name, if there is one."""
+    """The error class whose ``kind`` is this name, or None."""
     every = (found for found in globals().values() if isinstance(found, type))
     return next((e for e in every if issubclass(e, C4BError) and kind(e) == word), None)

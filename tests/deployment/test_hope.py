@@ -188,7 +188,7 @@ def test_an_audit_finds_what_was_spent_on_crumbs(sqlite_url: str) -> None:
 
         made = dep.decide([known, unknown], baseline)
         assert made.action is None
-        assert "too little beside the baseline" in str(dep.explain(made.id))
+        assert "too little compared with the baseline" in str(dep.explain(made.id))
         assert dep.audit(sample=0).clean
         assert made.receipt is not None
         forge(dep, made.receipt.seq, spends)

@@ -43,7 +43,7 @@ def test_a_recorded_decision_differs_in_id_and_receipt_only() -> None:
 
 def test_the_explanation_of_a_fallback_says_what_is_lacking() -> None:
     explanation = decide("separate").explain()
-    assert "none of 3 candidates is admissible; candidate 2 came nearest and lacks 0.0671" in str(
+    assert "none of 3 candidates is admissible; candidate 2 comes closest and is short by 0.0671" in str(
         explanation
     )
     assert not any(c.chosen for c in explanation)
@@ -55,7 +55,7 @@ def test_the_explanation_without_candidates_or_gate_or_with_an_untested_rest() -
     policy = c4b.Policy("revalue", c4b.LinearModel(2, 0.1, 1.0, ridge=1.0), alpha=0.1)
     policy.learn([[1.0, 0.0]] * 99, [1.0] * 99)
     proposal = policy.decide([[1.2, 1.0], [1.2, 0.0]], [1.0, 0.0])
-    assert "proposal is not admissible (1 of 2 others are)" in proposal.explain().summary
+    assert "proposal is not admissible (1 of 2 candidates are)" in proposal.explain().summary
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -112,8 +112,8 @@ def test_why_an_admissible_candidate_was_not_played() -> None:
     assert [c.admissible for c in reports] == [True, True, True, False]
     assert [c.reason for c in reports] == ["has a lower score"] * 2 + ["", ""]
     passed = decide("reserve-c4b+", [[0.95], [0.98], [0.5]], reserve=0.2).explain()
-    assert [c.reason for c in passed] == ["promises too little beside the baseline"] * 2 + [""]
-    assert "no candidate that is admissible (2 of 3 are) promises more" in passed.summary
+    assert [c.reason for c in passed] == ["promises too little compared with the baseline"] * 2 + [""]
+    assert "no admissible candidate (2 of 3 are admissible) promises more" in passed.summary
     assert [c.reason for c in decide("refresh", reserve=2.0).explain()] == ["has a lower UCB"] * 2 + [""]
     parts = c4b.Composition("x", "joint", "refresh", "filter", "", score="mean")
     policy = c4b.Policy(parts, c4b.LinearModel(1, 0.1, 1.0, ridge=1.0), alpha=0.1)

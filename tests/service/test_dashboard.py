@@ -199,7 +199,7 @@ def test_a_token_for_one_deployment_says_what_it_lacks(
         page.keyboard.press("Enter")
         expect(page.get_by_role("alert")).to_contain_text("needs scope read")
         expect(page.get_by_role("alert")).to_contain_text("'mine' only")
-        expect(page.get_by_role("heading", name="How the guarantee stands")).to_be_hidden()
+        expect(page.get_by_role("heading", name="State of the guarantee")).to_be_hidden()
         page.get_by_role("main").get_by_role("link", name="All deployments").click()
         expect(page.get_by_role("link", name="mine", exact=True)).to_be_visible()
         expect(page.get_by_role("link", name="other", exact=True)).to_have_count(0)
@@ -214,7 +214,7 @@ def test_light_and_dark(browser: Browser, service: Service, name: str) -> None:
     for scheme in ("light", "dark"):
         with recorded_page(browser, service.url, color_scheme=scheme) as seen:
             page = seen.open(f"#/d/{name}")
-            expect(page.get_by_role("heading", name="How the guarantee stands")).to_be_visible()
+            expect(page.get_by_role("heading", name="State of the guarantee")).to_be_visible()
             assert low_contrast_texts(page) == []
             colours.append(page.evaluate(ground))
             page = seen.open(f"#/d/{name}/decisions/{made[0]['id']}")
@@ -376,13 +376,13 @@ def test_an_alarm_is_seen_and_announced(browser: Browser, service: Service, name
         expect(page).to_have_title(f"!! {name} - Reserve-C4B")
         expect(page.locator("#announcer")).to_have_text(f"{name} is now: Alarm")
         expect(page.locator(".reasons")).to_contain_text("play the baseline")
-        expect(page.get_by_text("nothing is promised any more")).to_be_visible()
+        expect(page.get_by_text("certificates are void, and nothing is promised")).to_be_visible()
         contrast = page.get_by_role("figure").filter(has_text="estimated, ○ certified")
         expect(contrast).to_contain_text("but these certificates are void now")  # as above, so below
         expect(page.get_by_text("certain to earn")).to_have_count(0)
         page = seen.open(f"#/d/{name}/decisions/{shop.decide()['id']}")
-        expect(page.get_by_text("void: an alarm is on")).to_be_visible()
-        expect(page.get_by_text("would be certain without the alarm")).to_be_visible()
+        expect(page.get_by_text("void: an alarm is active")).to_be_visible()
+        expect(page.get_by_text("would be the certified interval without the alarm")).to_be_visible()
         seen.check()
 
 
@@ -419,7 +419,7 @@ def test_nothing_there_then_lost_then_back_with_a_broken_one(browser: Browser, t
         )
         Shop(service, "second").decide()
         shop.decide()
-        expect(page.get_by_role("heading", name="How the guarantee stands")).to_be_visible()
+        expect(page.get_by_role("heading", name="State of the guarantee")).to_be_visible()
 
         service.stop()
         banner = page.locator("#banner")
@@ -427,7 +427,7 @@ def test_nothing_there_then_lost_then_back_with_a_broken_one(browser: Browser, t
             re.compile(r"Connection lost, retrying in \d+ s, last update \d\d:\d\d:\d\d")
         )
         expect(
-            page.get_by_role("heading", name="How the guarantee stands")
+            page.get_by_role("heading", name="State of the guarantee")
         ).to_be_visible()  # what is known stays
         with sqlite3.connect(tmp_path / "own.db") as database:
             database.execute("UPDATE c4b_journal SET payload = zeroblob(40) WHERE deployment = 2")

@@ -35,13 +35,13 @@ def test_freeze_thaw_ramp_and_close_by_button(browser: Browser, service: Service
         client.decide(name, *ROUND)
         with recorded_page(browser, service.url) as seen:
             page = seen.open(f"#/d/{name}")
-            expect(page.get_by_text("Shadow: it decides and records")).to_be_visible()
+            expect(page.get_by_text("Shadow mode: decisions are made and recorded")).to_be_visible()
             page.get_by_text("Freeze, ramp, close").click()
             page.get_by_role("button", name="Go live").click()
-            expect(page.get_by_text("Say why first")).to_be_visible()
+            expect(page.get_by_text("Enter a reason first")).to_be_visible()
             page.get_by_label("Reason").fill("it looks right")
             page.get_by_role("button", name="Go live").click()
-            expect(page.get_by_text("Shadow: it decides and records")).to_be_hidden()
+            expect(page.get_by_text("Shadow mode: decisions are made and recorded")).to_be_hidden()
             expect(page.get_by_role("button", name="Go live")).to_be_hidden()
 
             page.get_by_label("Reason").fill("the first week")
@@ -62,11 +62,11 @@ def test_freeze_thaw_ramp_and_close_by_button(browser: Browser, service: Service
             expect(page.get_by_role("button", name="Freeze")).to_be_visible()
 
             page.get_by_label("Reason").fill("replaced")
-            page.get_by_role("button", name="Close for good").click()  # the question is answered: no
+            page.get_by_role("button", name="Close permanently").click()  # the question is answered: no
             assert client.deployment(name).state.mode == "ramp"
             page.once("dialog", lambda dialog: dialog.accept())
-            page.get_by_role("button", name="Close for good").click()
-            expect(page.get_by_text("Closed: no more decisions.")).to_be_visible()
+            page.get_by_role("button", name="Close permanently").click()
+            expect(page.get_by_text("Closed: it makes no more decisions.")).to_be_visible()
             expect(page.get_by_text("Freeze, ramp, close")).to_be_hidden()
             seen.check()
 

@@ -1,4 +1,7 @@
-"""Certificates of candidates against a baseline, for one confidence set. Knows no bank and no round."""
+"""Certificates of candidates against a baseline, for one confidence set.
+
+They do not depend on the bank or the round.
+"""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,21 +30,24 @@ def _both(
 def joint_certificate(
     evidence: Evidence, candidates: ArrayLike, baseline: ArrayLike, alpha: float
 ) -> Array:
-    """(8): lower bound (K,) of each candidate's contrast, from one shared set."""
+    """(8): lower bound (K,) of each candidate's contrast, computed from one set for both rewards."""
     return _both(evidence, candidates, baseline, alpha)[0]
 
 
 def separate_certificate(
     evidence: Evidence, candidates: ArrayLike, baseline: ArrayLike, alpha: float
 ) -> Array:
-    """(9): the same from two intervals bounded apart; never larger than the joint certificate."""
+    """(9): lower bound (K,) of each contrast, from two separate intervals.
+
+    It is never larger than the joint certificate.
+    """
     return _both(evidence, candidates, baseline, alpha)[1]
 
 
 def decoupling_penalty(
     evidence: Evidence, candidates: ArrayLike, baseline: ArrayLike, alpha: float
 ) -> Array:
-    """(10): joint minus separate certificate (K,), what bounding the two rewards apart costs.
+    """(10): joint minus separate certificate (K,): the cost of bounding the two rewards separately.
 
     >>> from c4b import Evidence, LinearModel
     >>> evidence = Evidence(LinearModel(dim=1, noise=0.1, norm_bound=1.0, ridge=1.0))

@@ -1,4 +1,4 @@
-"""The Python client: typed methods over the HTTP API."""
+"""The Python client: typed methods for the HTTP API."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from c4b.service import schemas
 
 
 class Client:
-    """A client of ``c4b serve``. It raises the errors of the library.
+    """A client of ``c4b serve``. It raises the same errors as the library.
 
-    A call that gets no answer is attempted up to ``attempts`` times with growing pauses. That is safe:
+    A call without an answer is attempted up to ``attempts`` times with growing pauses. Repeating is safe:
     ``decide`` and ``learn`` carry a request id (a random one by default), so a repeated call gets the
     answer of the first one, and repeating an outcome or a creation changes nothing. Several threads may
     use one object.
@@ -42,7 +42,10 @@ class Client:
     # -- deployments ---------------------------------------------------------------------------
 
     def create(self, name: str, model: LinearModel, **options: Any) -> schemas.Deployment:
-        """Create a deployment; options as for ``c4b.Deployment.create``. Repeating it is harmless."""
+        """Create a deployment; options as for ``c4b.Deployment.create``.
+
+        Repeating the call is harmless.
+        """
         assumptions = {f.name: getattr(model, f.name) for f in fields(model) if f.init}
         body = {"model": assumptions, **options}
         return self._http.call(schemas.Deployment, "PUT", _path(name), json=body)
@@ -58,7 +61,7 @@ class Client:
     def learn(
         self, name: str, features: ArrayLike, rewards: ArrayLike, request_id: str | None = None
     ) -> schemas.Deployment:
-        """Give historical rows and rewards, before the first decision."""
+        """Learn from historical rows and rewards, before the first decision."""
         _array_likes.check_rows(features, rewards)
         body = {"features": _as_lists("features", features), "rewards": _as_lists("rewards", rewards)}
         return self._http.call(
@@ -72,7 +75,10 @@ class Client:
     # -- rolling out and back ------------------------------------------------------------------
 
     def freeze(self, name: str, reason: str, by: str | None = None) -> schemas.Deployment:
-        """From the next decision on play the incumbent only. Like all orders: admin, safe to repeat."""
+        """Play only the incumbent from the next decision on.
+
+        Like all orders, it needs the scope admin and is safe to repeat.
+        """
         return self._order(name, "freeze", reason, by)
 
     def thaw(self, name: str, reason: str, by: str | None = None) -> schemas.Deployment:
@@ -80,15 +86,15 @@ class Client:
         return self._order(name, "thaw", reason, by)
 
     def ramp(self, name: str, share: float, reason: str, by: str | None = None) -> schemas.Deployment:
-        """Let at most ``share`` of the rounds leave the incumbent; 1 ends it."""
+        """Limit the share of rounds that may play something else than the incumbent; 1 ends the limit."""
         return self._order(name, "ramp", reason, by, share)
 
     def go_live(self, name: str, reason: str, by: str | None = None) -> schemas.Deployment:
-        """End shadow mode for good."""
+        """End shadow mode permanently."""
         return self._order(name, "go-live", reason, by)
 
     def close_decisions(self, name: str, reason: str, by: str | None = None) -> schemas.Deployment:
-        """Make no more decisions, for good; outcomes are still taken."""
+        """Stop making decisions permanently; outcomes are still accepted."""
         return self._order(name, "close", reason, by)
 
     def successor(
@@ -101,7 +107,7 @@ class Client:
         )
 
     def erase_context(self, name: str, request_id: str) -> int:
-        """Erase the context of one decision; returns how many were erased."""
+        """Erase the context of one decision, and return the number of erased contexts."""
         return self._erase(name, {"request_id": request_id})
 
     def erase_contexts(self, name: str, before: datetime) -> int:
@@ -130,10 +136,13 @@ class Client:
         baseline_mean: float | None = None,
         labels: Sequence[str] | None = None,
     ) -> schemas.Decided:
-        """Choose among ``candidates`` (K, d) against ``baseline`` (d,); durable and charged on return.
+        """Choose among ``candidates`` (K, d) against ``baseline`` (d,).
+
+        The decision is charged and on disk on return.
 
         ``labels`` name the candidates, one each. ``baseline_mean`` is for policies that need it; see
-        :meth:`c4b.Policy.decide`. Or give a :class:`c4b.Round`, which carries all of this.
+        :meth:`c4b.Policy.decide`. Instead of these arguments, a :class:`c4b.Round` may be given, which
+        holds all of them.
         """
         round_ = candidates
         if not isinstance(round_, Round):
@@ -171,7 +180,7 @@ class Client:
         return self._http.call(schemas.Decisions, "POST", path, json={"rounds": body}).decisions
 
     def observe(self, name: str, decision_id: str | schemas.Decided, reward: Reward) -> None:
-        """Report a decision's reward, in any order, after any delay; of a slate also by item.
+        """Report a decision's reward, in any order and after any delay; for a slate, also item by item.
 
         The decision itself may be given instead of its id.
         """
@@ -192,11 +201,10 @@ class Client:
         self._http.call(schemas.Done, "POST", _path(name, "outcomes"), json=body)
 
     def forget(self, name: str, decision_id: str | schemas.Decided, *, independent: bool = False) -> None:
-        """Declare an outcome lost, which asserts that the loss depends on no reward of this decision or
-        of a later one.
+        """Declare an outcome lost.
 
-        Once an outcome of a later decision was reported, the assertion must be explicit:
-        ``independent=True``.
+        This asserts that the loss depends on no reward of this decision or of a later one. After an
+        outcome of a later decision was reported, the assertion must be explicit: ``independent=True``.
         """
         path = _path(name, "decisions", _array_likes.decision_id(decision_id), "outcome")
         self._http.call(schemas.Done, "PUT", path, json={"lost": True, **_assertion(independent)})
@@ -209,7 +217,7 @@ class Client:
         *,
         independent: bool = False,
     ) -> None:
-        """Report that another action was executed, which is then charged; None for the baseline.
+        """Report that another action was executed; the ledger is charged for it. None means the baseline.
 
         ``independent``: as in ``forget``.
         """
@@ -223,7 +231,7 @@ class Client:
     def decisions(
         self, name: str, order: str = "oldest", page: int = 500
     ) -> Iterator[schemas.DecisionRow]:
-        """Iterate over all decisions, fetched a page at a time."""
+        """Iterate over all decisions, fetched one page at a time."""
         after: dict[str, str] = {}
         while True:
             query = {"order": order, "limit": page, **after}
@@ -234,8 +242,10 @@ class Client:
             after = {"after": rows.next}
 
     def find(self, name: str, limit: int = 50, **wanted: Any) -> schemas.Page:
-        """Decisions with a ``request_id``, ``label``, ``outcome``, what was ``played``, ``since`` and
-        ``until`` a time, newest first; ``after`` the id in ``next`` of the answer before."""
+        """Find decisions by ``request_id``, ``label``, ``outcome``, ``played``, ``since`` and ``until``.
+
+        The newest come first. To continue, pass the ``next`` of the answer as ``after``.
+        """
         given = {key: _as_text(value) for key, value in wanted.items() if value is not None}
         query = {"limit": str(limit), **given}
         return self._http.call(schemas.Page, "GET", _path(name, "decisions"), params=query)
@@ -243,13 +253,13 @@ class Client:
     def earnings(
         self, name: str, seconds: float | None = None, last: int | None = None
     ) -> schemas.Earnings:
-        """What was earned and the uplift over the incumbent; see :meth:`c4b.Deployment.earnings`."""
+        """Return the earnings and the uplift over the incumbent; see :meth:`c4b.Deployment.earnings`."""
         query = {"seconds": seconds, "last": last}
         given = {key: value for key, value in query.items() if value is not None}
         return self._http.call(schemas.Earnings, "GET", _path(name, "earnings"), params=given)
 
     def items(self, name: str) -> list[schemas.Item]:
-        """How often each label was offered, admissible and played, and its mean reward."""
+        """Return the counts for each label (offered, admissible, played) and its mean reward."""
         return self._http.call(schemas.Items, "GET", _path(name, "items")).items
 
     def explain(self, name: str, decision_id: str | schemas.Decided) -> schemas.ExplainedDecision:
@@ -261,7 +271,7 @@ class Client:
         )
 
     def pending(self, name: str, limit: int = 50) -> list[schemas.PendingDecision]:
-        """Return the decisions whose outcome is not known, oldest first."""
+        """Return the decisions without a known outcome, oldest first."""
         return self._http.call(
             schemas.PendingDecisions, "GET", _path(name, "pending"), params={"limit": limit}
         ).pending

@@ -1,4 +1,4 @@
-"""HTTP requests that are repeated while there is no answer, with the library's errors as a result."""
+"""HTTP requests that are repeated while there is no answer. Failures raise the library's errors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RetryingHttp:
 
     @property
     def address(self) -> str:
-        """The service's address, without a name or password that it may hold."""
+        """Address of the service, without the user name or password that it may contain."""
         return str(self._http.base_url.copy_with(userinfo=b"")).rstrip("/")
 
     def close(self) -> None:
@@ -44,7 +44,7 @@ class RetryingHttp:
         return schema.model_validate_json(self.send(method, path, **more).content)
 
     def send(self, method: str, path: str, **more: Any) -> httpx.Response:
-        """Send one request, and again while that may help."""
+        """Send a request, and repeat it while that may help."""
         reason, sent = "", False
         for attempt in range(self._attempts):
             pause = min(0.1 * 2.0**attempt, _LONGEST_PAUSE) * random.uniform(0.5, 1.0)

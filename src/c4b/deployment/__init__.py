@@ -1,4 +1,4 @@
-"""One policy made durable: journal, snapshots, audit. Knows nothing of HTTP or simulation."""
+"""Durable policies: journal, snapshots and audit. This package does not depend on HTTP or simulation."""
 
 from c4b.deployment.audit.audit_report import Report
 from c4b.deployment.deployment import Deployment

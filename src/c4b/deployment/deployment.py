@@ -1,4 +1,4 @@
-"""One policy made durable: every decision is on disk before it is returned."""
+"""A durable policy: every decision is on disk before it is returned."""
 
 from __future__ import annotations
 
@@ -47,11 +47,13 @@ from c4b.policies.rounds.slates import Outcome, Reward, checked_execution, check
 
 
 class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
-    """A policy whose decisions, outcomes and budget live in a journal (see ``c4b.journal.backend``).
+    """A policy whose decisions, outcomes and budget are stored in a journal.
 
-    Any number of processes may open the same deployment; they share one budget, and every call is one
-    transaction. What a call did is on disk before it returns; a call that raised did nothing. One object
-    may be used by several threads, which share commits, and survives a fork.
+    Any number of processes may open the same deployment. They share one budget, and every call is one
+    transaction. The effect of a call is on disk before the call returns; a call that raises an error has
+    changed nothing (``c4b.errors`` names the one exception). Several threads may use one object; they
+    share commits. The object can be used after a fork. ``c4b.journal.backend`` states the contract of the
+    store.
 
     >>> import tempfile
     >>> url = f"sqlite:///{tempfile.mkdtemp()}/shop.db"
@@ -66,7 +68,7 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
     """
 
     def __init__(self, transactor: Transactor, limits: Limits, url: str | JournalBackend) -> None:
-        """Use ``create`` or ``open``."""
+        """Use ``create`` or ``open`` instead."""
         self._transactor = transactor
         self._url: str | None = None
         if isinstance(url, str) and not url.startswith("memory:"):  # else no other process can open it
@@ -103,24 +105,23 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
         records: str = "everything",
         compress: bool = False,
     ) -> Deployment:
-        """A new deployment in the store at ``url``; see :class:`c4b.Policy` for what it promises.
+        """Create a deployment in the store at ``url``; see :class:`c4b.Policy` for what it promises.
 
-        url: or a backend that is open already. It stays open when the deployment is closed.
-
-        policy: a name, a composition or a gate factory; without it ``"reserve-c4b+"``, which latches the
-        baseline when the data refute the model. The paper's policy is ``"refresh"``.
-
-        outcome_timeout: seconds after which an outcome that did not come counts as ``timeout_reward``
-        (declare what silence means, say 0 for "no click"), or, with None, as lost: see ``forget``.
-        The next call that writes closes what is overdue.
-
+        Parameters
+        ----------
+        url: address of the store, or an open backend. A backend that is given stays open when the
+            deployment is closed.
+        policy: a name, a composition or a gate factory. The default, ``"reserve-c4b+"``, plays only the
+            baseline once the data refute the model. The paper's policy is ``"refresh"``.
+        outcome_timeout: seconds after which a missing outcome counts as ``timeout_reward`` (for example 0
+            for "no click") or, if that is None, as lost: see ``forget``. The next call that writes closes
+            overdue outcomes.
         mode: ``"shadow"`` decides and records, but always executes the incumbent, until ``go_live``.
-
-        records: ``"executed"`` keeps only the candidate that was executed; see
-        :mod:`c4b.deployment.transactions.recording` for what an audit can check then. compress: by zlib.
-
-        limits and snapshot_every belong to this
-        object, not to the deployment.
+        records: ``"executed"`` stores only the candidate that was executed;
+            :mod:`c4b.deployment.transactions.recording` says what an audit can check then.
+        compress: whether entries are compressed with zlib.
+        limits, snapshot_every: settings of this object, not of the deployment; give them again to
+            ``open``.
         """
         checks.deployment_name(name)
         terms = (baseline_floor, horizon, seed)
@@ -158,7 +159,7 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
         limits: Limits | None = None,
         snapshot_every: int = SNAPSHOT_EVERY,
     ) -> Deployment:
-        """A deployment that exists, in the state that every process has left it in; ``url`` as above."""
+        """Open an existing deployment in its latest committed state; ``url`` as for ``create``."""
         checks.deployment_name(name)
         allowed, every = _limits(limits), _interval(snapshot_every)
         backend = _backend(url)
@@ -181,7 +182,7 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
 
     @staticmethod
     def names(url: str) -> list[str]:
-        """The deployments in a store."""
+        """List the deployments in a store."""
         backend = open_backend(url)
         try:
             return backend.names()
@@ -189,15 +190,16 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
             backend.close()
 
     def close(self) -> None:
-        """Give the connections back. Nothing is lost without it."""
+        """Close the connections of this object. Nothing is lost if it is not called."""
         self._transactor.close()
 
     # -- the protocol --------------------------------------------------------------------------
 
     def learn(self, features: ArrayLike, rewards: ArrayLike, request_id: str | None = None) -> None:
-        """Historical rows (n, d) with rewards (n,), before the first decision: evidence, never budget.
+        """Learn from historical rows (n, d) with rewards (n,), before the first decision.
 
-        With a ``request_id`` repeating the call is harmless.
+        History is evidence and never changes the budget. With a ``request_id``, repeating the call is
+        harmless.
         """
         _array_likes.check_rows(features, rewards)
         x = _validate.table("features", _array_likes.dense(features), self._dim)
@@ -215,15 +217,22 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
         baseline_mean: float | None = None,
         labels: Sequence[str] | None = None,
     ) -> Decision:
-        """Choose among ``candidates`` (K, d) against ``baseline`` (d,); charged and durable on return.
+        """Choose among ``candidates`` (K, d) against ``baseline`` (d,).
+
+        The decision is charged and on disk on return.
 
         Slates of m items have the shape (K, m, d), their baseline (n, d); see
-        :mod:`c4b.policies.rounds.slates`.
-        Or give a :class:`c4b.Round`, which carries all of this. The same ``request_id`` returns the same
-        decision, from any process, for ever; with other candidates it is an error. ``context`` is JSON,
-        kept for whoever asks why. ``labels`` name the candidates, one each: wherever people look, a
-        candidate has its label, and ``items`` counts by label. ``baseline_mean`` is for policies that
-        need it; see :meth:`c4b.Policy.decide`.
+        :mod:`c4b.policies.rounds.slates`. Instead of these arguments, a :class:`c4b.Round` may be given,
+        which holds all of them.
+
+        Parameters
+        ----------
+        request_id: the same id always returns the same decision, in any process. With other candidates it
+            is an error.
+        context: JSON that is stored with the decision.
+        labels: names of the candidates, one each. They are shown to people, and ``items`` counts by
+            label.
+        baseline_mean: for policies that need it; see :meth:`c4b.Policy.decide`.
         """
         round_ = self.request(candidates, baseline, request_id, context, baseline_mean, labels)
         return cast(Decision, self._calls(round_))
@@ -235,8 +244,10 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
         contexts: Sequence[object] | None = None,
         labels: Sequence[Sequence[str] | None] | None = None,
     ) -> list[Decision]:
-        """Several rounds, ``Round`` or pairs (candidates, baseline), in one commit; all are decided or
-        none. ``request_ids``, ``contexts`` and ``labels`` have one value for each round."""
+        """Decide several rounds, ``Round`` or pairs (candidates, baseline), in one commit: all or none.
+
+        ``request_ids``, ``contexts`` and ``labels`` have one value for each round.
+        """
         given = as_rounds(rounds)
         if labels is not None:
             names = _one_each("labels", labels, given)
@@ -297,7 +308,7 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
         baseline_mean: float | None = None,
         labels: Sequence[str] | None = None,
     ) -> Round:
-        """The arguments of ``decide``, checked, for ``call_each``; their context is JSON text."""
+        """Return the checked arguments of ``decide`` for ``call_each``, with the context as JSON text."""
         if isinstance(candidates, Round):
             return self._measured(candidates, candidates.request_id, candidates.context)[0]
         return self._measured(Round(candidates, baseline, baseline_mean, labels), request_id, context)[0]
@@ -316,15 +327,14 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
         return Round(candidates, baseline, mean, labels, id_, text, argument, items), size
 
     def reported(self, decision_id: str | Decision, reward: Reward) -> ReportedOutcome:
-        """The arguments of ``observe``, checked, for ``call_each``."""
+        """Return the checked arguments of ``observe`` for ``call_each``."""
         return ReportedOutcome(_array_likes.decision_id(decision_id), self._reward("reward", reward))
 
     def call_each(self, calls: Sequence[Round | ReportedOutcome]) -> list[Decision | C4BError | None]:
-        """Calls of several callers, each from ``request`` or ``reported``, in one commit; one that is at
-        fault does not hinder the rest.
+        """Execute calls of several callers, each from ``request`` or ``reported``, in one commit.
 
-        Each gets what ``decide`` or ``observe`` would have returned, or the error that it would have
-        raised.
+        The result has one element for each call: what ``decide`` or ``observe`` would have returned, or
+        the error that it would have raised. An invalid call does not affect the others.
         """
         rounds = [call for call in calls if isinstance(call, Round)]
         outcomes = [call for call in calls if isinstance(call, ReportedOutcome)]
@@ -339,10 +349,11 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
         return self.call_each(calls[:half]) + self.call_each(calls[half:])
 
     def observe(self, decision_id: str | Decision, reward: Reward) -> None:
-        """A decision's reward, in any order, after any delay; repeating the same report is harmless.
+        """Report a decision's reward, in any order and after any delay.
 
-        Of a slate: the rewards of its items in their order, or one number, which is their sum. The
-        decision itself may be given instead of its id, and True or False as the reward.
+        Repeating the same report is harmless. For a slate, give the rewards of its items in their order,
+        or one number, which is their sum. The decision itself may be given instead of its id, and True or
+        False as the reward.
         """
         self._calls(self.reported(decision_id, reward))
 
@@ -352,7 +363,7 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
     def observe_many(
         self, outcomes: Mapping[str, Reward] | Iterable[tuple[str | Decision, Reward]]
     ) -> None:
-        """Several (id, reward) pairs, or a mapping, in one commit; all are taken or none."""
+        """Report several (id, reward) pairs, or a mapping, in one commit: all or none."""
         listed = outcomes.items() if isinstance(outcomes, Mapping) else outcomes
         pairs = _validate.pairs("outcomes", listed, "must be a mapping, or pairs (id, reward)")
         self._limits.several("outcomes", len(pairs))
@@ -368,11 +379,11 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
             self._decide([], checked)
 
     def forget(self, decision_id: str | Decision, *, independent: bool = False) -> None:
-        """Declare an outcome lost, which *asserts that the loss depends on no reward of this decision or
-        of a later one*.
+        """Declare an outcome lost.
 
-        Once an outcome of a later decision was reported, the call raises ``LaterOutcomeKnown`` unless
-        the caller makes the assertion explicit with ``independent=True``. The journal records that.
+        This *asserts that the loss depends on no reward of this decision or of a later one*. After an
+        outcome of a later decision was reported, the call raises ``LaterOutcomeKnown`` unless the caller
+        makes the assertion explicit with ``independent=True``. The journal records the assertion.
         Repeating the call is harmless.
         """
         asserted = _validate.boolean("independent", independent)
@@ -382,12 +393,12 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
     def executed(
         self, decision_id: str | Decision, features: ArrayLike | None = None, *, independent: bool = False
     ) -> None:
-        """Another action was executed: charge that one. Features (d,), of a slate (m, d), or None for the
-        baseline.
+        """Report that another action was executed; the ledger is charged for that action.
 
-        Features that are the round's baseline bit for bit mean the baseline, unless the model declares
-        misspecification. What was executed must depend on no reward of this decision or of a later one;
-        ``independent`` asserts that, as in ``forget``.
+        ``features`` has the shape (d,), or (m, d) for a slate; None means the baseline. Features that
+        equal the round's baseline bit for bit mean the baseline, unless the model declares
+        misspecification. What was executed must not depend on a reward of this decision or of a later
+        one; ``independent`` asserts this, as in ``forget``.
         """
         checked = items = None
         if features is not None:
@@ -397,7 +408,7 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
         self._transactor.write(lambda commands: commands.executed(id_, checked, asserted, items))
 
     def expire(self) -> int:
-        """Close outcomes that are overdue now instead of at the next call; returns how many."""
+        """Close overdue outcomes now instead of at the next call; returns their number."""
         return self._transactor.expire()
 
     # -- a successor --------------------------------------------------------------------------
@@ -417,11 +428,16 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
     ) -> Deployment:
         """Close ``predecessor`` and start ``name`` with what it learned and the rest of its reserve.
 
-        model: without it, the predecessor's. reserve: at most what is certified to be left, which is
-        the default. translate: from the predecessor's features of what was executed to those of the
-        new model, where these differ. options: as for ``create``; the predecessor's are the default,
-        but a freeze or a ramp must be ended first, or ``mode`` be given. Call it again if it was
-        interrupted; see :mod:`c4b.deployment.succession`.
+        Call it again if it was interrupted; see :mod:`c4b.deployment.succession`.
+
+        Parameters
+        ----------
+        model: the new model; by default the predecessor's.
+        reserve: at most the certified rest of the predecessor's reserve, which is the default.
+        translate: function from the predecessor's features of executed actions to features of the new
+            model, if these differ.
+        options: as for ``create``; by default the predecessor's. End a freeze or a ramp first, or give
+            ``mode``.
         """
         checks.deployment_name(name)
         order = (checks.text("reason", reason), checks.text("by", user_name() if by is None else by))

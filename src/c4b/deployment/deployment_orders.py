@@ -1,4 +1,4 @@
-"""Orders to a deployment: freeze, thaw, ramp, go live, close. What they do is in ``rollout``."""
+"""Orders to a deployment: freeze, thaw, ramp, go live, close. ``rollout`` implements them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from c4b.errors import InvalidInput
 
 
 class DeploymentOrders:
-    """A part of ``Deployment``."""
+    """The orders of ``Deployment``, as a base class."""
 
     _transactor: Transactor
 
     def freeze(self, reason: str, by: str | None = None) -> Status:
-        """From the next decision on play the incumbent only, until ``thaw``. Credit is kept as always.
+        """Play only the incumbent from the next decision on, until ``thaw``. Credit accumulates as usual.
 
-        by: who orders it; without it, the user of this process. Like every order of this kind it is
-        recorded once, however often it is given, and returns the state.
+        by: who gives the order; by default the user of this process. Like every order, it is recorded
+        once even if it is repeated, and it returns the state.
         """
         return self._order(rollout.FREEZE, reason, by)
 
@@ -32,9 +32,9 @@ class DeploymentOrders:
         return self._order(rollout.THAW, reason, by)
 
     def ramp(self, share: float, reason: str, by: str | None = None) -> Status:
-        """Let at most ``share`` of the rounds from now on leave the incumbent; 1 ends it.
+        """Limit the share of rounds that may play something else than the incumbent; 1 ends the limit.
 
-        Of any n decisions in a row at most ``share * n + 1`` leave the incumbent.
+        Of any n consecutive decisions, at most ``share * n + 1`` play something else than the incumbent.
         """
         remedy = "must lie in (0, 1], at least a millionth; a freeze allows none"
         value = _validate.positive("share", share, remedy)
@@ -43,14 +43,17 @@ class DeploymentOrders:
         return self._order(rollout.RAMP, reason, by, value)
 
     def go_live(self, reason: str, by: str | None = None) -> Status:
-        """End shadow mode for good. What was learned is kept, and the budget begins with the reserve."""
+        """End shadow mode permanently.
+
+        What was learned is kept, and the budget starts with the reserve.
+        """
         return self._order(rollout.LIVE, reason, by)
 
     def close_decisions(self, reason: str, by: str | None = None) -> Status:
-        """Make no more decisions, for good; ``decide`` raises ``DecisionsClosed``.
+        """Stop making decisions permanently; ``decide`` then raises ``DecisionsClosed``.
 
-        Outcomes of its decisions are still taken, repeated requests are answered, and everything can be
-        read and audited. (``close`` gives this object's connections back and is something else.)
+        Outcomes of earlier decisions are still accepted, repeated requests are answered, and everything
+        can be read and audited. (``close`` is different: it only closes the connections of this object.)
         """
         return self._order(rollout.CLOSE, reason, by)
 
@@ -63,7 +66,7 @@ class DeploymentOrders:
 
 
 def user_name() -> str:
-    """Of whoever runs this process."""
+    """Name of the user that runs this process."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):  # a container may have no name for its user

@@ -1,4 +1,4 @@
-"""What the store keeps of a deployment: erase contexts, archive what is closed, bring it back."""
+"""Storage of a deployment: erase contexts, archive closed entries and restore them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from c4b.journal.journal import Journal
 
 
 class DeploymentStorage:
-    """A part of ``Deployment``."""
+    """The storage methods of ``Deployment``, as a base class."""
 
     _transactor: Transactor
 
     def erase_context(self, request_id: str) -> int:
-        """Erase the context of one decision, for whoever asks to be forgotten; returns how many.
+        """Erase the context of one decision, and return the number of erased contexts.
 
-        The hash chain stays as it is; see :mod:`c4b.deployment.erasure`. Repeating it is harmless.
+        Use it when a person asks for erasure. The hash chain does not change; see
+        :mod:`c4b.deployment.erasure`. Repeating the call is harmless.
         """
         id_ = checks.request_id("request_id", request_id)
         if id_ is None:
@@ -35,7 +36,7 @@ class DeploymentStorage:
         return erasure.erase_requested(self._transactor.backend, self._transactor.name, id_)
 
     def erase_contexts(self, before: datetime) -> int:
-        """Erase the contexts of all decisions made before a time; returns how many."""
+        """Erase the contexts of all decisions made before a time, and return their number."""
         self._transactor.check_usable()
         limit = _microseconds("before", before)
         return erasure.erase_older(self._transactor.backend, self._transactor.name, limit)
@@ -47,12 +48,12 @@ class DeploymentStorage:
         before: datetime | None = None,
         by: str | None = None,
     ) -> int:
-        """Move what is closed to a Parquet file, and return the number of entries; 0: nothing is.
+        """Move closed entries to a Parquet file and return their number; 0 if there are none.
 
-        Entries move up to the oldest decision without an outcome and the oldest snapshot, and only
-        those made ``before`` a time, if one is given. Keep the file: an audit needs it. What was written
-        before and is still in the store, or again, because a call was interrupted or by ``unarchive``,
-        is written once more: nothing is removed that the file does not hold.
+        Entries are moved up to the oldest decision without an outcome and the oldest snapshot, and with
+        ``before`` only those made before that time. Keep the file: an audit needs it. Entries that an
+        earlier call wrote but that are still in the store (after an interruption), or are there again
+        (after ``unarchive``), are written again: only entries that the file holds are removed.
         """
         why, who = checks.text("reason", reason), checks.text("by", user_name() if by is None else by)
         limit, target = None if before is None else _microseconds("before", before), Path(path)
@@ -77,9 +78,9 @@ class DeploymentStorage:
 
     @staticmethod
     def unarchive(url: str, name: str, path: str | Path) -> int:
-        """Bring archived entries back into the store; returns how many.
+        """Restore archived entries to the store; returns their number.
 
-        It opens no deployment, so it also helps when no snapshot is intact.
+        It does not open the deployment, so it also works when no snapshot is intact.
         """
         backend = open_backend(url)
         try:

@@ -1,4 +1,4 @@
-"""What a deployment accepts: sizes, names, contexts. Checked before anything is written."""
+"""What a deployment accepts: sizes, names, contexts. They are checked before anything is written."""
 
 from __future__ import annotations
 
@@ -33,22 +33,25 @@ HISTORY_HEADER, DECISION_HEADER = 256, 768
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Sizes above which input is refused with ``PayloadTooLarge``; they belong to one opening.
+    """Sizes above which input is refused with ``PayloadTooLarge``.
+
+    They apply to one ``Deployment`` object.
 
     >>> Limits(candidates=64).candidates
     64
     """
 
     candidates: int = 10_000
-    """Candidates in one decision."""
+    """Largest number of candidates in one decision."""
     context_bytes: int = 16_384
-    """Bytes of one decision's context as JSON."""
+    """Largest size of one decision's context as JSON, in bytes."""
     payload_bytes: int = 16_777_216
-    """Bytes of one journal entry: features of a decision, or rows of one ``learn``."""
+    """Largest journal entry in bytes: the features of a decision, or the rows of one ``learn``."""
     batch: int = 10_000
-    """Decisions or outcomes in one ``decide_many`` or ``observe_many``."""
+    """Largest number of decisions or outcomes in one ``decide_many`` or ``observe_many``."""
     batch_bytes: int = 33_554_432
-    """Bytes of all entries of one ``decide_many``: it holds the journal's lock while it decides."""
+    """Largest size of all entries of one ``decide_many``, in bytes: it holds the journal's lock
+    meanwhile."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -56,12 +59,12 @@ class Limits:
             _validate.count(field.name, value, 1, "must be a whole number of at least 1")
 
     def history(self, argument: str, rows: int, dim: int) -> None:
-        """Refuse more rows than one entry holds."""
+        """Raise ``PayloadTooLarge`` for more rows than one entry holds."""
         size = 8 * rows * (dim + 1) + HISTORY_HEADER
         self._at_most(argument, size, self.payload_bytes, "bytes in one learn(); split it")
 
     def rows(self, dim: int) -> int:
-        """The most rows that one ``learn`` takes; at least 1."""
+        """The largest number of rows that one ``learn`` accepts; at least 1."""
         return max((self.payload_bytes - HISTORY_HEADER) // (8 * (dim + 1)), 1)
 
     def pool(
@@ -72,11 +75,10 @@ class Limits:
         context: str | None = None,
         labels: Sequence[str] | None = None,
     ) -> int:
-        """Refuse ``size`` candidates of ``dim`` features before anything is computed; returns the most
-        bytes that their entry can have.
+        """Raise ``PayloadTooLarge`` if ``size`` candidates of ``dim`` features are too many.
 
-        An entry holds the candidates' numbers, the baseline, the estimate, the decision's numbers and
-        some text.
+        Returns the largest number of bytes that their entry can have. An entry holds the candidates'
+        numbers, the baseline, the estimate, the decision's numbers and some text.
         """
         if size > self.candidates:
             self._at_most(argument, size, self.candidates, "candidates")
@@ -95,11 +97,12 @@ class Limits:
         self._at_most(argument, size, self.batch, "in one call; split it")
 
     def together(self, argument: str, size: int) -> None:
-        """Refuse rounds whose entries have ``size`` bytes altogether."""
+        """Raise ``PayloadTooLarge`` if the entries of several rounds, ``size`` bytes in all, are too
+        large."""
         self._at_most(argument, size, self.batch_bytes, "bytes of entries in one call; split it")
 
     def context(self, argument: str, value: object) -> str | None:
-        """``value`` as JSON text, if it is plain JSON that comes back unchanged, of acceptable size."""
+        """Return ``value`` as JSON text. It must be plain JSON, readable unchanged, and not too large."""
         if value is None:
             return None
         remedy = (
@@ -169,7 +172,7 @@ def request_id(argument: str, value: object) -> str | None:
 
 
 def text(argument: str, value: object) -> str:
-    """A sentence of a person, such as the reason of an order."""
+    """Check a text that a person wrote, such as the reason of an order."""
     remedy = f"must be a text of 1 to {TEXT} printable characters"
     if not isinstance(value, str) or not value.strip() or not value.isprintable():
         raise InvalidInput(argument, value, remedy)
@@ -179,7 +182,7 @@ def text(argument: str, value: object) -> str:
 
 
 def labels(argument: str, values: Sequence[str]) -> None:
-    """Refuse labels that nobody could read, or that are too long. Their number is a round's to check."""
+    """Refuse labels that are unreadable or too long. The round checks their number."""
     remedy = f"must be a text of 1 to {LABEL} printable characters"
     for n, label in enumerate(values):
         if not label.isprintable() or not label.strip():

@@ -1,4 +1,4 @@
-"""Is a log what a linear model assumes? :func:`diagnose` looks before anything is trusted."""
+"""Checks whether a log meets the assumptions of a linear model: :func:`diagnose`."""
 
 from c4b.diagnostics.diagnose import Diagnosis, diagnose
 from c4b.diagnostics.drift import Period

@@ -1,4 +1,4 @@
-"""All questions at once."""
+"""Runs all diagnostic tests on a log."""
 
 from __future__ import annotations
 
@@ -26,18 +26,22 @@ class Diagnosis:
     rows: int
     findings: tuple[Finding, ...]
     groups: tuple[Group, ...]
-    """The calibration: groups of rows, predicted and observed means. The first are by prediction."""
+    """Calibration: the predicted and observed means of groups of rows. The first groups are by
+    prediction."""
     periods: tuple[Period, ...]
     effects: tuple[Effect, ...]
-    """Which features matter, the strongest first."""
+    """The effect of each feature, the strongest first."""
 
     @property
     def good(self) -> bool:
-        """Nothing was found. A test that finds nothing proves nothing: declare with a margin."""
+        """Whether no test found a problem.
+
+        This is no proof of the assumptions: declare numbers with a margin.
+        """
         return all(finding.good for finding in self.findings)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """The diagnosis as plain data for JSON."""
         return {"good": self.good, **asdict(self)}
 
 
@@ -50,14 +54,19 @@ def diagnose(
     period_labels: Sequence[str] | None = None,
     delta: float = 0.05,
 ) -> Diagnosis:
-    """Look at past rows of executed actions before a model is declared.
+    """Test the assumptions of a linear model on past rows of executed actions.
 
-    features: shape (rows, d), of what was executed. rewards: shape (rows,), in the order of time.
-    noise: the scale that would be declared. names: of the features.
-    period_labels: the week or month of each row; without them, eight periods of equal length.
-    delta: the probability that one of the questions is answered "no" by chance, for each question.
+    Call this before a model is declared. Do not use these rows as evidence in a deployment whose numbers
+    were chosen with them.
 
-    These rows are for choosing: do not use them as evidence of a deployment whose numbers they chose.
+    Parameters
+    ----------
+    features: features of the executed actions, shape (rows, d).
+    rewards: shape (rows,), in the order of time.
+    noise: the noise scale that would be declared.
+    names: names of the features.
+    period_labels: the week or month of each row; by default, eight periods of equal length.
+    delta: for each test, the probability that it finds a problem by chance.
     """
     y = _validate.series("rewards", rewards)
     raw = getattr(features, "shape", (0, 0))

@@ -1,4 +1,4 @@
-"""Is one theta true for the whole log? Each period against all others."""
+"""Tests whether theta is the same in the whole log: each period is compared with all others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ class Period:
     rows: int
     reward: float
     p_value: float
-    """Of the same theta as in all other periods, for this period alone; asymptotic."""
+    """P-value of the hypothesis that theta is the same as in all other periods, for this period alone;
+    asymptotic."""
 
 
 def periods(x: Array, y: Array, labels: list[str]) -> list[Period]:

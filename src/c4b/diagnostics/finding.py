@@ -1,4 +1,4 @@
-"""One answer."""
+"""The result of one diagnostic test."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Finding:
-    """What was asked, whether the rows speak against it, and what to do then."""
+    """The result of one test: the question, the answer and the remedy."""
 
     question: str
     good: bool
-    """The rows do not contradict it. That is no proof."""
+    """Whether the rows do not contradict the assumption. This is no proof."""
     said: str
     """The numbers, in a sentence."""
     remedy: str
-    """What to do; empty if nothing."""
+    """What to do; empty if nothing is needed."""

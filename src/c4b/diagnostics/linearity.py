@@ -1,5 +1,4 @@
-"""Is the mean linear in these features? Residuals of held-out rows, averaged over groups of alike
-rows."""
+"""Tests whether the mean is linear in the features: held-out residuals, averaged over similar rows."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ PREDICTION_BINS, FEATURE_BINS, FEWEST_ROWS = 10, 5, 30
 
 @dataclass(frozen=True)
 class Group:
-    """Rows that are alike: by their prediction, or by one feature."""
+    """Similar rows: grouped by their prediction, or by one feature."""
 
     by: str
     low: float
@@ -29,7 +28,8 @@ class Group:
     predicted: float
     observed: float
     half_width: float
-    """Of observed - predicted, for all groups at once (normal approximation)."""
+    """Half-width of the interval of observed - predicted, which holds for all groups at once (normal
+    approximation)."""
 
     @property
     def deviation(self) -> float:

@@ -1,4 +1,4 @@
-"""Is the noise within the declared scale?"""
+"""Tests whether the noise is within the declared scale."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Least squares with a little ridge, and how sure its coefficients are whatever the noise is."""
+"""Least squares with a small ridge, and robust standard errors of the coefficients."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Fit(NamedTuple):
 
 @dataclass(frozen=True)
 class Effect:
-    """How much a feature moves the mean."""
+    """The effect of one feature on the mean reward."""
 
     feature: str
     effect: float
     """Change of the mean reward by one standard deviation of the feature."""
     ratio: float
-    """Effect divided by its standard error; beyond 3 it is hardly chance."""
+    """Effect divided by its standard error. Chance alone rarely exceeds 3."""
 
 
 Batches = Callable[[], Iterable[tuple[Array, Array]]]

@@ -1,4 +1,7 @@
-"""Observations -> a confidence set -> bounds of linear functions. Knows no budget, baseline or time."""
+"""Observations -> a confidence set -> bounds of linear functions.
+
+It does not depend on budget, baseline or time.
+"""
 
 from c4b.evidence.evidence import Evidence
 from c4b.evidence.model import LinearModel

@@ -1,4 +1,4 @@
-"""The confidence set as an object: holds the statistics, validates, answers ``lower`` and ``upper``."""
+"""The confidence set as an object: absorbs observations, answers ``lower`` and ``upper``."""
 
 from __future__ import annotations
 
@@ -34,14 +34,18 @@ from c4b.evidence.sets.box import check_arm, check_arms
 
 
 class Evidence:
-    """What the data say about theta. It knows no budget, no baseline and no time.
+    """The confidence set for theta, built from observations.
 
-    Any number of threads may ask at once, but not while one absorbs or learns.
+    It does not depend on budget, baseline or time.
 
-    With the sets ``constrained``, ``unbiased`` and ``several-ridges`` each question to ``lower`` and
-    ``upper`` gets an ellipsoid of its own, and the answer is all but exact. With ``refined=False`` the
-    set's list of ellipsoids answers, as in policies, which ask about whole pools: for a gate of your own
-    that asks often, or whose journals were written before answers were refined.
+    Several threads may call ``lower`` and ``upper`` at the same time, but not while a thread calls
+    ``absorb`` or ``learn``.
+
+    With the sets ``constrained``, ``unbiased`` and ``several-ridges``, each call of ``lower`` and
+    ``upper`` computes its own ellipsoid, so the answer is almost exact. With ``refined=False`` these
+    calls use the set's list of ellipsoids, as policies do for whole pools of candidates. Use
+    ``refined=False`` in a gate of your own that asks often, or whose journals were written before answers
+    were refined.
 
     >>> evidence = Evidence(LinearModel(dim=2, noise=0.1, norm_bound=1.0))
     >>> evidence.learn([[1.0, 0.0], [1.0, 0.0]], [0.5, 0.7])
@@ -63,7 +67,7 @@ class Evidence:
         self._refines = refined and self._viewed[1].code in REFINED
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the kernel: one that comes with a pickle is compiled anew in every process."""
+        """Leave out the kernel: a pickled kernel would be compiled again in every process."""
         return {name: part for name, part in vars(self).items() if name not in ("absorber", "_viewed")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -72,13 +76,13 @@ class Evidence:
         self._viewed = views(self.flat)
 
     def __copy__(self) -> Evidence:
-        """Also a shallow copy has numbers of its own: what one learns is not known to the other."""
+        """Return a deep copy, also for ``copy.copy``: the copy and the original learn independently."""
         return copy.deepcopy(self)
 
     def learn(self, features: ArrayLike, rewards: ArrayLike) -> None:
-        """Absorb rows of ``features`` (n, d) with ``rewards`` (n,), in the order in which they arose.
+        """Absorb rows of ``features`` (n, d) with ``rewards`` (n,), in the order of observation.
 
-        The set stays valid only if the rows were not picked by looking at their rewards.
+        The set stays valid only if the rows were not selected by their rewards.
         """
         x = _validate.table("features", features, self.model.dim)
         if self.model.confidence_set.one_hot:
@@ -98,8 +102,8 @@ class Evidence:
     def absorb(self, x: ArrayLike, y: float) -> None:
         """Absorb one observation: features ``x`` (d,) with the reward ``y``.
 
-        Unlike ``learn`` it takes an observation that 64-bit arithmetic cannot hold together with the
-        others, because what was executed cannot be undone; nothing is certified then.
+        Unlike ``learn``, it accepts an observation that 64-bit arithmetic cannot represent together with
+        the others, because an executed action cannot be undone. Nothing is certified after that.
         """
         reward = self.model.check_reward("y", _validate.reward("y", y))
         row = _validate.vector("x", x, self.model.dim)
@@ -121,11 +125,11 @@ class Evidence:
         return np.delete(estimates(self.flat), self._radius_at + np.arange(len(region.radius)))
 
     def lower(self, v: ArrayLike) -> float:
-        """Smallest value of ``v @ theta`` that the set allows."""
+        """Return the smallest value of ``v @ theta`` over the confidence set."""
         return self._lower(_validate.vector("v", v, self.model.dim))
 
     def upper(self, v: ArrayLike) -> float:
-        """Largest value of ``v @ theta`` that the set allows."""
+        """Return the largest value of ``v @ theta`` over the confidence set."""
         return -self._lower(-_validate.vector("v", v, self.model.dim))
 
     def _lower(self, v: Array) -> float:
@@ -145,12 +149,15 @@ class Evidence:
 
     @property
     def region(self) -> Region:
-        """The confidence set as kernels read it: views, not for writing."""
+        """The confidence set in the form that kernels read.
+
+        The arrays are views; do not write to them.
+        """
         return self._views()[0]
 
     @property
     def estimate(self) -> Array:
-        """theta_hat (5), shape (d,); a copy."""
+        """The estimate theta_hat (5), shape (d,), as a copy."""
         return theta_hat(self.region)
 
     @property
@@ -160,7 +167,10 @@ class Evidence:
 
     @property
     def alarm(self) -> str | None:
-        """What speaks against the model, or None; ``c4b.evidence.alarms`` says how often it is wrong."""
+        """Why the data contradict the model, or None.
+
+        ``c4b.evidence.alarms`` states the rate of false alarms.
+        """
         code = self.flat.item(self._alarm_at)
         if code:
             return alarms.MESSAGES.get(code, "unknown alarm")
@@ -170,7 +180,7 @@ class Evidence:
 
     @property
     def count(self) -> int:
-        """Observations absorbed so far."""
+        """Number of observations absorbed so far."""
         return int(self._views()[1].tally[COUNT])
 
     def __repr__(self) -> str:

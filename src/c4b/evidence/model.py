@@ -1,4 +1,4 @@
-"""What is assumed about rewards, fixed before any data are seen."""
+"""The assumptions about rewards, fixed before any data are seen."""
 
 from __future__ import annotations
 
@@ -47,35 +47,35 @@ def checked_range(value: object) -> tuple[float, float]:
 class LinearModel:
     """Linear rewards with sub-Gaussian noise, and the confidence set that learns about them.
 
-    Assumptions, all needed for the guarantee: rewards are ``Y = x @ theta + noise`` with one fixed
-    ``theta`` and ``||theta|| <= norm_bound``; the noise has mean zero and is ``noise``-sub-Gaussian
-    given everything before it; every number here was chosen before the data were seen.
+    The guarantee needs all of these assumptions: rewards are ``Y = x @ theta + noise`` with one fixed
+    ``theta`` and ``||theta|| <= norm_bound``; the noise has mean zero and is ``noise``-sub-Gaussian given
+    everything before it; every number here was chosen before the data were seen.
 
     Parameters
     ----------
     dim: number of features.
     noise: sub-Gaussian scale sigma of the reward noise. For rewards in [l, u], (u - l)/2 is valid.
     norm_bound: S, an upper bound on the Euclidean norm of theta.
-    ridge: lambda of the regularised estimator (4). ``"several-ridges"`` uses it as a unit only: a value
-        that is wrong by three decades costs it little.
-    delta: probability with which the confidence set, and so the guarantee, may fail.
-    confidence: ``"self-normalized"`` is the paper's radius (6); ``"mixture"`` is never larger, under
-        the same assumptions; ``"constrained"`` also uses ``||theta|| <= norm_bound``, and is smaller
-        still; ``"unbiased"`` bounds the noise alone, without the ridge's bias, and uses
-        ``||theta|| <= norm_bound`` directly: the smallest where data are few. ``"several-ridges"`` is the
-        same at fifteen ridges at once: the smallest from some hundred observations on. ``"adaptive"``
-        takes ``noise`` for a bound that may be far too large, and learns how noisy rewards are: for
-        revenue and other rewards without a range. ``"box"`` has an interval for each arm: for features
-        that are unit vectors and means that are not negative. ``"bounded-3"`` is for rewards in a range;
-        see ``rewards``. None leaves the choice to the policy; the paper's policies choose the paper's,
-        ``reserve-c4b+`` chooses ``"several-ridges"``.
-    misspecification: epsilon >= 0, how far any mean may be from linear. The set grows by
-        ``epsilon sqrt(n)`` and the ledger pays for it each round; 0, the default, is the paper's model.
-        With epsilon > 0 the constrained set keeps only the ellipsoid that this argument covers;
-        the unbiased set and several-ridges keep all of their own.
-    rewards: (lowest, highest) possible reward, or None. A reward outside is an error. The sets
-        ``"bounded-3"`` and its first versions ``"bounded-2"`` and ``"bounded"`` need it and learn the
-        variance instead of a declared noise scale; ``LinearModel.bounded`` fills in the rest.
+    ridge: lambda of the regularised estimator (4). ``"several-ridges"`` uses it only as a unit: a value
+        that is wrong by three decades costs little there.
+    delta: probability with which the confidence set, and therefore the guarantee, may fail.
+    confidence: name of the confidence set. ``"self-normalized"`` is the paper's radius (6). ``"mixture"``
+        is never larger, under the same assumptions. ``"constrained"`` also uses ``||theta|| <=
+        norm_bound`` and is smaller still. ``"unbiased"`` bounds only the noise, without the ridge's bias,
+        and uses ``||theta|| <= norm_bound`` directly; it is the smallest set when data are few.
+        ``"several-ridges"`` does the same with fifteen ridges at once; it is the smallest set from some
+        hundred observations on. ``"adaptive"`` treats ``noise`` as a bound that may be far too large and
+        learns the noise level; use it for revenue and other rewards without a range. ``"box"`` has one
+        interval for each arm; use it for features that are unit vectors and means that are not negative.
+        ``"bounded-3"`` is for rewards in a range; see ``rewards``. With None the policy chooses: the
+        paper's policies choose the paper's set, ``reserve-c4b+`` chooses ``"several-ridges"``.
+    misspecification: epsilon >= 0, the largest distance of any mean from a linear function. The set grows
+        by ``epsilon sqrt(n)`` and the ledger is charged for epsilon in each round. 0, the default, is the
+        paper's model. With epsilon > 0 the constrained set keeps only the ellipsoid that this argument
+        covers; the unbiased set and several-ridges keep all of theirs.
+    rewards: (lowest, highest) possible reward, or None. A reward outside this range is an error. The sets
+        ``"bounded-3"`` and its earlier versions ``"bounded-2"`` and ``"bounded"`` need it and learn the
+        variance instead of using a declared noise scale; ``LinearModel.bounded`` sets the other fields.
 
     >>> LinearModel(dim=5, noise=0.3, norm_bound=1.5).delta
     0.05
@@ -100,7 +100,9 @@ class LinearModel:
         delta: float = 0.05,
         misspecification: float = 0.0,
     ) -> LinearModel:
-        """The model for clicks, conversions and ratings: rewards in a range, no noise scale to choose.
+        """A model for rewards in a range, such as clicks, conversions and ratings.
+
+        It needs no noise scale.
 
         >>> LinearModel.bounded(dim=5, norm_bound=1.0).confidence
         'bounded-3'
@@ -155,13 +157,13 @@ class LinearModel:
             raise InvalidInput("noise", self.noise, remedy)
 
     def check_reward(self, argument: str, value: float) -> float:
-        """``value`` if it lies in the declared range of rewards; else an ``InvalidInput``."""
+        """Return ``value`` if it lies in the declared range of rewards, else raise ``InvalidInput``."""
         if self.rewards is not None and not self.rewards[0] <= value <= self.rewards[1]:
             raise InvalidInput(argument, value, self._range_remedy())
         return value
 
     def check_rewards(self, argument: str, values: Array) -> Array:
-        """``values`` (n,) if all of them lie in the declared range of rewards."""
+        """Return ``values`` (n,) if all lie in the declared range, else raise ``InvalidInput``."""
         if self.rewards is not None and len(values):
             outside = ~((values >= self.rewards[0]) & (values <= self.rewards[1]))
             if outside.any():
@@ -175,19 +177,19 @@ class LinearModel:
 
     @property
     def sums_rewards(self) -> bool:
-        """Whether the set also bounds sums of rewards by themselves (``c4b.evidence.sums.totals``).
+        """Whether the set also bounds sums of rewards directly (``c4b.evidence.sums.totals``).
 
-        That needs 0 as the lowest reward; then every action's mean is >= 0, too.
+        This needs 0 as the lowest reward. Every action's mean is then >= 0, too.
         """
         return self.confidence_set.needs_range and self.rewards is not None and self.rewards[0] == 0.0
 
     def resolved(self, preferred: str | None = None) -> LinearModel:
-        """The same model with its confidence chosen: its own, else ``preferred``, else the paper's."""
+        """Return the model with a chosen set: its own, else ``preferred``, else the paper's."""
         return replace(self, confidence=self.confidence or preferred or DEFAULT_CONFIDENCE)
 
     @property
     def confidence_set(self) -> ConfidenceSet:
-        """The set that ``confidence`` names."""
+        """The confidence set that the field ``confidence`` names."""
         return table.get_set(self.confidence or DEFAULT_CONFIDENCE)
 
     @property
@@ -197,7 +199,7 @@ class LinearModel:
 
     @property
     def mixing(self) -> float:
-        """The ridge l of the unbiased set, 0 for sets without it."""
+        """The ridge l of the unbiased set; 0 for sets that do not have one."""
         return self.confidence_set.mixing(self)
 
     @property

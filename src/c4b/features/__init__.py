@@ -1,4 +1,5 @@
-"""From users and items to feature vectors, the same in a log and online: :class:`FeatureBuilder`."""
+"""Feature vectors of users and items, computed in the same way from a log and online:
+:class:`FeatureBuilder`."""
 
 from c4b.features.builder import FeatureBuilder
 from c4b.features.interaction import Interaction

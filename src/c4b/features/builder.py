@@ -1,4 +1,4 @@
-"""Feature vectors from rows of a log, and from what is known online, by the same computation."""
+"""Computes feature vectors from rows of a log, and in the same way online."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ FORMAT = 1
 
 
 class FeatureBuilder:
-    """A list of parts whose features stand side by side.
+    """Builds feature vectors: a list of parts, whose features are concatenated.
 
-    Fit it on *past* rows, never on the rows that shall be evidence, save it beside the deployment, and
-    compute online features by it: they are the same numbers as those of the log.
+    Fit it on *past* rows, never on the rows that will be used as evidence. Save it beside the deployment
+    and compute online features with it: they are the same numbers as those of the log.
 
     >>> from c4b.features import Intercept, Number, OneHot
     >>> past = pl.DataFrame({"age": [20, 40], "film": ["a", "b"]})
@@ -48,18 +48,18 @@ class FeatureBuilder:
 
     @property
     def fitted(self) -> bool:
-        """Features can be computed: nothing is left to be fixed from past rows."""
+        """Whether features can be computed, because every part is fitted."""
         return all(part.fitted for part in self.parts)
 
     def fit(self, past: pl.DataFrame) -> FeatureBuilder:
-        """A builder whose scales and labels are fixed from these rows."""
+        """Return a builder whose scales and labels are fixed from these rows."""
         if not isinstance(past, pl.DataFrame) or past.is_empty():
             raise InvalidInput("past", past, "must be a Polars frame of at least one row, e.g. log.frame")
         return FeatureBuilder([part.fit(past) for part in self.parts])
 
     @property
     def names(self) -> list[str]:
-        """A name for each feature, in order."""
+        """The name of each feature, in order."""
         return [name for part in self._fitted() for name in part.names()]
 
     @property
@@ -84,7 +84,7 @@ class FeatureBuilder:
         )
 
     def save(self, path: str | Path) -> None:
-        """Write everything as JSON; ``load`` gives the same features, bit for bit."""
+        """Write the builder to a JSON file. After ``load`` it gives the same features, bit for bit."""
         parts = [registry.write(part) for part in self._fitted()]
         text = json.dumps(
             {"format": FORMAT, "names": self.names, "parts": parts}, indent=1, allow_nan=False
@@ -96,7 +96,10 @@ class FeatureBuilder:
     def load(
         cls, path: str | Path, transformers: Mapping[str, Transforms] | None = None
     ) -> FeatureBuilder:
-        """Read what ``save`` wrote. transformers: by name, those that the file cannot hold."""
+        """Read a builder that ``save`` wrote.
+
+        ``transformers`` gives, by name, those that the file cannot hold.
+        """
         try:
             saved = json.loads(Path(path).read_text(encoding="utf-8"))
             version, names, parts = saved["format"], saved["names"], saved["parts"]

@@ -14,8 +14,10 @@ from c4b.features.part import Part
 
 @dataclass(frozen=True)
 class Interaction(Part):
-    """Every product of a feature of ``item`` and a feature of ``context``: what this item earns
-    *here*."""
+    """All products of a feature of ``item`` and a feature of ``context``.
+
+    They describe how the effect of an item depends on the context.
+    """
 
     item: Part
     context: Part

@@ -1,4 +1,4 @@
-"""Features of labels: one for each label, a few shared ones, or vectors that the user gives."""
+"""Features of labels: one for each label, hashed features, or vectors that the user gives."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ from c4b.features.part import Part, labels_of
 
 @dataclass(frozen=True)
 class OneHot(Part):
-    """One feature for each label. The labels are fixed: given, or the most frequent of the past rows.
+    """One feature for each label.
 
-    A label that is none of them has 0 everywhere, so the shared features speak for it.
+    The labels are fixed: either given, or the most frequent ones of the past rows.
+
+    For a label that is not among them all these features are 0, so only the other features describe it.
     """
 
     column: str
@@ -66,10 +68,10 @@ class OneHot(Part):
 
 @dataclass(frozen=True)
 class Hashed(Part):
-    """``size`` features that all labels share: each label adds 1 or -1 to one of them, by its hash.
+    """``size`` features that all labels share: each label adds 1 or -1 to one of them.
 
-    For labels that are too many or not known in advance. Two labels may meet; a larger size makes it
-    rarer.
+    The hash of the label chooses the feature and the sign. Use it for labels that are too many or not
+    known in advance. Two labels may share a feature; a larger size makes this rarer.
     """
 
     column: str
@@ -105,9 +107,9 @@ class Hashed(Part):
 
 @dataclass(frozen=True)
 class Embedding(Part):
-    """A vector for each label, given by the user, e.g. from a model of other data.
+    """A vector for each label, given by the user, for example from a model of other data.
 
-    unknown: the vector of a label that has none; without it such a label is an error.
+    unknown: the vector of a label that has none. Without it, such a label is an error.
     """
 
     column: str

@@ -1,4 +1,4 @@
-"""Features that are numbers already."""
+"""Features that are already numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SCALES = ("standard", "range", "none")
 
 @dataclass(frozen=True)
 class Intercept(Part):
-    """The constant 1: the mean that all actions share."""
+    """The constant 1: its coefficient is the mean that all actions share."""
 
     kind: ClassVar[str] = "intercept"
     fitted: ClassVar[bool] = True
@@ -44,9 +44,12 @@ class Intercept(Part):
 class Number(Part):
     """A column of numbers, shifted and scaled by constants that are fixed from past rows.
 
+    Parameters
+    ----------
     scale: "standard" (mean 0 and standard deviation 1 in the past rows), "range" (their smallest and
-    largest become 0 and 1) or "none". clip: a scaled value beyond this is set to it, so that features
-    stay bounded.
+        largest become 0 and 1) or "none".
+    clip: scaled values are clipped to [-clip, clip], so that features stay bounded; None: they are not
+        clipped.
     """
 
     column: str
@@ -94,7 +97,7 @@ class Number(Part):
 
 @dataclass(frozen=True)
 class Vector(Part):
-    """A column of vectors that were computed elsewhere, all of the same size; taken as they are."""
+    """A column of precomputed vectors, all of the same size, used unchanged."""
 
     column: str
     size: int | None = None

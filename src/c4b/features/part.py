@@ -14,22 +14,22 @@ from c4b.errors import InvalidLog
 class Part(ABC):
     """Some columns of the feature matrix, computed row by row from columns of a log.
 
-    A part is frozen. ``fit`` returns a part whose numbers are fixed from past rows; ``transform`` then
-    gives the same features for the same row for ever, alone or among others. ``to_dict`` and
-    ``from_dict`` are exact.
+    A part is immutable. ``fit`` returns a part whose numbers are fixed from past rows. ``transform`` then
+    always gives the same features for the same row, alone or among others. ``to_dict`` and ``from_dict``
+    are exact.
     """
 
     kind: ClassVar[str]
-    """The part's name in a file."""
+    """Name of the kind of part in a file."""
 
     @property
     @abstractmethod
     def fitted(self) -> bool:
-        """Nothing is left to be fixed from past rows."""
+        """Whether everything that depends on past rows is fixed."""
 
     @abstractmethod
     def fit(self, rows: pl.DataFrame) -> Self:
-        """The part with everything fixed that depends on data."""
+        """Return the part with everything fixed that depends on data."""
 
     @abstractmethod
     def transform(self, rows: pl.DataFrame) -> Array:
@@ -37,16 +37,16 @@ class Part(ABC):
 
     @abstractmethod
     def names(self) -> list[str]:
-        """A name for each feature, in order."""
+        """The name of each feature, in order."""
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """For JSON, without the kind."""
+        """The part as plain data for JSON, without the kind."""
 
     @classmethod
     @abstractmethod
     def from_dict(cls, fields: dict[str, Any]) -> Self:
-        """What ``to_dict`` gave."""
+        """Rebuild a part from what ``to_dict`` returned."""
 
 
 def column_of(rows: pl.DataFrame, column: str) -> pl.Series:

@@ -1,4 +1,4 @@
-"""Parts as JSON objects: the kind, and the part's own fields."""
+"""Converts parts to and from JSON objects with the kind and the part's own fields."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from c4b.features.part import Part
 
 
 def kinds() -> dict[str, type[Part]]:
-    """Every kind of part, also those that other packages derive, from ``Part`` or from a part."""
+    """Every kind of part, including those that other packages derive from ``Part`` or from a part."""
     found = Part.__subclasses__()
     for each in found:  # grows while it is read
         found += each.__subclasses__()
@@ -18,7 +18,10 @@ def kinds() -> dict[str, type[Part]]:
 
 
 def write(part: Part) -> dict[str, Any]:
-    """``read`` gives the same part; refuses one whose kind is another class's."""
+    """Write a part, so that ``read`` gives the same part.
+
+    Refuses a part whose kind belongs to another class.
+    """
     known, own = kinds().get(getattr(part, "kind", "")), type(part)
     if known is None or (known.__module__, known.__qualname__) != (own.__module__, own.__qualname__):
         remedy = f"{own.__name__} needs a kind of its own, a text that no other part has, to be saved"

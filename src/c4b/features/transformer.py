@@ -1,4 +1,4 @@
-"""Transformers of scikit-learn, or any object with their two methods."""
+"""Transformers of scikit-learn, or any object with ``fit`` and ``transform``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from c4b.features.part import Part, column_of
 
 
 class Transforms(Protocol):
-    """What is used of a transformer."""
+    """The methods of a transformer that are used."""
 
     def fit(self, X: Any) -> Any: ...
 
@@ -26,11 +26,11 @@ class Transforms(Protocol):
 
 @dataclass(frozen=True)
 class Transformer(Part):
-    """Columns as a transformer of scikit-learn sees them. It is fitted on the past rows, unless
-    ``size`` is given.
+    """Columns transformed by a scikit-learn transformer.
 
-    A file holds the columns and the ``name`` only: keep the fitted transformer itself, e.g. by skops or
-    joblib, and give it to ``FeatureBuilder.load(path, transformers={name: transformer})``.
+    The transformer is fitted on the past rows, unless ``size`` is given. A saved file holds only the
+    columns and the ``name``. Store the fitted transformer itself separately, for example with skops or
+    joblib, and pass it to ``FeatureBuilder.load(path, transformers={name: transformer})``.
     """
 
     name: str

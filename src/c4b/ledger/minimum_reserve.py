@@ -1,4 +1,4 @@
-"""The smallest reserve under which a path of frozen certificates is feasible: (14)."""
+"""The smallest reserve for which a sequence of fixed certificates is feasible: (14)."""
 
 import numpy as np
 

@@ -1,5 +1,8 @@
-"""Logs of past decisions, every row checked against declared columns: :func:`read_log` holds them in
-memory, :func:`open_log` leaves them in their file, for logs of millions of rows."""
+"""Logs of past decisions, checked row by row against declared columns.
+
+:func:`read_log` reads a log into memory; :func:`open_log` leaves the rows in their file, for logs of
+millions of rows.
+"""
 
 from c4b.logs.columns import Columns
 from c4b.logs.log import Log, read_log

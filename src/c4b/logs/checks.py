@@ -1,4 +1,4 @@
-"""Checks of every row: the first wrong one is named with its column and value."""
+"""Checks of every row. The error names the first wrong row with its column and value."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROW = "row_of_the_log"
 
 
 class Checker:
-    """Checks one frame. Rows are counted from 1, as people count them; a header is not a row."""
+    """Checks one frame. Rows are counted from 1, without a header."""
 
     def __init__(self, frame: pl.DataFrame, name: str, rows_before: int = 0) -> None:
         self.frame, self.name, self.rows_before = frame, name, rows_before

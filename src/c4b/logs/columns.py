@@ -1,4 +1,4 @@
-"""What the columns of a log mean."""
+"""The meaning of a log's columns."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ _LATER = ("vectors", "baseline")
 
 @dataclass(frozen=True, repr=False)
 class Columns:
-    """The names of a log's columns. Only what is declared is read and checked; the rest is ignored.
+    """The names of a log's columns. Only declared columns are read and checked; the others are ignored.
 
     >>> Columns(reward="click", action="item", propensity="probability").names()
     ['click', 'item', 'probability']
     """
 
     reward: str | None = None
-    """What the executed action earned: a number in the declared range."""
+    """The reward of the executed action: a number in the declared range."""
     action: str | None = None
     """The executed action: a label of any type."""
     propensity: str | None = None
-    """The probability with which the logging policy took it, in (0, 1]."""
+    """The probability with which the logging policy took the action, in (0, 1]."""
     policy_probability: str | None = None
-    """The probability with which the evaluated policy would take it, in [0, 1]."""
+    """The probability with which the evaluated policy would take the action, in [0, 1]."""
     weight: str | None = None
-    """The second divided by the first, where the log holds that instead."""
+    """``policy_probability`` divided by ``propensity``, if the log holds the quotient instead."""
     time: str | None = None
-    """Never decreasing: a number, a date or a date and time."""
+    """Time of the row, never decreasing: a number, a date or a date and time."""
     id: str | None = None
-    """Different in every row."""
+    """An id that is different in every row."""
     candidates: str | None = None
-    """A list of the labels that could be chosen, the executed one among them."""
+    """A list of the labels that could be chosen, including the executed one."""
     vectors: str | None = None
-    """A list of vectors, the features of each candidate in the order of ``candidates``."""
+    """A list of vectors: the features of each candidate, in the order of ``candidates``."""
     baseline: str | None = None
-    """The incumbent's action, where it is not the same in all rows."""
+    """The incumbent's action, if it is not the same in all rows."""
     context: tuple[str, ...] = ()
     """Features of the user or the moment: numbers or labels."""
     rewards: tuple[str, ...] = ()
-    """With full feedback, one column for each action: what it earned or would have earned."""
+    """For full feedback, one column for each action: the reward that it earned or would have earned."""
 
     def __post_init__(self) -> None:
         used: dict[str, str] = {}
@@ -61,7 +61,7 @@ class Columns:
             raise InvalidInput("vectors", self.vectors, "needs a column of candidates, in the same order")
 
     def __repr__(self) -> str:
-        """Without fields that came later and are not used: folders of interrupted replays compare it."""
+        """Leave out unused fields that were added later: interrupted replays have stored this text."""
         shown = [(field.name, getattr(self, field.name)) for field in fields(self)]
         kept = [f"{name}={value!r}" for name, value in shown if name not in _LATER or value is not None]
         return f"Columns({', '.join(kept)})"

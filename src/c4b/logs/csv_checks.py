@@ -1,4 +1,4 @@
-"""What a CSV file may hide: cells that the reader drops or merges without a word."""
+"""Checks of CSV files for cells that the reader drops or merges silently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a log still holds what it held."""
+"""Detects whether the content of a log has changed."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ BLOCK = 1 << 20
 
 
 def fingerprint(log: Log | StreamedLog) -> str:
-    """Of the bytes of its file, or of the rows of a frame (these differ between versions of Polars): kept
-    results of other rows are noticed by it."""
+    """Digest of the bytes of a file, or of the rows of a frame (which depends on the version of Polars).
+    Stored results of other rows are recognised by it."""
     found = hashlib.blake2b(digest_size=16)
     if Path(log.name).suffix.lower() in READERS:
         with open(log.name, "rb") as file:

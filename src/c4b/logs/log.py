@@ -1,4 +1,4 @@
-"""A log whose rows were checked."""
+"""A log whose rows were checked, in memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BATCH_OF_VECTORS = 5_000
 
 @dataclass(frozen=True)
 class Log:
-    """Rows that fulfil what was declared about them."""
+    """A log in memory, whose rows meet the declaration in ``columns``."""
 
     frame: pl.DataFrame
     columns: Columns
@@ -42,21 +42,21 @@ class Log:
         return np.asarray(self.frame[column].cast(pl.Float64).to_numpy(), dtype=np.float64)
 
     def full_rewards(self) -> Array:
-        """With full feedback, the rewards of all actions: shape (rows, actions)."""
+        """The rewards of all actions, for a log with full feedback: shape (rows, actions)."""
         if not self.columns.rewards:
             raise InvalidInput("rewards", (), "name one column for each action in Columns")
         frame = self.frame.select(pl.col(name).cast(pl.Float64) for name in self.columns.rewards)
         return np.ascontiguousarray(frame.to_numpy(), dtype=np.float64)
 
     def weights(self) -> Array:
-        """π's probability of the logged action divided by the logging policy's, row by row."""
+        """Probability of the logged action under π divided by its propensity, for each row."""
         if self.columns.weight is not None:
             return self.numbers("weight")
         with np.errstate(over="ignore"):  # becomes infinite, which is refused as such
             return self.numbers("policy_probability") / self.numbers("propensity")
 
     def split(self, past: int) -> tuple[Log, Log]:
-        """The first ``past`` rows and the rest: what numbers are chosen on, and what is evidence."""
+        """The first ``past`` rows, on which numbers are chosen, and the rest, which is evidence."""
         past = _validate.count("past", past, 0, "must be a number of rows")
         head, tail = self.frame.head(past), self.frame.slice(past)
         return Log(head, self.columns, self.name), Log(tail, self.columns, self.name)
@@ -66,7 +66,7 @@ class Log:
         return Log(self.frame.head(rows), self.columns, self.name)
 
     def labels(self, column: str) -> list[str]:
-        """Every label in a column of labels or of lists of them, sorted as texts."""
+        """All labels in a column of labels, or of lists of labels, sorted as text."""
         return labels_in(self.frame.lazy(), column)
 
     def batches(self, size: int | None = None) -> Iterator[Log]:
@@ -76,12 +76,12 @@ class Log:
 
 
 def batch_size(columns: Columns) -> int:
-    """Rows that are looked at together where nobody says."""
+    """Default number of rows in a batch."""
     return BATCH if columns.vectors is None else BATCH_OF_VECTORS
 
 
 def labels_in(frame: pl.LazyFrame, column: str) -> list[str]:
-    """Every label in a column of labels or of lists of them, sorted as texts."""
+    """All labels in a column of labels, or of lists of labels, sorted as text."""
     labels = pl.col(column)
     if isinstance(frame.collect_schema()[column], pl.List):
         labels = labels.explode()
@@ -89,7 +89,7 @@ def labels_in(frame: pl.LazyFrame, column: str) -> list[str]:
 
 
 def declared(source: object, columns: Columns) -> tuple[pl.LazyFrame, str]:
-    """The declared columns of a source, unread, and what to call it in errors."""
+    """The declared columns of a source as a lazy frame, and the name of the source in errors."""
     frame, name = scan(source)
     wanted = columns.names()
     if not wanted:
@@ -107,10 +107,12 @@ def declared(source: object, columns: Columns) -> tuple[pl.LazyFrame, str]:
 
 
 def read_log(source: object, columns: Columns, *, reward_range: tuple[float, float] | None = None) -> Log:
-    """Read the declared columns of a file or a frame and check every row of them.
+    """Read the declared columns of a file or a frame into memory, and check every row.
 
+    Parameters
+    ----------
     source: a Parquet, CSV, Arrow or JSON-lines file, or a Polars, pandas or Arrow table.
-    reward_range: the smallest and largest possible reward; a reward outside is an error of the log.
+    reward_range: the smallest and largest possible reward. A reward outside it is an error of the log.
 
     >>> frame = pl.DataFrame({"item": ["a", "b"], "click": [0.0, 1.0], "p": [0.5, 1.2]})
     >>> len(read_log(frame, Columns(reward="click", action="item")))

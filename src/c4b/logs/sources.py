@@ -1,4 +1,4 @@
-"""Where a log can come from: files, Polars, Arrow, pandas."""
+"""Sources of a log: files, Polars, Arrow, pandas."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WHAT = "a file ending in " + ", ".join(READERS) + ", or a Polars, pandas or Arro
 
 
 def scan(source: object) -> tuple[pl.LazyFrame, str]:
-    """The log as a lazy frame, and what to call it in errors. Nothing is read yet but a file's schema."""
+    """The log as a lazy frame, and its name in errors. Only the schema of a file is read."""
     if isinstance(source, str | Path):
         return _scan_file(Path(source)), str(source)
     if isinstance(source, pl.LazyFrame):
@@ -80,8 +80,10 @@ def _from_column(column: Any) -> pl.Series:
 
 
 def collect(frame: pl.LazyFrame, name: str) -> pl.DataFrame:
-    """The rows. A file that breaks off, or a cell that does not fit its column, is an error of the
-    log."""
+    """Read the rows.
+
+    Raises ``InvalidLog`` for a truncated file, and for a cell that does not fit its column.
+    """
     try:
         return frame.collect()
     except (pl.exceptions.PolarsError, OSError) as error:
@@ -89,7 +91,7 @@ def collect(frame: pl.LazyFrame, name: str) -> pl.DataFrame:
 
 
 def in_batches(frame: pl.LazyFrame, size: int, name: str) -> Iterator[pl.DataFrame]:
-    """The rows in order, ``size`` at a time, read as they are asked for."""
+    """Yield the rows in order, ``size`` at a time; each batch is read when it is requested."""
     waiting: list[pl.DataFrame] = []
     try:
         for part in frame.collect_batches(chunk_size=size, maintain_order=True):

@@ -1,4 +1,4 @@
-"""A log that stays in its file: rows are read and checked some at a time, however many there are."""
+"""A log that stays in its file: its rows are read and checked in batches."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from c4b.logs.sources import in_batches
 
 @dataclass(frozen=True)
 class StreamedLog:
-    """Rows that fulfil what was declared about them, still in their file.
+    """A log that stays in its file, whose rows meet the declaration in ``columns``.
 
-    It offers what replays and plans need of a ``Log``: its length, ``split``, ``head``, ``labels`` and
-    ``batches``. The file must not change as long as it is used.
+    It has the parts of ``Log`` that replays and plans need: its length, ``split``, ``head``, ``labels``
+    and ``batches``. The file must not change while the log is in use.
     """
 
     lazy: pl.LazyFrame
@@ -29,7 +29,7 @@ class StreamedLog:
     name: str
     rows: int
     start: int = 0
-    """Rows of the file before the first one of this log."""
+    """Number of rows of the file before the first row of this log."""
 
     def __len__(self) -> int:
         return self.rows
@@ -44,7 +44,7 @@ class StreamedLog:
         return Log(self.lazy.slice(self.start, min(rows, self.rows)).collect(), self.columns, self.name)
 
     def labels(self, column: str) -> list[str]:
-        """Every label in a column of labels or of lists of them, sorted as texts."""
+        """All labels in a column of labels, or of lists of labels, sorted as text."""
         return labels_in(self.lazy.slice(self.start, self.rows), column)
 
     def batches(self, size: int | None = None) -> Iterator[Log]:
@@ -57,9 +57,9 @@ class StreamedLog:
 def open_log(
     source: object, columns: Columns, *, reward_range: tuple[float, float] | None = None
 ) -> StreamedLog:
-    """Check every row of the declared columns of a file, and leave the rows where they are.
+    """Check every row of the declared columns of a file, without loading the file into memory.
 
-    The checks and their errors are those of :func:`c4b.logs.read_log`, in memory for some rows at a time.
+    The checks and errors are those of :func:`c4b.logs.read_log`; the rows are checked in batches.
 
     >>> frame = pl.DataFrame({"item": ["a", "b"], "click": [0.0, 3.0]})
     >>> len(open_log(frame, Columns(reward="click", action="item")))

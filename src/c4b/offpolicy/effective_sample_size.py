@@ -1,4 +1,4 @@
-"""How many rows of the evaluated policy's own traffic the weighted log is worth."""
+"""Effective sample size of a weighted log."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from c4b._validate import Array
 
 
 def effective_sample_size(weights: Array) -> float:
-    """Kish's ``(sum w)² / sum w²``: n for equal weights, 1 for a single weight, 0 where all weights are
-    0.
+    """Kish's ``(sum w)² / sum w²``: n for equal weights, 1 for a single weight, 0 if all weights are 0.
 
     >>> effective_sample_size(np.array([1.0, 1.0, 0.0, 0.0]))
     2.0

@@ -1,4 +1,4 @@
-"""Is another policy at least as good as a fraction of the one that wrote the log?"""
+"""Decides from a log whether another policy reaches a fraction of the logging policy's value."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from c4b.offpolicy.weight_alarm import WeightAlarm
 
 @dataclass(frozen=True)
 class OffPolicyReport:
-    """What the rows so far say about V(π) - c·V(h), in units of the reward.
+    """What the rows so far say about V(π) - c·V(h), in units of reward.
 
     Each of ``lower`` and ``upper`` holds at all rows at once with probability 1 - delta.
     """
@@ -28,27 +28,28 @@ class OffPolicyReport:
     fraction: float
     delta: float
     estimate: float
-    """The mean of the rows: unbiased, without an error bound."""
+    """Mean over the rows: unbiased, without an error bound."""
     lower: float
     upper: float
     deploy: bool
-    """The log proves, at level delta, that V(π) is at least fraction·V(h)."""
+    """Whether the log proves, at level delta, that V(π) is at least fraction·V(h)."""
     deployed_at_row: int | None
-    """The row (the first is 1) at which it did; 0 if the declared range alone does."""
+    """The row (the first is 1) at which this was proved; 0 if the declared range alone proves it; None if
+    it is not proved."""
     refused_at_row: int | None
-    """The row at which the log proved the opposite."""
+    """The row at which the opposite was proved, counted in the same way; None if it is not proved."""
     alarm: str | None
-    """Why the rows contradict what was declared. There is no deployment then."""
+    """Why the rows contradict the declaration, or None. With an alarm, ``deploy`` is False."""
     value: float
-    """The weighted mean of the rewards, an estimate of V(π)."""
+    """Weighted mean of the rewards, an estimate of V(π)."""
     logging_value: float
-    """The mean of the rewards, an estimate of V(h)."""
+    """Mean of the rewards, an estimate of V(h)."""
     mean_weight: float
     effective_rows: float
-    """The rows of π's own traffic that the weighted log is worth."""
+    """Effective sample size: the number of rows of π's own traffic that the weighted log is worth."""
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """The report as plain data for JSON."""
         return asdict(self)
 
 
@@ -56,18 +57,21 @@ class OffPolicyGate:
     """Anytime bounds of V(π) - c·V(h) from rows (weight, reward) written by the policy h.
 
     A row's weight is the probability that π takes the logged action, divided by the probability with
-    which h took it. The bounds hold at every row at once, so the log may be looked at, and the question
-    closed, at any time. Assumptions: rewards lie in ``reward_range``; weights are at most
-    ``max_weight`` and have mean 1 (π takes no action that h never takes, propensities are right); rows
-    come from one distribution. All arguments are chosen before looking at the rows.
+    which h took it. The bounds hold at every row at once, so you may look at them, and stop, at any time.
 
-    fraction: c. 0.95 asks for 95 % of the logging policy's value, 1 for its whole value, 0 bounds V(π)
-    itself.
+    Assumptions: rewards lie in ``reward_range``; weights are at most ``max_weight`` and have mean 1 (π
+    takes no action that h never takes, and the propensities are right); all rows come from one
+    distribution; all arguments were chosen before looking at the rows.
+
+    Parameters
+    ----------
+    fraction: c. 0.95 asks for 95 % of the logging policy's value, 1 for its whole value; 0 bounds V(π)
+        itself.
     delta: the probability of a wrong deployment, and of a wrong bound on either side.
     reward_range: smallest and largest possible reward.
-    max_weight: the largest possible weight, e.g. the number of actions under uniform logging. Unknown
-    is safe, and needs more rows.
-    predictions: rows also bring predictions of the reward (see ``extend``).
+    max_weight: the largest possible weight, for example the number of actions under uniform logging. If
+        it is unknown, leave it out: that is safe, and needs more rows.
+    predictions: whether rows also have predictions of the reward (see ``extend``).
 
     >>> gate = OffPolicyGate(fraction=0.9, max_weight=2.0)
     >>> gate.extend([2.0, 0.0] * 200, [1.0, 0.0] * 200)  # two actions, and π takes the better one
@@ -110,17 +114,17 @@ class OffPolicyGate:
         self._sums = np.zeros(4)  # weight, weight², reward, weight·reward
 
     def __copy__(self) -> OffPolicyGate:
-        """Also a shallow copy shares nothing: rows that one takes are no rows of the other."""
+        """Return a deep copy, also for ``copy.copy``: copy and original take rows independently."""
         return copy.deepcopy(self)
 
     def extend(
         self, weights: object, rewards: object, predicted: object = None, predicted_value: object = None
     ) -> None:
-        """Take further rows in the order of the log.
+        """Add rows in the order of the log.
 
         predicted, predicted_value: with ``predictions=True``, for each row the predicted mean reward of
-        the logged action, and of the action that π would take (its mean over π's actions). A model of
-        earlier rows or of other data makes them; a bad one costs width, not validity.
+        the logged action, and that of π (the mean over its actions). The predictions must come from a
+        model of earlier rows or of other data. Bad predictions make the bounds wider, not invalid.
         """
         w = _validate.series("weights", weights)
         raw = _validate.series("rewards", rewards, len(w))
@@ -162,11 +166,11 @@ class OffPolicyGate:
 
     @property
     def rows(self) -> int:
-        """Rows so far."""
+        """Number of rows so far."""
         return self._rows
 
     def report(self) -> OffPolicyReport:
-        """What the rows so far prove."""
+        """Report what the rows so far prove."""
         lower_at, upper_at = self._lower.reached(), self._upper.reached()
         lower = self._values[lower_at > 0][-1] if lower_at[0] else -self.fraction
         upper = self._values[upper_at > 0][0] if upper_at[-1] else 1.0
@@ -201,7 +205,7 @@ class OffPolicyGate:
         )
 
     def bounds(self) -> tuple[Array, Array]:
-        """The lower and the upper bound after each row so far: two arrays of one number a row."""
+        """The lower and the upper bound after each row so far: two arrays with one number per row."""
         low_start, high_start = self._unscaled(-self.fraction), self._unscaled(1.0)
         lower, upper = np.full(self._rows, low_start), np.full(self._rows, high_start)
         values = self._values
@@ -230,7 +234,9 @@ def evaluate(
     reward_range: tuple[float, float] = (0.0, 1.0),
     max_weight: float = math.inf,
 ) -> OffPolicyReport:
-    """Judge a whole log of (weight, reward) at once; the arguments are those of :class:`OffPolicyGate`.
+    """Evaluate a whole log of (weight, reward) at once.
+
+    The arguments are those of :class:`OffPolicyGate`.
 
     >>> evaluate([1.0] * 50, [0.5] * 50, fraction=0.5).deploy
     True
@@ -241,9 +247,10 @@ def evaluate(
 
 
 def tested_values(goal: float, fraction: float) -> Array:
-    """The tested values of V(π) - c·V(h), ascending from -c to 1, the goal among them; fixed in advance.
+    """The tested values of V(π) - c·V(h), ascending from -c to 1 and including the goal.
 
-    Around the goal they are 3 % of their distance from it apart, at least 1e-5 and at most 0.005.
+    They are fixed in advance. Around the goal their spacing is 3 % of their distance from it, at least
+    1e-5 and at most 0.005.
     """
     distances = [1e-4]
     reach = 1.0 + fraction + abs(goal)

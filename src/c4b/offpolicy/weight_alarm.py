@@ -1,4 +1,4 @@
-"""Notices that weights do not have mean 1: propensities are wrong, or do not cover the policy."""
+"""Detects weights that do not have mean 1: the propensities are wrong, or do not cover the policy."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ BLOCK = 4096  # rows
 
 
 class WeightAlarm:
-    """The mean wealth of a few fixed stakes on the weight; it grows without end if its mean is not 1.
+    """The mean wealth of a few fixed stakes on the weight.
 
-    Without a largest weight only a mean above 1 can be noticed.
+    It grows without bound if the weights' mean is not 1.
+
+    Without a largest weight, only a mean above 1 can be detected.
     """
 
     def __init__(self, max_weight: float) -> None:

@@ -1,4 +1,4 @@
-"""Which numbers to put in, and what to expect from them: :func:`plan`, on a log or on rates."""
+"""Choose the numbers of a deployment and forecast its results, from a log or from rates: :func:`plan`."""
 
 from c4b.planning.ask import plan
 from c4b.planning.forecast import Forecast, Simulator, Traffic

@@ -1,4 +1,4 @@
-"""One function for a plan: from a log of any kind, or from a few rates."""
+"""One function for plans, from a log of any kind or from a few rates."""
 
 from __future__ import annotations
 
@@ -21,14 +21,18 @@ def plan(
     rates: list[float] | None = None,
     **options: Any,
 ) -> Plan:
-    """Propose the numbers of a deployment and say what to expect of them.
+    """Propose the numbers of a deployment and forecast its results.
 
-    log, columns: a randomised log (a file, or a Polars, pandas or Arrow table), and what its columns
-    mean. baseline: the label of the incumbent's action, unless a column names it in each row.
+    Parameters
+    ----------
+    log, columns: a randomised log (a file, or a Polars, pandas or Arrow table), and the meaning of its
+        columns.
+    rounds_a_day: the expected traffic.
+    baseline: the label of the incumbent's action, unless a column names it in each row.
     rates: without a log, guessed success rates, the incumbent's first.
-    options: ``alpha``, ``reserve``, ``delta``, ``policy``, ``reward_range``, ``norm_bound``; ``history``,
-    ``simulations``, ``rounds``, ``seed`` and ``executor`` as for :func:`c4b.planning.plan_log`; with a
-    log ``builder``.
+    options: ``alpha``, ``reserve``, ``delta``, ``policy``; ``history``, ``simulations``, ``rounds``,
+        ``seed`` and ``executor`` as for :func:`c4b.planning.plan_log`; only with a log ``reward_range``,
+        ``norm_bound`` and ``builder``.
 
     >>> made = plan(rates=[0.3, 0.6], rounds_a_day=500, history=100, simulations=2, rounds=50)
     >>> made.proposal.policy

@@ -1,4 +1,4 @@
-"""What a policy would do: simulated rounds whose truth is drawn from what a log leaves uncertain."""
+"""Forecasts what a policy would do, by simulations that reflect the uncertainty of a log."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ Progress = Callable[[str, int, int], None]
 
 
 def unseen(unit: str, done: int, total: int) -> None:
-    """Progress that nobody watches."""
+    """Default progress function, which does nothing."""
 
 
 class Traffic(NamedTuple):
-    """Rounds to draw from, and what is known of the truth."""
+    """The rounds to draw from, and what is known of the true parameters."""
 
     pools: Sequence[Array]
-    """Features of what could be chosen in each row, shape (K, d) each."""
+    """Features of the actions that could be chosen in each row, each of shape (K, d)."""
     baselines: NDArray[np.int64]
     """Index of the incumbent's action in each row."""
     history: Array
@@ -48,11 +48,14 @@ class Traffic(NamedTuple):
     estimate: Array
     covariance: Array
     residuals: Array
-    """Of the log's rewards, drawn as noise; empty if rewards are one of two values."""
+    """Residuals of the log's rewards, which are drawn as noise; empty if rewards have only two values."""
 
 
 class Range3(NamedTuple):
-    """The median of the simulations, and ends that a further one would be beyond with 5 % each."""
+    """The median and the 5 % and 95 % ends of the simulations.
+
+    A further simulation would lie below ``low``, and above ``high``, with a probability of 5 % each.
+    """
 
     low: float
     middle: float
@@ -63,35 +66,38 @@ class Range3(NamedTuple):
 class Forecast:
     """Ranges over simulations.
 
-    Rounds beyond the simulated ones lose beside the best actions at most what the last quarter lost, and
-    at least nothing: the range reaches from 5 % of the one to 95 % of the other.
+    For numbers of rounds beyond the simulated ones, the later loss against the best actions is taken to
+    be between zero and the loss in the last quarter of the simulation. The range then starts at the 5 %
+    end for the larger loss and stops at the 95 % end for zero loss.
     """
 
     simulations: int
     rounds: int
-    """Simulated rounds of each."""
+    """Number of rounds of each simulation."""
     opens_at: Range3
     """The first round with another action than the incumbent's; infinite if there is none."""
     fallback: Range3
     """Share of rounds with the incumbent's action."""
     uplift: dict[int, Range3]
-    """By number of rounds: mean reward above the incumbent's, as a share of it, as it would be measured:
-    with the noise of the rewards of both in rounds in which they differ."""
+    """For each number of rounds, the mean reward above the incumbent's, as a share of the incumbent's. It
+    is what a measurement would show: with the noise of both rewards in rounds in which the actions
+    differ."""
     pays_from: Range3
-    """From this round on more was earned than by the incumbent alone; infinite if never."""
+    """From this round on, the total is above what the incumbent alone would have earned; infinite if
+    never."""
     alarms: float
     """Share of simulations with an alarm."""
     course: dict[int, Range3]
-    """By round, up to MOMENTS of them: the uplift up to there, without noise."""
+    """The uplift up to a round, without noise, for at most MOMENTS rounds."""
 
     @property
     def ends_are_extremes(self) -> bool:
-        """Whether the ends of ranges are the lowest and the highest of too few simulations."""
+        """Whether, with so few simulations, ranges end at the lowest and the highest one."""
         return TAIL * (self.simulations + 1) < 1.0
 
 
 class Episode(NamedTuple):
-    """True means, round by round."""
+    """The true means of one simulation, round by round."""
 
     earned: Array
     incumbent: Array
@@ -99,11 +105,14 @@ class Episode(NamedTuple):
     fell_back: NDArray[np.bool_]
     alarm: bool
     noise: float
-    """Standard deviation, in a round, of the measured gain around its mean."""
+    """Standard deviation of the measured gain of one round around its mean."""
 
 
 class Simulator:
-    """Runs a policy on drawn rounds. The truth of each simulation is drawn around the estimate."""
+    """Runs a policy on drawn rounds.
+
+    The true parameters of each simulation are drawn around the estimate.
+    """
 
     def __init__(
         self, traffic: Traffic, model: LinearModel, policy: str, alpha: float, reserve: float,
@@ -118,7 +127,10 @@ class Simulator:
         self, simulations: int, rounds: int, horizons: list[int], seed: int = 0,
         executor: Executor | None = None, kept: KeptSteps | None = None, progress: Progress = unseen,
     ) -> Forecast:  # fmt: skip
-        """Simulate, here or on an executor: the result is the same. What was kept is not run again."""
+        """Run the simulations, in this process or on an executor, with the same result.
+
+        Stored simulations are not run again.
+        """
         opened, fallback, pays, alarms = [], [], [], 0
         uplift: dict[int, tuple[list[float], list[float]]] = {each: ([], []) for each in horizons}
         moments = np.unique(np.linspace(1, rounds, min(MOMENTS, rounds)).astype(int))
@@ -206,7 +218,7 @@ class Simulator:
         return Episode(earned, incumbent, best, fell_back, policy.alarm is not None, spread)
 
     def expected_baseline(self) -> float:
-        """The incumbent's mean reward by the estimate."""
+        """The incumbent's mean reward according to the estimate."""
         given = self.traffic
         own = [pool[n] @ given.estimate for pool, n in zip(given.pools, given.baselines, strict=True)]
         return float(self._means(np.array(own)).mean())

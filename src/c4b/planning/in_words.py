@@ -1,4 +1,4 @@
-"""A plan as rows of text, for the terminal and for its page."""
+"""A plan as rows of text, for the terminal and the HTML page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from c4b.planning.proposal import Proposal
 
 
 def numbers_to_declare(proposal: Proposal) -> list[list[str]]:
-    """(number, value, where it comes from) of each."""
+    """(number, value, origin) of each number."""
     return [
         ["policy", proposal.policy, "see c4b policies"],
         ["noise", f"{proposal.noise:.3g}", proposal.origins["noise"]],

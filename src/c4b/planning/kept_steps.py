@@ -1,4 +1,4 @@
-"""Finished steps of a plan in a folder, so that an interrupted plan goes on."""
+"""Stores finished steps of a plan in a folder, so that an interrupted plan can continue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plan as one HTML page with its pictures."""
+"""A plan as one HTML page with its figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a log, or from a few rates, to numbers and expectations."""
+"""Plans a deployment from a log, or from a few rates."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ CLICKS = "clicks"
 
 @dataclass(frozen=True)
 class Plan:
-    """Numbers to declare, what to expect of them, and the verdict."""
+    """The numbers to declare, the forecast and the verdict."""
 
     proposal: Proposal
     forecast: Forecast
     verdict: str
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """The plan as plain data for JSON."""
         shown = asdict(self)
         shown["proposal"]["risk"] = self.proposal.risk
         shown["forecast"]["uplift"] = {
@@ -80,19 +80,26 @@ def plan_log(
 ) -> Plan:
     """Plan a deployment from a log that took every action at random with positive probability.
 
-    Rows may offer candidates of their own, with an incumbent of their own: see ``Columns``.
+    Each row may have its own candidates and its own incumbent: see ``Columns``.
 
-    The first half of the rows chooses features, the norm bound and the set; it is evidence of nothing.
-    The second half says what to expect, and its rows may be given as history before the first decision.
+    The first half of the rows is used to choose features, the norm bound and the set; it must not be used
+    as evidence. The second half is used for the forecast, and its rows may be given as history before the
+    first decision.
 
-    terms: as for a replay; ``past`` is not used. rounds_a_day: the traffic to expect.
-    history: give the policy so many rows of the incumbent alone, which has what the rows of the second
-    half offer; without it, MOST_ROWS of them as they were executed.
-    rounds: of each simulation; without it twelve weeks, but at least 2,000 and at most 10,000, fewer
-    where features and actions are many.
-    executor: where simulations run, for example the processes of a cluster; without it, here.
-    resume: a folder that keeps finished passes over the rows and finished simulations. The same call with
-    it goes on from there; a call with more simulations, too.
+    Parameters
+    ----------
+    terms: as for a replay; ``past`` is not used.
+    rounds_a_day: the expected traffic.
+    builder: features of (action, context); the default is that of :func:`c4b.replay.replay_log`.
+    history: number of rows of the incumbent alone that the policy learns from; their features come from
+        the second half. By default the policy learns from MOST_ROWS rows of the second half as they were
+        executed.
+    rounds: rounds of each simulation; by default twelve weeks, but at least 2,000 and at most 10,000, and
+        fewer if there are many features and actions.
+    executor: runs the simulations, for example in the processes of a cluster; by default they run in this
+        process.
+    resume: folder that stores finished passes over the rows and finished simulations. The same call, or
+        one with more simulations, continues from there.
     """
     rounds_a_day = _validate.positive("rounds_a_day", rounds_a_day, "must be a positive number")
     for role in ("action", "reward"):
@@ -260,7 +267,7 @@ def plan_rates(
     executor: Executor | None = None,
     progress: Progress = unseen,
 ) -> Plan:
-    """Plan without a log, from guesses: the incumbent's success rate and those of other actions.
+    """Plan a deployment without a log, from guessed success rates of the incumbent and of other actions.
 
     >>> plan = plan_rates(0.3, [0.6], rounds_a_day=500, history=100, simulations=2, rounds=50)
     >>> plan.proposal.risk

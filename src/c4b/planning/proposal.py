@@ -1,4 +1,4 @@
-"""The numbers of a deployment, each with its origin."""
+"""The proposed numbers of a deployment, each with its origin."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Proposal:
-    """What to declare, and how each number was got."""
+    """The numbers to declare, and how each of them was chosen."""
 
     policy: str
     noise: float
@@ -17,21 +17,21 @@ class Proposal:
     alpha: float
     reserve: float
     history: int
-    """Rows to learn from before the first decision."""
+    """Number of rows to learn from before the first decision."""
     baseline_reward: float
-    """The incumbent's mean reward, estimated."""
+    """Estimated mean reward of the incumbent."""
     rounds_a_week: float
     origins: dict[str, str]
-    """For each number, where it comes from and whether data may choose it."""
+    """For each number, its origin and whether it may be chosen from data."""
 
     @property
     def at_risk_a_week(self) -> float:
-        """What alpha puts at risk in a week, in units of reward."""
+        """The reward that alpha puts at risk in a week."""
         return self.alpha * self.baseline_reward * self.rounds_a_week
 
     @property
     def risk(self) -> str:
-        """The same as a sentence."""
+        """The amounts at risk as a sentence."""
         return (
             f"{100 * self.alpha:g} % of {self.baseline_reward * self.rounds_a_week:,.0f} a week: at most "
             f"{self.at_risk_a_week:,.0f} a week at risk, and {self.reserve:,.0f} once"

@@ -1,4 +1,4 @@
-"""Policies: what decides a round, from named parts or in plain Python; ``decide`` and ``observe``."""
+"""Policies, from named parts or in plain Python, with ``decide`` and ``observe``."""
 
 from c4b.policies.catalogue.composition import Composition
 from c4b.policies.catalogue.registry import (

@@ -1,4 +1,4 @@
-"""The online policy: validates, decides with the compiled round, keeps pending outcomes."""
+"""The online policy: validates input, decides with the gate and keeps pending outcomes."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ _FLOAT64 = np.dtype(np.float64)
 
 
 class Policy(TakesTurns):
-    """A gate between candidates and their execution.
+    """Decides in each round whether to execute a candidate or the baseline, within a certified budget.
 
-    With probability at least ``1 - model.delta``, at every round at once, the cumulative *mean*
-    reward of what is executed stays above ``(1 - alpha)`` times the baseline's, less ``reserve``
-    (Theorem 1). That needs the assumptions of :class:`LinearModel`, model and policy chosen before data
-    are seen, every executed action reported, losses and corrections that no outcome caused (see
-    ``forget``), and, unless ``baseline_nonnegative=False``, baseline means that are never negative.
-    ``linucb`` has no gate and promises nothing. Threads may share a policy: their calls take turns.
+    With probability at least ``1 - model.delta``, at every round at once, the cumulative *mean* reward of
+    what is executed stays above ``(1 - alpha)`` times the baseline's, less ``reserve`` (Theorem 1). This
+    needs the assumptions of :class:`LinearModel`; a model and a policy that were chosen before data are
+    seen; every executed action reported; losses and corrections that no outcome caused (see ``forget``);
+    and, unless ``baseline_nonnegative=False``, baseline means that are never negative. ``linucb`` has no
+    gate and promises nothing. Several threads may share a policy: their calls run one at a time.
 
     Parameters
     ----------
@@ -62,16 +62,16 @@ class Policy(TakesTurns):
         recommended one.
     model: the assumptions about rewards.
     alpha: fraction of the baseline's reward that may be given up, in (0, 1).
-    reserve: R0 >= 0, an additive deficit (in reward units) allowed on top.
-    baseline_nonnegative: the baseline's mean reward is known to be >= 0 in every round. If False the
-        baseline must be certified like any action and ``decide`` may raise ``NoSafeAction``.
-    baseline_floor: r_l, where more is known than that: the baseline's mean reward is at least this in
-        every round. A negative floor needs ``baseline_nonnegative=False``.
-    horizon, seed: for policies that need them, see ``needs`` of ``c4b.policies.get(name)``: the most
-        rounds that will be decided; the seed of a policy that randomises.
-    absorb: ``"in-order"`` is sound whatever delays outcomes. ``"on-arrival"`` learns sooner but
-        *assumes* that the order of arrival is independent of the noise; if, say, good outcomes arrive
-        first, its guarantee is void.
+    reserve: R0 >= 0, an additional deficit that is allowed, in units of reward.
+    baseline_nonnegative: whether the baseline's mean reward is known to be >= 0 in every round. If False,
+        the baseline must be certified like any action, and ``decide`` may raise ``NoSafeAction``.
+    baseline_floor: r_l, if more is known: the baseline's mean reward is at least this in every round. A
+        negative floor needs ``baseline_nonnegative=False``.
+    horizon, seed: for policies that need them, see ``needs`` of ``c4b.policies.get(name)``: the largest
+        number of rounds that will be decided; the seed of a policy that randomises.
+    absorb: ``"in-order"`` is sound for any delay of outcomes. ``"on-arrival"`` learns sooner but
+        *assumes* that the order of arrival is independent of the noise. If, for example, good outcomes
+        arrive first, its guarantee is void.
 
     >>> model = LinearModel(dim=2, noise=0.1, norm_bound=1.0)
     >>> policy = Policy("refresh", model, alpha=0.1, reserve=1.0)
@@ -120,9 +120,10 @@ class Policy(TakesTurns):
 
     @in_turn
     def learn(self, features: ArrayLike, rewards: ArrayLike) -> None:
-        """Historical rows ``features`` (n, d) with ``rewards`` (n,): evidence, never budget.
+        """Learn from historical rows ``features`` (n, d) with ``rewards`` (n,).
 
-        Only before the first decision, and only rows that were not picked by their rewards.
+        History is evidence and never changes the budget. Call this before the first decision only, with
+        rows that were not selected by their rewards.
         """
         if self._run.rounds:
             raise HistoryClosed(
@@ -144,15 +145,18 @@ class Policy(TakesTurns):
         baseline: ArrayLike | None = None,
         baseline_mean: float | None = None,
     ) -> Decision:
-        """Choose among ``candidates`` (K, d), K >= 0, against ``baseline`` (d,); charge the ledger.
+        """Choose among ``candidates`` (K, d), K >= 0, against ``baseline`` (d,), and charge the ledger.
 
         Slates of m items have the shape (K, m, d), their baseline (n, d); see
-        :mod:`c4b.policies.rounds.slates`.
-        ``baseline_mean`` is for policies that need it: the mean reward of the baseline in this round,
-        where it is *known*. An average of past rewards is not a known mean, and with one the guarantee
-        is void. Or give a :class:`Round`, which may carry more. Sound to call any number of times before
-        outcomes are observed: bank and prefix never use a reward. Raises ``NoSafeAction`` (nothing
-        changed) when ``baseline_nonnegative=False`` and nothing is certified.
+        :mod:`c4b.policies.rounds.slates`. Instead of arrays, a :class:`Round` may be given, which has
+        further fields.
+
+        ``baseline_mean`` is for policies that need it: the *known* mean reward of the baseline in this
+        round. An average of past rewards is not a known mean; using one voids the guarantee.
+
+        Any number of decisions may be made before their outcomes are observed, because bank and prefix
+        never use a reward. Raises ``NoSafeAction`` (nothing changed) when ``baseline_nonnegative=False``
+        and nothing is certified.
         """
         if (  # arrays that checking would not change: in most calls they are
             type(candidates) is np.ndarray
@@ -185,7 +189,7 @@ class Policy(TakesTurns):
 
     @in_turn
     def decide_many(self, rounds: Iterable[Round | tuple[ArrayLike, ArrayLike]]) -> list[Decision]:
-        """Several rounds at once, pairs (candidates, baseline) or ``Round``; all are decided or none."""
+        """Decide several rounds, pairs (candidates, baseline) or ``Round``: all or none."""
         checked = [checked_round(given, self._dim, self._needs) for given in as_rounds(rounds)]
         mark = self._run.mark()
         try:
@@ -201,7 +205,7 @@ class Policy(TakesTurns):
         baseline: ArrayLike | None = None,
         baseline_mean: float | None = None,
     ) -> Decision:
-        """What ``decide`` would answer now. Nothing is charged, and no outcome is awaited."""
+        """Return what ``decide`` would return now. Nothing is charged, and no outcome is expected."""
         mark = self._run.mark()
         try:
             return self.decide(candidates, baseline, baseline_mean)
@@ -242,16 +246,17 @@ class Policy(TakesTurns):
     def executed(
         self, decision_id: str | Decision, features: ArrayLike | None = None, *, independent: bool = False
     ) -> None:
-        """Another action than the decided one was executed: charge the ledger for that one.
+        """Report that another action than the decided one was executed.
 
-        ``features`` (d,), of a slate (m, d), or None for the round's baseline. To be called before
-        the outcome is reported. The bank may become negative, as may the truth, if later decisions have
-        counted on the decided action, or something worse was executed; the gate then plays the baseline
-        until the bank has recovered. A report of what is on record already changes nothing.
+        The ledger is charged for that action. ``features`` has the shape (d,), or (m, d) for a slate;
+        None means the round's baseline. Call this before the outcome is reported. The bank, and the true
+        budget, may become negative if later decisions relied on the decided action, or if something worse
+        was executed. The gate then plays the baseline until the bank has recovered. Repeating what is on
+        record changes nothing.
 
-        What was executed must depend on no reward of this decision or of a later one. Once an outcome
-        of a later decision was reported, the call raises ``LaterOutcomeKnown`` unless the caller
-        asserts that with ``independent=True``.
+        What was executed must not depend on a reward of this decision or of a later one. After an outcome
+        of a later decision was reported, the call raises ``LaterOutcomeKnown`` unless the caller asserts
+        this with ``independent=True``.
         """
         asserted = _validate.boolean("independent", independent)
         id_ = _array_likes.decision_id(decision_id)
@@ -275,9 +280,9 @@ class Policy(TakesTurns):
     # -- outcomes ------------------------------------------------------------------------------
 
     def observe(self, decision_id: str | Decision, reward: Reward) -> None:
-        """Report a decision's reward, in any order; repeating the same report is harmless.
+        """Report a decision's reward, in any order. Repeating the same report is harmless.
 
-        Of a slate: the rewards of its items in their order, or one number, which is their sum. The
+        For a slate, give the rewards of its items in their order, or one number, which is their sum. The
         decision itself may be given instead of its id, and True or False as the reward.
         """
         with self._turn:
@@ -304,7 +309,7 @@ class Policy(TakesTurns):
     def observe_many(
         self, outcomes: Mapping[str, Reward] | Iterable[tuple[str | Decision, Reward]]
     ) -> None:
-        """Several (id, reward) pairs, or a mapping; all are taken or none."""
+        """Report several (id, reward) pairs, or a mapping: all or none."""
         listed = outcomes.items() if isinstance(outcomes, Mapping) else outcomes
         pairs = _validate.pairs("outcomes", listed, "must be a mapping, or pairs (id, reward)")
         news: dict[int, Outcome] = {}
@@ -330,12 +335,12 @@ class Policy(TakesTurns):
     def forget(self, decision_id: str | Decision, *, independent: bool = False) -> None:
         """Declare a decision's outcome lost, so that later outcomes are absorbed.
 
-        This *asserts that the loss depends on no reward of this decision or of a later one*. If, say,
-        refunds never report back, or an outcome is written off because the next one was poor, the
-        confidence set and its guarantee are void. Once an outcome of a later decision was reported, the
-        call raises ``LaterOutcomeKnown`` unless the caller makes the assertion explicit with
-        ``independent=True``. An outcome that is merely late needs no call: waiting is always safe. The
-        ledger keeps the charge: the action was executed.
+        This *asserts that the loss depends on no reward of this decision or of a later one*. The
+        confidence set and its guarantee are void if, for example, the outcomes of refunds are never
+        reported, or an outcome is declared lost because the next one was poor. After an outcome of a
+        later decision was reported, the call raises ``LaterOutcomeKnown`` unless the caller makes the
+        assertion explicit with ``independent=True``. An outcome that is only late needs no call: waiting
+        is always safe. The ledger keeps the charge, because the action was executed.
         """
         asserted = _validate.boolean("independent", independent)
         id_ = _array_likes.decision_id(decision_id)
@@ -394,24 +399,24 @@ class Policy(TakesTurns):
 
     @property
     def spec(self) -> PolicySpec:
-        """What the gate is made from: a ``Composition``, or a ``GateFactory``."""
+        """What the gate is made from: a ``Composition`` or a ``GateFactory``."""
         return self._spec
 
     @property
     def composition(self) -> Composition:
-        """The parts of a compiled policy; a gate in plain Python has none."""
+        """The parts of a compiled policy. A gate in plain Python has none, and this raises an error."""
         if not isinstance(self._spec, Composition):
             raise _no_such("composition", self._spec)
         return self._spec
 
     @property
     def gate(self) -> Gate:
-        """What decides; see :mod:`c4b.policies.gate`."""
+        """The gate that decides; see :mod:`c4b.policies.gate`."""
         return self._gate
 
     @property
     def evidence(self) -> Evidence:
-        """The confidence set of a compiled policy; a gate in plain Python has none of this kind."""
+        """The confidence set of a compiled policy. For a gate in plain Python this raises an error."""
         if not isinstance(self._gate, CompiledGate):
             raise _no_such("evidence", self._spec)
         return self._gate.evidence
@@ -433,7 +438,7 @@ class Policy(TakesTurns):
 
     @property
     def absorb(self) -> str:
-        """``"in-order"`` or ``"on-arrival"``."""
+        """When outcomes are absorbed: ``"in-order"`` or ``"on-arrival"``."""
         return self._absorb
 
     # -- state ---------------------------------------------------------------------------------
@@ -454,7 +459,7 @@ class Policy(TakesTurns):
     @property
     @in_turn
     def prefix(self) -> Array:
-        """Z = sum of x(executed) - (1 - alpha) x(baseline), shape (d,); a copy."""
+        """Z = sum of x(executed) - (1 - alpha) x(baseline), shape (d,), as a copy."""
         if not isinstance(self._gate, CompiledGate):
             raise _no_such("prefix", self._spec)
         return self._gate.prefix
@@ -462,7 +467,7 @@ class Policy(TakesTurns):
     @property
     @in_turn
     def estimate(self) -> Array | None:
-        """theta_hat, shape (d,), a copy; None if the gate estimates none."""
+        """The estimate theta_hat, shape (d,), as a copy; None if the gate has none."""
         return self._gate.estimate
 
     @property
@@ -472,12 +477,15 @@ class Policy(TakesTurns):
 
     @property
     def alarm(self) -> str | None:
-        """What speaks against the model, or None. A policy that latches then plays the baseline only."""
+        """Why the data contradict the model, or None.
+
+        After an alarm, a policy that latches plays only the baseline.
+        """
         return self._gate.alarm
 
     @property
     def rounds(self) -> int:
-        """Decisions made."""
+        """Number of decisions made."""
         return self._run.rounds
 
     @property
@@ -493,7 +501,7 @@ class Policy(TakesTurns):
     # -- files ---------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the whole state to one file; ``load`` continues bit for bit."""
+        """Write the whole state to one file; ``load`` continues from it bit for bit."""
         state_file.write(path, *self.state())
 
     @classmethod
@@ -510,7 +518,7 @@ class Policy(TakesTurns):
 
     @in_turn
     def state(self) -> tuple[dict[str, Any], Arrays]:
-        """What ``save`` writes: a header of plain data, and copies of the arrays."""
+        """The content that ``save`` writes: a header of plain data, and copies of the arrays."""
         header = state_file.header(self._spec, self._run, self._absorb, self._token)
         return header, {name: array.copy() for name, array in self._run.arrays().items()}
 

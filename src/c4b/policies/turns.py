@@ -1,8 +1,8 @@
-"""Calls of several threads on one object, one at a time.
+"""Serialises the calls of several threads on one object.
 
-A decision is several steps, and kernels run without Python's own lock. Two threads in one ledger would
-charge it as neither of them decided, and an outcome could be learned for another action than the one it
-came from. So whoever calls waits for the calls under way.
+A decision has several steps, and kernels run without the GIL. Two threads in one ledger could charge it
+inconsistently, and an outcome could be learned for the wrong action. So every call waits until the calls
+under way have finished.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ T = TypeVar("T")
 
 
 class TakesTurns:
-    """An object whose calls take turns. A copy, also a shallow one or a pickled one, shares nothing."""
+    """Base class of objects whose calls run one at a time.
+
+    A copy (shallow, deep or pickled) shares nothing with the original.
+    """
 
     def __init__(self) -> None:
         self._turn: Any = threading.RLock()
@@ -48,7 +51,7 @@ _all: WeakSet[TakesTurns] = after_fork(lambda each: each._after_fork())
 
 
 def in_turn(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
-    """A method during which no other thread is in a call."""
+    """Decorate a method so that no other thread is in a call while it runs."""
 
     @wraps(method)
     def waiting(self: S, /, *arguments: P.args, **named: P.kwargs) -> T:

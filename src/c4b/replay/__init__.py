@@ -1,7 +1,8 @@
-"""What a policy would have done on logged traffic: ``replay_log`` chooses among the four ways.
+"""Replays a policy on logged traffic. ``replay_log`` chooses among the four methods.
 
-``replay_full`` where every action's reward is known, ``replay_matching`` on uniformly randomised logs,
-``replay_queues`` where there is no context, ``judge`` for one fixed policy where propensities are known.
+``replay_full`` needs the reward of every action, ``replay_matching`` a uniformly randomised log,
+``replay_queues`` a randomised log without context, and ``judge`` known propensities; it evaluates one
+fixed policy.
 """
 
 from c4b.replay.action_pool import executed_features

@@ -257,7 +257,7 @@ def default_features(
 
 
 def executed_features(log: Log, builder: FeatureBuilder | None = None) -> tuple[Array, list[str]]:
-    """The features of what was executed in each row, shape (rows, d), and their names."""
+    """The features of the executed action in each row, shape (rows, d), and their names."""
     if log.columns.action is None:
         raise InvalidInput("action", None, "name the column of the executed action")
     frame = executed_frame(log)

@@ -1,4 +1,4 @@
-"""Replay where the log knows what every action would have earned."""
+"""Replay of a log that holds the reward of every action in each round."""
 
 from __future__ import annotations
 
@@ -13,18 +13,24 @@ from c4b.replay.result import Recorder, ReplayResult
 
 
 class FullRound(NamedTuple):
-    """One round whose rewards are all known. The policy sees the reward of what it plays, no other."""
+    """One round with the rewards of all actions.
+
+    The policy sees only the reward of the action that it plays.
+    """
 
     candidates: Array
-    """Features, shape (K, d)."""
+    """Features of the candidates, shape (K, d)."""
     baseline: int
     """Index of the incumbent's action."""
     rewards: Array
-    """Shape (K,)."""
+    """Rewards of the candidates, shape (K,)."""
 
 
 def replay_full(policy: Policy, rounds: Iterable[FullRound]) -> ReplayResult:
-    """Let the policy decide round after round. Nothing is estimated: the log holds every outcome."""
+    """Let the policy decide round after round.
+
+    Nothing is estimated, because the log holds every outcome.
+    """
     kept = Recorder(policy)
     for n, given in enumerate(rounds):
         play_full(kept, given, n)

@@ -1,4 +1,4 @@
-"""The policy that past rows suggest, judged on the rows after them."""
+"""Evaluates the greedy policy of the past rows on the later rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def judge_greedy(
     reward_range: tuple[float, float],
     max_weight: float,
 ) -> Judgement:
-    """The greedy policy of a ridge estimate from the past rows, judged on the others."""
+    """Evaluate the greedy policy of a ridge estimate from the past rows on the other rows."""
     gram, moment = np.eye(builder.dim), np.zeros(builder.dim)
     for batch in past.batches():
         x = builder.transform(executed_frame(batch))

@@ -1,4 +1,4 @@
-"""One fixed policy on a log with propensities: weighted and doubly robust, with anytime bounds."""
+"""Evaluation of one fixed policy on a log with propensities, with anytime bounds."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ FEWEST_EFFECTIVE_ROWS = 2.0
 
 @dataclass(frozen=True)
 class Judgement:
-    """V(π) - fraction·V(h) for a fixed policy π and the policy h that wrote the log."""
+    """Bounds of V(π) - fraction·V(h) for a fixed policy π and the policy h that wrote the log."""
 
     weighted: OffPolicyReport
-    """Importance-weighted, hedged by the weights."""
+    """Importance-weighted, with a hedge by the weights."""
     doubly_robust: OffPolicyReport | None
-    """With predictions of the reward; None if there were none."""
+    """With predictions of the reward; None if no predictions were given."""
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """The judgement as plain data for JSON."""
         robust = None if self.doubly_robust is None else self.doubly_robust.as_dict()
         return {"weighted": self.weighted.as_dict(), "doubly_robust": robust}
 
@@ -44,11 +44,17 @@ def judge(
     reward_range: tuple[float, float] = (0.0, 1.0),
     max_weight: float = math.inf,
 ) -> Judgement:
-    """Judge π by rows of h. π must not have been learned from these rows: split the log before.
+    """Evaluate a fixed policy π on rows that the policy h wrote.
 
-    policy_probabilities: π's probability of each logged action. propensities: h's.
-    predicted, predicted_value: predictions of each logged action's reward and of π's, from other rows.
-    Refuses with ``LogCannotAnswer`` where the log holds no answer.
+    π must not have been learned from these rows: split the log first. Raises ``LogCannotAnswer`` if the
+    log cannot answer the question.
+
+    Parameters
+    ----------
+    policy_probabilities: π's probability of each logged action.
+    propensities: h's probability of each logged action.
+    predicted, predicted_value: predictions of each logged action's reward and of π's reward, from other
+        rows.
     """
     judging = Judging(predicted is not None, fraction, delta, reward_range, max_weight)
     judging.extend(policy_probabilities, propensities, rewards, predicted, predicted_value)

@@ -1,4 +1,4 @@
-"""Replay a log: choose what the log can answer, and refuse with a reason what it cannot."""
+"""Replays a log with the best method that it supports, or raises an error with a reason."""
 
 from __future__ import annotations
 
@@ -34,28 +34,28 @@ MOST_FEATURES = 400
 
 @dataclass(frozen=True)
 class Terms:
-    """The numbers of a replay; all are chosen before the log is looked at."""
+    """The numbers of a replay. Choose all of them before looking at the log."""
 
     baseline: str = ""
     """Label of the incumbent's action; empty if a column of the log names it in each row."""
     past: float = 0.2
-    """Share of rows, the first ones, from which features are fixed and the policy learns before it
-    starts."""
+    """Share of rows, from the beginning, that are used to fix the features and to train the policy before
+    it starts."""
     policy: str = "reserve-c4b+"
     alpha: float = 0.05
     reserve: float = 0.0
     delta: float = 0.05
     reward_range: tuple[float, float] = (0.0, 1.0)
     norm_bound: float | None = None
-    """Default: the largest possible reward in magnitude."""
+    """Bound of the norm of theta; by default the largest possible reward in magnitude."""
     uniform: bool = False
-    """The actions were drawn uniformly, though the log has no propensities."""
+    """Whether the actions are declared to be drawn uniformly although the log has no propensities."""
     max_weight: float = float("inf")
 
 
 @dataclass(frozen=True)
 class LogReplay:
-    """What the log answered."""
+    """The results of a replay."""
 
     method: str
     """"full feedback", "queues" (no context), "matching" or "weights" (one fixed policy only)."""
@@ -64,15 +64,14 @@ class LogReplay:
     logging_reward: float | None
     """Mean logged reward of the replayed rows."""
     baseline_reward: float | None
-    """Mean logged reward of those rows whose action was the incumbent's."""
+    """Mean logged reward of the replayed rows whose action was the incumbent's."""
     results: tuple[ReplayResult, ...]
-    """The gated policy, then the ungated one."""
+    """Results of the gated policy, then of the ungated one."""
     judgement: Judgement | None
-    """The greedy policy that the past rows suggest, judged on the others, where propensities are
-    known."""
+    """Evaluation of the greedy policy of the past rows on the other rows, if propensities are known."""
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """The results as plain data for JSON."""
         return {
             "method": self.method,
             "past_rows": self.past_rows,
@@ -99,12 +98,14 @@ def replay_log(
     progress: Progress = lambda done, total: None,
     executor: Executor | None = None,
 ) -> LogReplay:
-    """Replay the rows after the past ones in the best way that the log permits.
+    """Replay the rows after the past ones with the best method that the log supports.
 
-    builder: features of (action, context); without it an intercept, one feature for each action, and
-    their products with the context.
-    resume: a folder in which the state is kept now and then. The same call with it goes on from there.
-    executor: where the policies are replayed, one task each; files must be readable there.
+    Parameters
+    ----------
+    builder: features of (action, context). Without it the log's vectors are used, if it has any;
+        otherwise an intercept, one feature for each action, and their products with the context.
+    resume: folder in which the state is saved from time to time. The same call continues from there.
+    executor: replays the policies, one task each; it must be able to read the files.
     """
     if not 0.0 < terms.past < 1.0:
         raise InvalidInput("past", terms.past, "must be a share of the rows, between 0 and 1")

@@ -1,4 +1,4 @@
-"""Replay on a log whose actions were drawn uniformly: rows where the policy agrees are its own rounds."""
+"""Replay of a log with uniformly drawn actions: rows in which the policy agrees are its rounds."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from c4b.replay.result import Recorder, ReplayResult
 
 
 class LoggedRound(NamedTuple):
-    """One logged row: what could be chosen, what was, and what it earned."""
+    """One logged row: the candidates, the action and its reward."""
 
     candidates: Array
-    """Features, shape (K, d)."""
+    """Features of the candidates, shape (K, d)."""
     baseline: int
     """Index of the incumbent's action."""
     action: int
@@ -24,11 +24,11 @@ class LoggedRound(NamedTuple):
 
 
 def replay_matching(policy: Policy, rounds: Iterable[LoggedRound]) -> ReplayResult:
-    """Keep the rows in which the policy would have taken the logged action, and skip the others.
+    """Use the rows in which the policy would have taken the logged action, and skip the others.
 
-    If the logged actions were drawn uniformly and independently of everything, the kept rows are
-    distributed as the policy's own rounds (Li, Chu, Langford and Wang 2011). About one row in K is
-    kept. The policy sees nothing of a row that is skipped.
+    If the logged actions were drawn uniformly and independently of everything, the used rows are
+    distributed as the policy's own rounds (Li, Chu, Langford and Wang 2011). About one row in K is used.
+    The policy sees nothing of a skipped row.
     """
     kept = Recorder(policy)
     rows = 0

@@ -1,4 +1,4 @@
-"""Replay of a randomised trial without context: each action's outcomes form a queue."""
+"""Replay of a randomised trial without context: each action has a queue of its outcomes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,17 @@ from c4b.replay.result import Recorder, ReplayResult
 def replay_queues(
     policy: Policy, features: object, baseline: int, actions: object, rewards: object
 ) -> ReplayResult:
-    """Answer each decision by the next outcome of its action, until a queue is empty.
+    """Answer each decision with the next outcome of its action, until a queue is empty.
 
-    If actions were assigned at random, an action's outcomes in the order of the log are what the policy
-    would have met. Unlike matching, no row is skipped.
+    If actions were assigned at random, an action's outcomes in the order of the log are distributed as
+    those that the policy would have received. Unlike matching, no row is skipped.
 
-    features: shape (K, d), one row for each action. baseline: index of the incumbent's action.
-    actions: for each row of the log, the index of its action. rewards: for each row, its outcome.
+    Parameters
+    ----------
+    features: one row for each action, shape (K, d).
+    baseline: index of the incumbent's action.
+    actions: index of the action in each row of the log.
+    rewards: outcome of each row of the log.
     """
     table = _validate.table("features", features, policy.model.dim)
     outcomes = _validate.series("rewards", rewards)

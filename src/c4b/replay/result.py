@@ -1,4 +1,4 @@
-"""What a replay found."""
+"""The result of a replay."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class ReplayResult:
     policy: str
     alpha: float
     rows: int
-    """Rows that were read; a replay by matching uses only some of them."""
+    """Number of rows that were read; a replay by matching uses only some of them."""
     rewards: Array
-    """What the policy earned in each of its rounds."""
+    """Reward of the policy in each of its rounds."""
     fell_back: NDArray[np.bool_]
-    """Rounds in which the gate played the incumbent's action."""
+    """Whether the gate played the incumbent's action, for each round."""
     banks: Array
-    """What was certified after each round; NaN without a gate."""
+    """The certified bank after each round; NaN without a gate."""
     baseline_rewards: Array | None = None
-    """What the incumbent would have earned in the same rounds, where the log says so."""
+    """Reward that the incumbent would have earned in the same rounds, if the log holds it."""
     alarm: str | None = None
 
     @property
@@ -37,7 +37,7 @@ class ReplayResult:
 
     @property
     def reward(self) -> float:
-        """Mean reward a round."""
+        """Mean reward per round."""
         return float(self.rewards.mean()) if self.rounds else float("nan")
 
     @property
@@ -47,7 +47,7 @@ class ReplayResult:
 
     @property
     def opened_at(self) -> int | None:
-        """The first round (from 1) in which something else than the incumbent was played."""
+        """The first round (from 1) that did not play the incumbent's action; None if there is none."""
         return None if self.fell_back.all() else int(np.argmin(self.fell_back)) + 1
 
     @property
@@ -58,7 +58,7 @@ class ReplayResult:
         return np.cumsum(self.rewards - (1.0 - self.alpha) * self.baseline_rewards)
 
     def as_dict(self) -> dict[str, Any]:
-        """The summary, for JSON."""
+        """A summary as plain data for JSON."""
         baseline, credit = self.baseline_rewards, self.realised_credit
         return {
             "policy": self.policy,

@@ -1,4 +1,4 @@
-"""The paper's study, and yours: settings, episodes, statistics, tables, figures, report."""
+"""Simulation studies: settings, episodes, statistics, tables, figures, report."""
 
 from c4b.study.engine.run import run
 from c4b.study.results.results import Results

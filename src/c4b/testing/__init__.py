@@ -1,4 +1,4 @@
-"""A conformance kit: what every policy must do, as named checks that anyone can run.
+"""A conformance kit for policies: named checks that you can run on your own policy.
 
 >>> report = check_policy("refresh")
 >>> report["the bank never exceeds the truth"]
@@ -6,7 +6,7 @@
 >>> check_policy("linucb")["the bank never exceeds the truth"]
 'does not apply: no gate, nothing is promised'
 
-In your own test-suite, for a policy, a composition or a function that makes a fresh policy::
+In your own test suite, for a policy, a composition or a function that makes a fresh policy::
 
     @pytest.mark.parametrize("check", c4b.testing.checks(), ids=str)
     def test_my_policy(check):

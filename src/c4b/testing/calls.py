@@ -1,4 +1,4 @@
-"""Requirements on the calls: what they answer, in which order they may come, what they refuse."""
+"""Requirements on the calls: their results, their possible order and the errors that they raise."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """One test case for every journal backend: the contract of ``c4b.journal.backend``, as tests.
 
-In your own test-suite, for a backend of your own::
+In your own test suite, for a backend of your own::
 
     from c4b.testing.journal_backend import JournalBackendCase
 
@@ -36,19 +36,21 @@ BYTES = bytes(range(256)) * 4
 
 
 class JournalBackendCase:
-    """What every backend must do. Each method that begins with ``test_`` is one test."""
+    """The requirements on every backend. Each method that begins with ``test_`` is one test."""
 
     url: str
-    """Of an empty store; set it anew for every test."""
+    """Address of an empty store; set a new one for every test."""
 
     def open(self, create: bool = False) -> JournalBackend:
-        """The backend under test on the store at ``url``."""
+        """Open the backend under test on the store at ``url``."""
         return open_backend(self.url, create)
 
     @contextmanager
     def journal(self, length: int = 1) -> Iterator[JournalBackend]:
-        """A backend with one journal of ``length`` entries, each with a request id, in pairs: a
-        decision, and an entry about it."""
+        """A backend with one journal of ``length`` entries.
+
+        Each entry has a request id, and they come in pairs: a decision, and an entry about it.
+        """
         backend = self.open(create=True)
         try:
             backend.create(NAME, first())
@@ -184,7 +186,7 @@ class JournalBackendCase:
     # -- writing -------------------------------------------------------------------------------
 
     def test_payloads_are_rewritten(self) -> None:
-        """Only in stores that offer it: see ``RewritableBackend``."""
+        """Only for stores that support it: see ``RewritableBackend``."""
         with self.journal(6) as backend:
             if not hasattr(backend, "rewrite"):
                 return
@@ -292,7 +294,7 @@ class JournalBackendCase:
             other.close()
 
     def test_writers_are_serialised(self) -> None:
-        """Threads read the head and append to it under the lock: nobody misses another's entry."""
+        """Threads read the head and append to it under the lock; no thread misses another's entry."""
 
         def work(backend: JournalBackend, name: str) -> None:
             for n in range(APPENDS):
@@ -377,7 +379,7 @@ def entry(after: Entry, request_id: str | None = None, about: int | None = None)
 
 
 def following(after: Entry) -> Iterator[Entry]:
-    """Entries without end: a decision, an entry about it, and so on; request ids are r-NUMBER."""
+    """Endless entries: a decision, an entry about it, and so on; request ids are r-NUMBER."""
     while True:
         seq = after.seq + 1
         after = entry(after, f"r-{seq}", None if seq % 2 else seq - 1)

@@ -1,4 +1,4 @@
-"""What a check is, and how checks are run on a policy."""
+"""Defines what a check is, and runs checks on a policy."""
 
 from __future__ import annotations
 
@@ -19,13 +19,16 @@ PASSED = "passed"
 
 @dataclass(frozen=True)
 class Check:
-    """One named requirement. Call it; it raises AssertionError, led by its name, when it fails."""
+    """One named requirement.
+
+    Call it to run it; if it fails, it raises AssertionError that begins with its name.
+    """
 
     name: str
     _run: Callable[[Factory, int], str | None]
 
     def __call__(self, policy: Subject, *, seed: int = 0) -> str:
-        """``"passed"``, or why the requirement does not apply to this policy."""
+        """Return ``"passed"``, or why the requirement does not apply to this policy."""
         need_assertions()
         try:
             reason = self._run(_factory(policy), seed)
@@ -38,7 +41,7 @@ class Check:
 
 
 def need_assertions() -> None:
-    """Refuse to check anything where every check would pass."""
+    """Raise an error if Python runs without assertions, because every check would pass."""
     if not __debug__:
         raise RuntimeError(
             "python -O and PYTHONOPTIMIZE leave out assertions, and the checks are made of them: run "
@@ -50,15 +53,16 @@ _CHECKS: list[Check] = []
 
 
 def checks() -> list[Check]:
-    """Every check, in the order in which ``check_policy`` runs them."""
+    """All checks, in the order in which ``check_policy`` runs them."""
     return list(_CHECKS)
 
 
 def check_policy(policy: Subject, *, seed: int = 0) -> dict[str, str]:
-    """Run every check; the first failure raises. Returns each check's name and verdict.
+    """Run every check and return each check's name and result. The first failure raises AssertionError.
 
     ``policy`` is a registered name, a ``Composition``, a ``GateFactory``, or a function without arguments
-    that returns a fresh ``Policy`` (or of a subclass), the same one each time but for its ids.
+    that returns a new ``Policy`` (or an instance of a subclass). Each call of the function must return an
+    equal policy, except for its ids.
     """
     return {check.name: check(policy, seed=seed) for check in _CHECKS}
 

@@ -1,4 +1,4 @@
-"""Requirements on the ledger: what may change it, and Theorem 1 against a simulated truth."""
+"""Requirements on the ledger: what may change it, and Theorem 1 in a simulation with known theta."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A simulated truth that meets the model's assumptions, and policies that have lived in it."""
+"""A simulation that meets the model's assumptions, and policies that have played in it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SLACK = 1e-9
 
 
 class World:
-    """A true theta with ||theta|| <= S, baselines of nonnegative mean, and noise of scale sigma.
+    """A simulation: theta with ||theta|| <= S, baselines of nonnegative mean, noise of scale sigma.
 
     one_hot: rows are unit vectors, the baseline is always the first one, and no mean is negative.
     """
@@ -39,7 +39,7 @@ class World:
 
     @classmethod
     def of(cls, policy: Policy, seed: int) -> World:
-        """A world that suits the policy's needs."""
+        """A world that provides the inputs that the policy needs."""
         arms = ONE_HOT in registry.needs(policy.spec) or policy.model.confidence_set.one_hot
         return cls(policy.model, seed, arms)
 
@@ -59,7 +59,7 @@ class World:
         return x if x @ self.theta >= 0.0 else -x
 
     def others(self) -> list[Array]:
-        """Features (d,) that might be executed instead; they differ from each other."""
+        """Features (d,) that might be executed instead of the decided action, all different."""
         return self._arms([1, 2]) if self.one_hot else [0.5 * self.baseline()]
 
     def _arms(self, numbers: list[int]) -> list[Array]:
@@ -73,7 +73,7 @@ class World:
         return pool
 
     def rounds(self, count: int) -> Rounds:
-        """Baselines and pools that change, K from 0 to 6."""
+        """Rounds with changing baselines and pools, K from 0 to 6."""
         baselines = [self.baseline() for _ in range(count)]
         return [(self.pool(b, int(self.rng.integers(7))), b) for b in baselines]
 
@@ -85,7 +85,10 @@ class World:
 
 
 def decided(policy: Policy, world: World, rounds: Rounds) -> Iterator[tuple[Decision, Array]]:
-    """Each decision with the features it executes; rounds in which the policy stops are left out."""
+    """Each decision with the features it executes.
+
+    Rounds in which the policy decides nothing are left out.
+    """
     for pool, baseline in rounds:
         try:
             decision = policy.decide(pool, baseline, world.told(policy, baseline))
@@ -95,7 +98,7 @@ def decided(policy: Policy, world: World, rounds: Rounds) -> Iterator[tuple[Deci
 
 
 def lived(make: Factory, seed: int) -> tuple[Policy, World, list[str]]:
-    """A policy with history and a few rounds behind it, the last three outcomes not reported."""
+    """A policy with history and a few rounds behind it; the last three outcomes are not reported."""
     policy = make()
     world = World.of(policy, seed)
     policy.learn(*world.history(20 * policy.model.dim))
@@ -108,7 +111,7 @@ def lived(make: Factory, seed: int) -> tuple[Policy, World, list[str]]:
 
 
 def state(policy: Policy) -> dict[str, bytes]:
-    """Everything but the ids' token, bit for bit."""
+    """The complete state except the token of the ids, bit for bit."""
     header, arrays = policy.state()
     return {
         **{key: array.tobytes() for key, array in arrays.items()},

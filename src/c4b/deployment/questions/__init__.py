@@ -1,1 +1,1 @@
-"""What a deployment answers about itself and its past. Nothing here changes it."""
+"""Queries about a deployment and its history. They change nothing."""

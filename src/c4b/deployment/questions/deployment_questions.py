@@ -1,4 +1,4 @@
-"""Questions to a deployment: what it did, what it earned, why, and whether all of it holds."""
+"""Queries of a deployment: state, earnings, decisions, explanations and audits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from c4b.policies.rounds.explanation import Explanation
 
 
 class DeploymentQuestions:
-    """A part of ``Deployment``."""
+    """The queries of ``Deployment``, as a base class."""
 
     _transactor: Transactor
     _url: str | None
@@ -47,15 +47,15 @@ class DeploymentQuestions:
         return self._transactor.configuration
 
     def state(self) -> Status:
-        """The state of the deployment, with what every process has committed."""
+        """The current state, including everything that other processes have committed."""
         time = self._transactor.time
         return self._transactor.read(lambda journal, state: queries.status(journal, state, time(state)))
 
     def earnings(self, seconds: float | None = None, last: int | None = None) -> Earnings:
-        """What was earned, and the uplift over the incumbent, estimated and certified.
+        """The earnings, and the uplift over the incumbent, estimated and certified.
 
-        Of all time; or of the last ``seconds``; or of about the ``last`` decisions. It costs the same for
-        a hundred decisions as for a million; the window begins where it was asked to, to about 3 %.
+        The window is all time, the last ``seconds``, or about the ``last`` decisions. The start of the
+        window is accurate to about 3 %. The call takes as long for a hundred decisions as for a million.
         """
         if seconds is not None and last is not None:
             raise InvalidInput("last", last, "give seconds or last, not both")
@@ -71,16 +71,16 @@ class DeploymentQuestions:
         )
 
     def earnings_course(self) -> list[EarningsPoint]:
-        """The uplift of all decisions up to some of them, for a plot, by what is known now."""
+        """The cumulative uplift after selected decisions, for a plot, from all data known now."""
         return self._transactor.read(
             lambda journal, state: earnings.course(queries.summary(journal, state), state.gate)
         )
 
     def items(self) -> list[Item]:
-        """How often each label was offered, found admissible and played, and its mean reward with an
-        interval.
+        """Counts for each label (offered, admissible, played) and its mean reward with an interval.
 
-        The most played first. :mod:`c4b.deployment.summary.item_counts` says which interval it is.
+        The most played label comes first. :mod:`c4b.deployment.summary.item_counts` describes the
+        interval.
         """
         noise = self.model.noise
         return self._transactor.read(
@@ -98,11 +98,16 @@ class DeploymentQuestions:
         before: str | int | None = None,
         limit: int = 100,
     ) -> Found:
-        """Decisions that have all of this, newest first.
+        """Find the decisions that meet all given conditions, newest first.
 
-        label: of the candidate that was played. outcome: ``pending``, ``observed``, ``timeout`` or
-        ``forgotten``. played: ``baseline`` or ``candidate``. since, until: times with a time zone. One
-        call reads at most 5000 decisions; to go on, give the answer's ``next`` as ``before``.
+        One call reads at most 5000 decisions. To continue, pass the ``next`` of the answer as ``before``.
+
+        Parameters
+        ----------
+        label: label of the candidate that was played.
+        outcome: ``pending``, ``observed``, ``timeout`` or ``forgotten``.
+        played: ``baseline`` or ``candidate``.
+        since, until: times with a time zone.
         """
         wanted, count = Wanted(request_id, label, outcome, played, since, until), _limit(limit)
         found = self._transactor.read(
@@ -117,11 +122,11 @@ class DeploymentQuestions:
         before: str | int | None = None,
         newest: bool = False,
     ) -> list[Record]:
-        """At most ``limit`` decisions with their outcomes, between ``after`` and ``before``, which are
-        ids (or entries' numbers) and not included.
+        """At most ``limit`` decisions with their outcomes, after ``after`` and before ``before``.
 
-        The first ones, oldest first; or with ``newest`` the last ones, newest first. Either way only the
-        part of the journal that they lie in is read. To page: the last id, as ``after`` or ``before``.
+        ``after`` and ``before`` are ids or entry numbers. The result holds the first decisions in that
+        range, oldest first; with ``newest`` the last ones, newest first. Only that part of the journal is
+        read. To get the next page, pass the last id as ``after`` or, with ``newest``, as ``before``.
         """
         count = _limit(limit)
         last = _validate.boolean("newest", newest)
@@ -131,31 +136,31 @@ class DeploymentQuestions:
         return [self._completable(record) for record in records]
 
     def series(self, points: int = 500) -> list[Point]:
-        """About ``points`` evenly spaced decisions for a plot, always the first and the last one.
+        """About ``points`` evenly spaced decisions for a plot, including the first and the last one.
 
-        Up to 512 points are evenly spaced in any journal; of more, as many as are kept, up to 1024. It
-        costs the same for a hundred decisions as for a million.
+        Up to 512 points are evenly spaced in any journal. For more points the result has as many as are
+        kept, up to 1024. The call takes as long for a hundred decisions as for a million.
         """
         count = _validate.count("points", points, 2, "must be a whole number of at least 2")
         return self._transactor.read(lambda journal, state: queries.series(journal, state, count))
 
     def pending(self, limit: int = 100) -> list[PendingDecision]:
-        """Decisions whose outcome is not known, oldest first, with their age in seconds."""
+        """Decisions without a known outcome, oldest first, with their age in seconds."""
         count, time = _limit(limit), self._transactor.time
         return self._transactor.read(
             lambda journal, state: queries.pending(journal, state, count, time(state).now)
         )
 
     def explain(self, decision_id: str | Decision) -> Explanation:
-        """Why: every candidate's bounds, margin and admissibility at the decision.
+        """Explain a decision: the bounds, margin and admissibility of every candidate.
 
-        What the choice did not depend on is recomputed from the state of that moment. For a decision
-        before the last two snapshots this reads the journal from its beginning.
+        Numbers that the choice did not depend on are recomputed from the state at that moment. For a
+        decision before the last two snapshots this reads the journal from its beginning.
         """
         return self.record(decision_id).explain()
 
     def record(self, decision_id: str | Decision) -> Record:
-        """One decision with its context and its outcome; complete as in ``explain``."""
+        """One decision with its context and outcome; all numbers are complete, as in ``explain``."""
         id_, transactor = _array_likes.decision_id(decision_id), self._transactor
         record = transactor.read(lambda journal, state: queries.record(journal, state, id_))
         if record.evaluated is None:
@@ -182,17 +187,23 @@ class DeploymentQuestions:
         sealed: bool = False,
         archive: Iterable[str | Path] = (),
     ) -> Report:
-        """Recompute everything with independent code; see :mod:`c4b.deployment.audit.audit`.
+        """Recompute the whole journal with independent code; see :mod:`c4b.deployment.audit.audit`.
 
-        sample: decisions recomputed in 50 digits, about. progress: called with the entries that hold so
-        far and with their number altogether. jobs: processes that share the work; gates in plain Python
-        and stores of one process need one. resume: a file that says how far an audit came. It is
-        written as the audit proceeds, and the next audit goes on from there: the whole chain is
-        read again, and must still be the one that was verified, but nothing is recomputed twice.
-        witness: a file that ``witness`` wrote, or the address of one. receipts: a file of answers.
-        Every entry that they attest must be there; see :mod:`c4b.deployment.questions.witness`.
-        sealed: every entry must be sealed with a key that this process knows; see
-        :mod:`c4b.journal.seal`. archive: the files that ``archive`` wrote, if it did.
+        Parameters
+        ----------
+        sample: approximate number of decisions that are recomputed in 50 digits.
+        progress: called with the number of entries verified so far and their total number.
+        jobs: number of processes. Gates in plain Python, and stores that only one process can open, use
+            one.
+        resume: file that records how far the audit has come. It is written during the audit, and the next
+            audit continues from there: it reads the whole chain again, which must still be the verified
+            one, but recomputes nothing twice.
+        witness: a file that ``witness`` wrote, or the address of one. Every entry that it attests must be
+            in the journal; see :mod:`c4b.deployment.questions.witness`.
+        receipts: a file of answers with receipts. Every entry that they attest must be in the journal.
+        sealed: require that every entry is sealed with a key that this process has; see
+            :mod:`c4b.journal.seal`.
+        archive: the files that ``archive`` wrote, if any.
         """
         self._transactor.check_usable()
         processes = _validate.count("jobs", jobs, 1, "must be a whole number of at least 1")
@@ -217,10 +228,10 @@ class DeploymentQuestions:
         return report
 
     def witness(self, path: str | Path) -> Witness:
-        """Add the number and the hash of the last entry to a file, and return them.
+        """Append the number and the hash of the last entry to a file, and return them.
 
         Raises ``JournalCorrupt`` and writes nothing if the journal does not continue the file's last
-        witness: then the end of the journal was removed, or an old copy was restored.
+        witness. In this case the end of the journal was removed, or an old copy was restored.
         """
         earlier = witnesses.last(Path(path), self.name)
         seq, hash_ = self._transactor.read(lambda journal, state: queries.end(journal, state, earlier))

@@ -1,4 +1,4 @@
-"""Is it earning? What was earned, and the uplift over the incumbent, over all time or a window."""
+"""Earnings, and the uplift over the incumbent, over all time or a window."""
 
 from __future__ import annotations
 
@@ -22,42 +22,42 @@ POINTS = 128
 
 @dataclass(frozen=True, slots=True)
 class Earnings:
-    """What the decisions of a window have earned. Numbers that are not known are NaN.
+    """What the decisions of a window have earned, in units of reward. Unknown numbers are NaN.
 
-    ``certified`` and ``certified_share`` hold for all windows at once with probability at least
-    1 - delta, under the assumptions of the model; an alarm against the model voids them: they are NaN.
-    ``docs/theory.md`` proves it.
+    ``certified`` and ``certified_share`` hold for all windows at once with probability at least 1 -
+    delta, under the assumptions of the model (proof in ``docs/theory.md``). An alarm against the model
+    voids them; they are NaN then.
     """
 
     since: datetime | None
-    """Time of the last decision before the window; None: the window is all time."""
+    """Time of the last decision before the window; None if the window is all time."""
     decisions: int
     fallbacks: int
-    """Decisions for the baseline."""
+    """Number of decisions for the baseline."""
     outcomes: int
-    """Decisions of the window whose reward is known."""
+    """Number of decisions in the window whose reward is known."""
     earned: float
-    """Sum of these rewards."""
+    """Sum of the known rewards."""
     incumbent: float
     """Estimate of what the incumbent would have earned in all decisions of the window."""
     uplift: float
-    """Estimate of what was earned beyond that."""
+    """Estimate of the earnings above ``incumbent``."""
     uplift_share: float
-    """The same as a share of the incumbent's."""
+    """``uplift`` as a share of ``incumbent``."""
     certified: float
-    """The uplift is at least this."""
+    """Certified lower bound of the uplift."""
     certified_share: float
-    """And this is a lower bound of its share; NaN while a loss is possible and the incumbent may have
-    earned nothing."""
+    """Certified lower bound of the uplift's share; NaN while a loss is possible and the incumbent may
+    have earned nothing."""
     void: str | None
-    """Why nothing is certified: the alarm against the model; None without one."""
+    """The alarm because of which nothing is certified, or None."""
 
     def to_dict(self) -> dict[str, Any]:
         return plain_fields(self)
 
 
 class EarningsPoint(NamedTuple):
-    """The uplift of all decisions up to one, by what is known now."""
+    """The uplift of all decisions up to one of them, estimated from all data known now."""
 
     round: int
     """1 for the first decision."""
@@ -70,9 +70,9 @@ class EarningsPoint(NamedTuple):
 def of(
     summary: JournalSummary, gate: Gate, seconds: float | None, last: int | None, now: int
 ) -> Earnings:
-    """Of the last ``seconds``, of the ``last`` decisions, or of all time.
+    """Earnings of the last ``seconds``, of the ``last`` decisions, or of all time.
 
-    A window begins at the kept sum nearest to where it was asked to, see ``running_totals``.
+    The window starts at the stored sum that is nearest to the requested start; see ``running_totals``.
     """
     since = _beginning(summary, seconds, last, now)
     until = summary.totals.now
@@ -98,7 +98,7 @@ def of(
 
 
 def course(summary: JournalSummary, gate: Gate, points: int = POINTS) -> list[EarningsPoint]:
-    """The uplift up to some decisions, evenly spaced as far as possible, by what is known now."""
+    """The uplift up to selected, almost evenly spaced decisions, from all data known now."""
     rows = _spread([*summary.totals.kept.values()], points)
     made = []
     for row in rows:

@@ -1,7 +1,8 @@
-"""Finding decisions by request id, label, outcome and time.
+"""Find decisions by request id, label, outcome and time.
 
-A request id and a moment are found by index; labels and outcomes by reading decisions, newest first.
-One call reads at most ``READ`` of them and says where to go on, so that no search holds up anybody.
+Request ids and times are found by an index, labels and outcomes by reading decisions, newest first. One
+call reads at most ``READ`` decisions and returns where to continue, so that a search does not block other
+calls for long.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ Records = Callable[[list[Entry]], list[Record]]
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a decision must have to be found; None: anything will do."""
+    """The conditions of a search; None: no condition."""
 
     request_id: str | None = None
     label: str | None = None
-    """Of the candidate that was played."""
+    """Label of the candidate that was played."""
     outcome: str | None = None
     played: str | None = None
     since: datetime | None = None
@@ -53,7 +54,7 @@ class Wanted:
                 raise InvalidInput(argument, value, "must be a datetime with a time zone")
 
     def fits(self, record: Record) -> bool:
-        """Whether it has everything; its time was compared already."""
+        """Whether a record meets the conditions, except the time, which was compared already."""
         made = record.decision
         return (
             self.label in (None, made.label)
@@ -64,19 +65,19 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Decisions that were found, newest first."""
+    """The decisions that a search found, newest first."""
 
     records: list[Record]
     next: str | None
-    """Id to go on before; None: there are no more."""
+    """Id to pass as ``before`` to continue; None if there are no more."""
     read: int
-    """Decisions that were read for it."""
+    """Number of decisions that the search read."""
 
 
 def find(
     journal: Journal, wanted: Wanted, records: Records, first: int, before: int, limit: int
 ) -> Found:
-    """At most ``limit`` decisions after entry ``first`` and before entry ``before``."""
+    """Find at most ``limit`` decisions after entry ``first`` and before entry ``before``."""
     archived = max(first, 0)
     if wanted.since is not None:
         first = max(first, _entry_at(journal, wanted.since, archived) - 1)

@@ -1,4 +1,4 @@
-"""What a deployment answers about itself and its past: frozen values with plain JSON forms."""
+"""Results of queries: immutable values that can be converted to plain JSON."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Order:
     why: str
     at: datetime
     share: float | None = None
-    """Of a ramp: the most of all rounds that may leave the incumbent."""
+    """For a ramp: the largest share of rounds that may play something else than the incumbent."""
 
     def to_dict(self) -> dict[str, Any]:
         return plain_fields(self)
@@ -43,40 +43,41 @@ class Status:
     rounds: int
     fallbacks: int
     observations: int
-    """Absorbed, history included."""
+    """Number of absorbed outcomes, history included."""
     pending: int
-    """Decisions whose outcome is not known."""
+    """Number of decisions without a known outcome."""
     waiting: int
-    """Known outcomes that wait for an earlier one."""
+    """Number of known outcomes that wait for an earlier one."""
     oldest_pending: str | None
     oldest_pending_age: float | None = field(compare=False)
-    """Seconds since that decision, by this process's clock; None when nothing is pending."""
+    """Seconds since that decision, by this process's clock; None if nothing is pending."""
     clock_ahead: float = field(compare=False)
-    """Seconds by which the journal's times are ahead of this process's clock; 0 unless some clock was
-    once far ahead."""
+    """Seconds by which the journal's times are ahead of this process's clock; 0 unless a clock was far
+    ahead at some time."""
     radius: float
     alarm: str | None
-    """What the data refute of the model: certificates are void; or that the bank is below the reserve
-    that a successor has taken over. A negative bank alone is no alarm."""
+    """Why certificates are void: the data refute the model; or the bank is below the reserve that a
+    successor has taken over. None without an alarm. A negative bank alone is no alarm."""
     seq: int
     hash: str
-    """Of the last entry: keep it elsewhere, and nobody can rewrite the past unnoticed."""
+    """Hash of the last entry. Keep it outside the store to detect a later change of the history."""
     at: datetime
     alarm_since: datetime | None = None
-    """When it was raised."""
+    """Time at which the alarm was raised."""
     alarm_after: str | None = None
-    """Id of the last decision made before it; None: there was none, or no alarm."""
+    """Id of the last decision before the alarm; None if there was none, or without an alarm."""
     alarm_decisions: int | None = None
-    """Decisions made before it."""
+    """Number of decisions before the alarm."""
     mode: str = "live"
-    """``live``, ``shadow``, ``ramp``, ``frozen``, ``closed``, or ``waiting`` for the history of a
-    predecessor."""
+    """``live``, ``shadow``, ``ramp``, ``frozen``, ``closed``, or ``waiting`` (for the history of a
+    predecessor)."""
     held: int = 0
-    """Decisions for the baseline although the gate chose a candidate: in shadow, frozen, or by a ramp."""
+    """Decisions for the baseline although the gate chose a candidate, because of shadow mode, a freeze or
+    a ramp."""
     orders: tuple[Order, ...] = ()
-    """What is in force, with who and why."""
+    """The orders in force, with their author and reason."""
     archived: int = 0
-    """Entries 1 up to this one are in archive files."""
+    """Entries 1 up to this number are in archive files."""
 
     def to_dict(self) -> dict[str, Any]:
         return {**plain_fields(self), "orders": [order.to_dict() for order in self.orders]}
@@ -84,7 +85,7 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One decision in the series of all, with the deployment's counts right after it."""
+    """One decision in the series of all decisions, with the deployment's counts right after it."""
 
     round: int
     """1 for the first decision."""
@@ -93,14 +94,14 @@ class Point:
     fallbacks: int
     """Decisions for the baseline, up to and including this one."""
     pending: int
-    """Decisions whose outcome was not known then, this one included."""
+    """Decisions without a known outcome at that time, including this one."""
     certificate: float
-    """Lower bound of this round's contrast for what was played."""
+    """Lower bound of this round's contrast for the action that was played."""
     estimate: float
-    """Estimate of the same contrast, by the ridge regression at that moment."""
+    """Estimate of the same contrast by the ridge regression at that moment."""
     radius: float
     seq: int
-    """Number of its entry, which its id holds."""
+    """Number of the decision's journal entry, which is part of its id."""
 
     def to_dict(self) -> dict[str, Any]:
         return plain_fields(self)
@@ -108,7 +109,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class PendingDecision:
-    """A decision whose outcome is not known."""
+    """A decision without a known outcome."""
 
     id: str
     at: datetime
@@ -118,7 +119,7 @@ class PendingDecision:
     context_json: str | None
     action: int | None
     label: str | None = None
-    """Name of the candidate, if it has one."""
+    """Name of the candidate, or None."""
 
     @property
     def context(self) -> Any:
@@ -131,7 +132,7 @@ class PendingDecision:
 
 
 class PartialExplanation(Explanation):
-    """Of a decision of which the journal keeps only what was executed."""
+    """Explanation of a decision for which the journal keeps only what was executed."""
 
     def __init__(
         self,
@@ -147,7 +148,7 @@ class PartialExplanation(Explanation):
 
     @property
     def summary(self) -> str:
-        """One sentence, and what is not on record."""
+        """The decision in one sentence, and what is not on record."""
         decision = self.decision
         what = "the baseline"
         if decision.action is not None:
@@ -161,7 +162,7 @@ class PartialExplanation(Explanation):
 
 
 class LeftOutOfJournal:
-    """What an entry leaves out of its decision; see :mod:`c4b.deployment.questions.left_out`."""
+    """Computes what an entry leaves out of its decision; see :mod:`c4b.deployment.questions.left_out`."""
 
     def __init__(self, record: Callable[[], Record]) -> None:
         self.record = record
@@ -171,13 +172,13 @@ class LeftOutOfJournal:
         return self.record().decision.details
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """In another process nothing can be recomputed: None."""
+        """Pickle as None: another process cannot recompute the numbers."""
         return type(None), ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Record:
-    """A decision and what became of it."""
+    """A decision with its input and its outcome."""
 
     decision: Decision
     at: datetime
@@ -189,33 +190,33 @@ class Record:
     """``pending``, ``observed``, ``timeout`` (the declared default was recorded) or ``forgotten``."""
     reward: float | None
     executed: Array | None
-    """Features of what was executed instead, if that was reported."""
+    """Features of the action that was executed instead, if one was reported."""
     contrasts: Array | None = None
     """(2, K): estimate and upper bound of every candidate's contrast; None in early journals."""
     labels: tuple[str, ...] | None = None
-    """Names of the candidates, if the round had some."""
+    """Names of the candidates, or None if the round had none."""
     baseline_mean: float | None = None
-    """The baseline's known mean, if the policy needs it."""
+    """The known mean of the baseline, if the policy needs it."""
     evaluated: tuple[int, ...] | None = None
-    """The candidates whose bounds are here, because the choice depended on them; None: all. ``explain``
-    and ``Deployment.record`` recompute the others from the state of that moment."""
+    """The candidates whose bounds this record holds, because the choice depended on them; None: all.
+    ``explain`` and ``Deployment.record`` recompute the others from the state at that moment."""
     kept: tuple[int, ...] | None = None
-    """The candidates of which there is more than their number on record; None: all. The features and
-    bounds of the others are NaN."""
+    """The candidates whose features and bounds are on record; None: all. Those of the others are NaN."""
     context_erased: bool = False
     rule: str = ""
     """How the policy orders admissible candidates, in words."""
     because: str = ""
-    """Why it chose this one."""
+    """Why the policy chose this action."""
     alarm_later: datetime | None = None
-    """When an alarm against the model was raised after this decision, which voids its certificates."""
+    """Time of an alarm against the model that was raised after this decision and voids its
+    certificates."""
     items: Array | None = None
-    """(m, d) of the slate that was executed; None: no slate."""
+    """Features (m, d) of the slate that was executed; None if it was no slate."""
     item_rewards: tuple[float, ...] | None = None
-    """The rewards of its items, if they were reported one by one."""
+    """Rewards of the slate's items, if they were reported one by one."""
 
     def __eq__(self, other: object) -> bool:
-        """Whether both say the same."""
+        """Whether both records have the same content; NaN equals NaN."""
         return isinstance(other, Record) and all(
             same_content(getattr(self, each.name), getattr(other, each.name)) for each in fields(self)
         )
@@ -225,11 +226,11 @@ class Record:
 
     @property
     def context(self) -> Any:
-        """What the caller said, for whoever asks why."""
+        """The context that the caller gave."""
         return None if self.context_json is None else json.loads(self.context_json)
 
     def explain(self) -> Explanation:
-        """Why, with the whole interval of every candidate's contrast."""
+        """Explain the decision, with the whole interval of every candidate's contrast."""
         if isinstance(self.decision.left_out, LeftOutOfJournal):
             return self.decision.left_out.record().explain()
         if self.kept is None:
@@ -237,7 +238,7 @@ class Record:
         return PartialExplanation(self.decision, self.contrasts, self.kept, self.rule, self.because)
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain JSON data, with the explanation and all features."""
+        """The record as plain JSON data, with the explanation and all features."""
         explanation = self.explain().to_dict()
         for candidate in explanation["candidates"]:
             candidate["features"] = self.candidates[candidate["candidate"]].tolist()
@@ -265,12 +266,12 @@ class Record:
 
 
 def moment(at: int) -> datetime:
-    """Microseconds since 1970 as a time."""
+    """Microseconds since 1970 as a datetime in UTC."""
     return datetime.fromtimestamp(at / 1e6, UTC)
 
 
 def plain_fields(value: Any) -> dict[str, Any]:
-    """The fields of a frozen value as plain JSON data."""
+    """The fields of an immutable value as plain JSON data."""
     return {name: _plain(getattr(value, name)) for name in value.__slots__}
 
 

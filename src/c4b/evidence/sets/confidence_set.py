@@ -1,16 +1,17 @@
-"""What a confidence set is to the library, and the contract for a set written in plain Python.
+"""The interface of confidence sets, and the contract for a set written in plain Python.
 
 A confidence set is a stack of G ellipsoids ``||theta - estimate_g||_{V_g} <= radius_g``. With probability
 at least 1 - delta all of them contain theta, at every moment at once. Bounds, certificates, ledgers and
-policies read the stack only, so any set works in all of them.
+policies read only the stack, so any set works in all of them.
 
 Contract of every set:
 
 - Its numbers are fixed before the data: ridges, mixing and size depend on the model alone.
-- The state is one flat vector (``c4b.evidence.ellipsoids``). Whatever a set remembers lies in it: the
-  sums in their arrays, its own statistics in ``extra``. Then copies, state files and replays work.
+- The state is one flat vector (``c4b.evidence.ellipsoids``). It holds everything that a set remembers:
+  the sums in their arrays, the set's own statistics in ``extra``. Then copies, state files and replays
+  work.
 - The same observations in the same order give the same bits.
-- A value that is not a number certifies nothing: a set that has lost its numbers writes NaN.
+- NaN certifies nothing: a set whose numbers are no longer valid writes NaN.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class ConfidenceSet:
 
     @property
     def is_compiled(self) -> bool:
-        """Whether observations are absorbed by compiled code; a study runs other sets in a slow loop."""
+        """Whether observations are absorbed by compiled code. A study runs other sets in a slow loop."""
         return self.code != OUTSIDE
 
 
@@ -88,37 +89,37 @@ class SetView:
 
     @property
     def inverse(self) -> Array:
-        """(G, d, d) V_g^-1, to be written."""
+        """V_g^-1, shape (G, d, d), to be written by the set."""
         return self.region.inverse
 
     @property
     def estimate(self) -> Array:
-        """(G, d) centres, to be written."""
+        """Centres of the ellipsoids, shape (G, d), to be written by the set."""
         return self.region.estimate
 
     @property
     def radius(self) -> Array:
-        """(G,) radii, to be written."""
+        """Radii of the ellipsoids, shape (G,), to be written by the set."""
         return self.region.radius
 
     @property
     def extra(self) -> Array:
-        """Statistics of the set's own, zero before the first observation."""
+        """The set's own statistics, zero before the first observation."""
         return self.data.extra
 
     @property
     def ridges(self) -> Array:
-        """(G,) as the set gave them for this model."""
+        """Regularisers (G,) that the set gave for this model."""
         return self.data.ridges
 
     @property
     def gram(self) -> Array:
-        """(d, d) sum of x x^T over all observations; not for writing."""
+        """Sum of x x^T over all observations, shape (d, d). Do not write to it."""
         return self.data.gram
 
     @property
     def moment(self) -> Array:
-        """(d,) sum of x y over all observations; not for writing."""
+        """Sum of x y over all observations, shape (d,). Do not write to it."""
         return self.data.moment
 
     @property
@@ -132,7 +133,7 @@ class SetView:
         return float(self.data.tally[SQUARES_SUM])
 
     def refute(self) -> None:
-        """Latch the alarm that no theta within the norm bound explains the data."""
+        """Raise the permanent alarm that no theta within the norm bound explains the data."""
         self.data.tally[ALARM] = EMPTY_SET
 
 
@@ -140,14 +141,14 @@ class SetView:
 class PythonSet(ConfidenceSet):
     """A confidence set written outside of this package, in plain Python.
 
-    Sums (``gram``, ``moment``, ``count``, ``squares_sum``) are kept for it. Before any data the inverses
-    are I / a_g, everything else is zero and ``rebuild`` is called once.
+    The library maintains the sums ``gram``, ``moment``, ``count`` and ``squares_sum``. Before any data
+    the inverses are I / a_g, everything else is zero and ``rebuild`` is called once.
 
     Parameters
     ----------
-    rebuild: writes ``inverse``, ``estimate`` and ``radius`` from what the view holds. Called after every
-        batch of observations.
-    update: called for every observation (x (d,), y) in order, after the sums have taken it and before
+    rebuild: writes ``inverse``, ``estimate`` and ``radius`` from the content of the view. It is called
+        after every batch of observations.
+    update: called for every observation (x (d,), y) in order, after it was added to the sums and before
         ``rebuild``; for statistics in ``extra`` that depend on the order.
     """
 

@@ -65,7 +65,8 @@ _loaded_entry_points = False
 
 
 def register_set(entry: PythonSet) -> PythonSet:
-    """Make a set written in Python available by its name; a taken name is an error."""
+    """Make a set written in Python available by its name. Raises ``InvalidInput`` if the name is
+    taken."""
     if not isinstance(entry, PythonSet):
         raise InvalidInput("entry", entry, "must be a c4b.evidence.PythonSet")
     if not isinstance(entry.name, str) or not entry.name.strip():

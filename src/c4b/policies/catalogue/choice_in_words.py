@@ -1,4 +1,4 @@
-"""How a policy chooses among admissible candidates, and why it chose as it did, in plain sentences.
+"""Describes in sentences how a policy chooses among admissible candidates, and why it chose as it did.
 
 Everything is read from what a decision records: scores, margins, bank and alarm. Nothing here decides.
 """
@@ -24,7 +24,7 @@ NO_NOISE = 0.0
 def rule_in_words(spec: PolicySpec, dim: int) -> str:
     """How ``spec`` orders admissible candidates of ``dim`` features."""
     if not isinstance(spec, Composition):
-        return f"{ADMISSIBLE} Among these {spec.name} chooses by its own rule: {spec.summary}."
+        return f"{ADMISSIBLE} Among these, {spec.name} chooses by its own rule: {spec.summary}."
     rule = spec.rule(dim, NO_NOISE)
     if not spec.gated:
         return f"There is no gate. The score is {_score(rule)}; the highest score is played."
@@ -32,18 +32,19 @@ def rule_in_words(spec: PolicySpec, dim: int) -> str:
     if spec.selection == "pooled":
         sentences.append(
             "Only the candidate with the highest score is tested, and only if its score is above the "
-            "baseline's own; else the baseline is played."
+            "baseline's; otherwise the baseline is played."
         )
         return " ".join(sentences)
     if rule.propose:
         sentences.append(
-            "Only the candidate with the highest score is tested; else the baseline is played."
+            "Only the candidate with the highest score is tested; if it is not admissible, the baseline "
+            "is played."
         )
     elif rule.thrift:
         sentences.append(
-            f"Thrift: of the candidates that leave {rule.thrift:.0%} of the bank, or {CUSHION:g} "
-            "rounds of baseline credit if that is less, the one with the highest score is played; if "
-            "there is none, of all admissible ones."
+            "Thrift: the candidate with the highest score is played among those that leave "
+            f"{rule.thrift:.0%} of the bank, or {CUSHION:g} rounds of baseline credit if that is less; "
+            "if there are none, among all admissible candidates."
         )
     else:
         sentences.append("The admissible candidate with the highest score is played.")
@@ -53,7 +54,9 @@ def rule_in_words(spec: PolicySpec, dim: int) -> str:
             "passed over."
         )
         if rule.believes:
-            sentences.append("It must promise more by its interval, and be believed to be better.")
+            sentences.append(
+                "It promises more only if both its interval and the posterior expectation say so."
+            )
     elif rule.competes:
         sentences.append(
             "A candidate that promises no more than the baseline and leaves no more in the bank is "
@@ -61,65 +64,66 @@ def rule_in_words(spec: PolicySpec, dim: int) -> str:
         )
     if rule.competes == COUNTERWEIGHTS:
         sentences.append(
-            "Counterweight: where the best-scored candidate promises more than the baseline but is not "
-            "admissible, the lowest-scored one is played of those that leave more in the bank than the "
-            "baseline would."
+            "Counterweight: if the best-scored candidate promises more than the baseline but is not "
+            "admissible, the lowest-scored candidate is played among those that leave more in the bank "
+            "than the baseline would."
         )
     if rule.competes == SAVES_UP:
         sentences.append(
-            "Saving up: where the best-scored candidate promises more than the baseline but is not "
-            "admissible, the best-scored one is played of those that leave more in the bank than the "
-            "baseline would."
+            "Saving up: if the best-scored candidate promises more than the baseline but is not "
+            "admissible, the best-scored candidate is played among those that leave more in the bank "
+            "than the baseline would."
         )
     leeway = f"alpha sqrt(t) - {rule.reluctance:.2g}"
     if rule.hope:
         fund = f"{1.0 - rule.unfunded:g} ({leeway})" if rule.unfunded else leeway
         sentences.append(
-            "Fund: one that is not surely better than the baseline is also passed over if it would leave "
-            f"less than {fund} rewards of the baseline in the bank, or less than there is."
+            "Fund: a candidate that is not certified to be better than the baseline is also passed over "
+            f"if it would leave less than {fund} rewards of the baseline in the bank, or less than the "
+            "present bank if that is smaller."
         )
         sentences.append(
-            "Hope: where none promises more, the best-scored one that could be better is tried, while "
-            f"the t rounds so far seem to have lost or gained less than {rule.hope:g} ({leeway}) rewards "
-            "of the baseline."
+            "Hope: if no candidate promises more, the best-scored candidate that could be better is "
+            "tried, as long as the estimated loss or gain of the t rounds so far is less than "
+            f"{rule.hope:g} ({leeway}) rewards of the baseline."
         )
     if rule.saving:
         sentences.append(
-            f"Before alpha sqrt(t) is above {rule.reluctance:.2g} it is tried if learning whether it is "
-            f"better is cheap: if the plays that this takes seem to cost at most {rule.saving:g} of all "
-            "that alpha has granted so far, less what seems lost or gained."
+            f"Before alpha sqrt(t) is above {rule.reluctance:.2g}, it is tried if learning whether it is "
+            "better is cheap: if the estimated cost of the plays that this takes is at most "
+            f"{rule.saving:g} of all that alpha has granted so far, less the estimated loss or gain."
         )
         if rule.persists:
-            price = "the price that was granted until then"
+            price = "the amount that was granted until then"
             if rule.endures:
-                price += ", which goes on to grow with the power 3/4 of the rounds"
+                price += ", which grows further with the power 3/4 of the number of rounds"
             sentences.append(
-                "Plays are needed for each feature in which it differs from the baseline. Later it is "
-                f"tried at {price}."
+                "Plays are needed for each feature in which it differs from the baseline. Later, it is "
+                f"tried if the cost is at most {price}."
             )
     if rule.ambition:
         sentences.append(
-            "Ambition: what takes from the bank and is not surely better is passed over, too, if it "
-            f"could gain less than {rule.ambition:g} of what the best-scored candidate could, as long "
-            "as that one would be played and the baseline saves enough for it in as many rounds as "
-            "there were."
+            "Ambition: a candidate that takes from the bank and is not certified to be better is also "
+            f"passed over if it could gain less than {rule.ambition:g} of what the best-scored candidate "
+            "could gain. This holds as long as that candidate would be played and the baseline saves "
+            "enough for it in as many rounds as there have been."
         )
     unthrifty = ", without thrift" if rule.thrift else ""
     if rule.optimism:
         bound = "by the upper bound"
         if rule.boldest > 1:
             bound = (
-                f"by the upper bound, one in {rule.boldest}, or by the middle plus "
+                f"one in {rule.boldest} by the upper bound, the others by the middle plus "
                 f"{max(1.0 - rule.restraint, rule.boldness):.2g} of the half-width"
             )
         sentences.append(
-            f"Of the first t rounds about {rule.optimism:g} ({leeway}) are optimistic, and one of "
-            f"{rule.period}: they score {bound}{unthrifty}, so that no candidate is ignored for ever."
+            f"About {rule.optimism:g} ({leeway}) of the first t rounds are optimistic, and one in "
+            f"{rule.period}: they score {bound}{unthrifty}, so that no candidate is ignored forever."
         )
     elif rule.period:
         sentences.append(
-            f"One round of {rule.period} is optimistic: it scores by the upper bound{unthrifty}, so that "
-            "no candidate is ignored for ever."
+            f"One round in {rule.period} is optimistic: it scores by the upper bound{unthrifty}, so that "
+            "no candidate is ignored forever."
         )
     if rule.latches:
         sentences.append("Latch: once the data refute the model, only the baseline is played.")
@@ -131,8 +135,8 @@ def _score(rule: Rule) -> str:
         return "the certified lower bound of the contrast"
     if rule.believes:
         return (
-            "what the data and a Gaussian prior let expect of the candidate's reward plus "
-            f"{rule.believes:.2g} standard deviations"
+            "the posterior expectation of the candidate's reward, from the data and a Gaussian prior, "
+            f"plus {rule.believes:.2g} standard deviations"
         )
     if rule.boldness == 1.0:
         return "the upper bound of the candidate's reward (UCB)"
@@ -149,7 +153,7 @@ def _shown(score: float) -> str:
 
 
 def because(decision: Decision, spec: PolicySpec, dim: int, before_any_play: bool = False) -> str:
-    """Why this action, in one or two sentences; empty where the summary says it all.
+    """Why this action was chosen, in one or two sentences; empty if the summary already says it.
 
     before_any_play: no candidate was played in any round before this one.
     """
@@ -158,17 +162,17 @@ def because(decision: Decision, spec: PolicySpec, dim: int, before_any_play: boo
     rule = spec.rule(dim, NO_NOISE)
     if decision.alarm and rule.latches and decision.action is None:
         return (
-            f"Latch: the data speak against the model ({decision.alarm}), so no certificate counts and "
-            "only the baseline is played, however many candidates have a margin of at least 0."
+            f"Latch: the data contradict the model ({decision.alarm}), so certificates are void and only "
+            "the baseline is played, even if candidates have a margin of at least 0."
         )
     if decision.action is not None:
         return _because_played(decision, rule, decision.action, spec.gated)
     admissible = sum(margin >= 0.0 for margin in decision.details[CandidateField.MARGIN].tolist())
     if before_any_play and not admissible and decision.details.shape[1] and not _lacks_margins(decision):
         return (
-            "Forced phase: no candidate has been played yet. What is known of the baseline alone cannot "
+            "Forced phase: no candidate has been played yet. Data about the baseline alone cannot "
             "certify another action, so the baseline is played until its credit and the reserve cover "
-            "the worst that the model allows of a candidate."
+            "the worst case that the model allows for a candidate."
         )
     return ""
 
@@ -196,8 +200,8 @@ def _because_played(decision: Decision, rule: Rule, played: int, gated: bool) ->
         return (
             f"Counterweight: the best-scored candidate is not admissible yet. This one, with {named}, "
             f"leaves {margins[played]:.4f} in the bank of {decision.bank_before:.4f}, more than the "
-            "baseline would: it makes up for what earlier plays left uncertain and teaches about the "
-            "same direction."
+            "baseline would: it offsets the uncertainty that earlier plays left and gives information "
+            "about the same direction."
         )
     if higher and rule.competes == SAVES_UP:
         return (
@@ -217,10 +221,10 @@ def _because_played(decision: Decision, rule: Rule, played: int, gated: bool) ->
     others = [scores[k] for k in admissible if k != played and math.isfinite(scores[k])]
     if not others and rule.hope and len(admissible) > 1:
         return (
-            f"{optimistic}It has {named}; all other admissible candidates promise too little beside the "
-            "baseline and were passed over."
+            f"{optimistic}It has {named}; all other admissible candidates promise too little compared "
+            "with the baseline and were passed over."
         )
     if not others:
-        return f"{optimistic}It has {named} and is the only one to choose from."
-    rest = f"the highest of {len(others) + 1} admissible; the next has {_shown(max(others))}"
-    return f"{optimistic}It has {named}, {rest}."
+        return f"{optimistic}It has {named} and is the only candidate to choose from."
+    rest = f"the highest of {len(others) + 1} admissible candidates; the next has"
+    return f"{optimistic}It has {named}, {rest} {_shown(max(others))}."

@@ -1,7 +1,7 @@
 """A policy by its parts: a certificate, a ledger, a selection rule, a score and a confidence set.
 
-A composition works at once online and in every simulation, because both run the same compiled round over
-these choices. The package's own are in ``c4b.policies.catalogue.built_in``.
+A composition works both online and in simulations, because both run the same compiled round with these
+parts. The package's own compositions are in ``c4b.policies.catalogue.built_in``.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """A policy by its parts.
+    """A policy made of named parts.
 
     >>> Composition("cautious", "joint", "refresh", "propose", "refresh, but only the top proposal")
     Composition(name='cautious', certificate='joint', ledger='refresh', selection='propose', \
@@ -95,15 +95,15 @@ latches=False, learns='all', earned='none', phase=1)
     summary: str
     score: str = "ucb"
     confidence: str | None = None
-    """The set it is made for, used when the model leaves its own choice open."""
+    """The confidence set used when the model does not name one."""
     latches: bool = False
-    """Whether an alarm against the model latches the baseline."""
+    """Whether the policy plays only the baseline after an alarm against the model."""
     learns: str = "all"
-    """Which outcomes enter the confidence set."""
+    """Which outcomes enter the confidence set: ``"all"``, or ``"plays"`` for played candidates only."""
     earned: str = "none"
-    """Whether rewards of absorbed plays make a claim of their own."""
+    """Whether the absorbed rewards of plays give a bound of their own: ``"none"`` or ``"martingale"``."""
     phase: int = 1
-    """Rounds between two promises: the budget may be negative within a phase, not at its end."""
+    """Rounds in a phase. The budget may be negative within a phase, but not at its end."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
@@ -141,7 +141,7 @@ latches=False, learns='all', earned='none', phase=1)
 
     @property
     def needs(self) -> frozenset[str]:
-        """What it cannot do without: inputs of every round, or terms given when it is opened."""
+        """Required inputs of every round, and terms that are required when the policy is opened."""
         parts = {
             BASELINE_MEAN: self.certificate == "known",
             HORIZON: self.ledger == "budget",
@@ -151,7 +151,7 @@ latches=False, learns='all', earned='none', phase=1)
 
     @property
     def promise(self) -> Promise:
-        """What it promises, and when."""
+        """What the policy promises, and after which rounds."""
         if not self.gated:
             return Promise(Kind.NONE)
         if self.ledger == "round":
@@ -160,14 +160,18 @@ latches=False, learns='all', earned='none', phase=1)
 
     @property
     def keeps_told_arm(self) -> bool:
-        """Whether it relies on the arm of the told baseline to stay the same; see ``evidence_model``."""
+        """Whether the policy relies on the baseline of known mean being the same arm in all rounds.
+
+        See ``evidence_model``.
+        """
         return (self.certificate, self.ledger) == ("known", "prefix")
 
     def evidence_model(self, model: LinearModel) -> LinearModel:
-        """What its confidence set assumes: the model, with half of delta if earnings need the other.
+        """The model of the confidence set.
 
-        Of d arms in the box, one whose mean is told needs no interval: the others share all of delta.
-        How another set divides delta is not known here.
+        It is ``model``, with half of delta if the earnings bound uses the other half. With the box set
+        and d arms, an arm whose mean is given needs no interval: the other arms share all of delta. How
+        another set divides delta is not known here.
         """
         chosen = model.resolved(self.confidence)
         delta, dim = chosen.delta, chosen.dim
@@ -178,7 +182,10 @@ latches=False, learns='all', earned='none', phase=1)
         return chosen if delta == chosen.delta else dataclasses.replace(chosen, delta=delta)
 
     def check_terms(self, model: LinearModel, floor: float) -> None:
-        """Refuse what its parts do not allow for; baseline means are at least ``floor``."""
+        """Raise ``InvalidInput`` for terms that the parts do not support.
+
+        Baseline means are at least ``floor``.
+        """
         chosen, learns = model.resolved(self.confidence), self.ledger == "budget"
         if floor < 0.0 and (learns or chosen.confidence_set.one_hot):
             remedy = f"{self.name} needs baseline means that are known to be nonnegative"
@@ -191,8 +198,10 @@ latches=False, learns='all', earned='none', phase=1)
             raise InvalidInput("confidence", chosen.confidence, remedy)
 
     def outcomes(self, model: LinearModel, horizon: int | None) -> Array:
-        """What it keeps of outcomes beside the set, before any: what plays have earned, how far its
-        learner is, or nothing."""
+        """Initial statistics of outcomes that are kept in addition to the confidence set.
+
+        These are the earnings of plays, the state of the learner, or nothing.
+        """
         if self.ledger == "budget":
             assert horizon is not None
             chosen = self.evidence_model(model)
@@ -204,11 +213,11 @@ latches=False, learns='all', earned='none', phase=1)
 
     @property
     def checkpoints(self) -> int:
-        """Earlier rounds that the ledger can remember."""
+        """Number of earlier rounds that the ledger can keep as checkpoints."""
         return LEDGERS[self.ledger]
 
     def rule(self, dim: int, noise: float) -> Rule:
-        """How it chooses in ``dim`` dimensions where the model declares ``noise``."""
+        """The selection rule for ``dim`` features and the declared ``noise``."""
         selection, score = SELECTIONS[self.selection], SCORES[self.score]
         few = math.sqrt(5.0 / min(dim, 5))
         bold = min(1.0, score.boldness * math.sqrt(5.0 / dim)) if score.period else score.boldness
@@ -245,7 +254,7 @@ latches=False, learns='all', earned='none', phase=1)
         misspecification: float = 0.0,
         sums_rewards: bool = False,
     ) -> Account:
-        """The ledger's terms; ``sums_rewards``: see ``LinearModel.sums_rewards``."""
+        """The terms of the ledger. For ``sums_rewards`` see ``LinearModel.sums_rewards``."""
         certificate, kind = _KINDS[self.certificate, self.ledger]
         if kind == LedgerKind.FREE and not (sums_rewards and baseline_floor >= 0.0):
             kind = LedgerKind.BANK
@@ -253,9 +262,10 @@ latches=False, learns='all', earned='none', phase=1)
 
 
 def fields(composition: Composition) -> dict[str, Any]:
-    """The keyword arguments that rebuild it, as plain data.
+    """The keyword arguments that rebuild the composition, as plain data.
 
-    What earlier versions could say is said as they said it: snapshots are compared byte by byte.
+    The names and fields of earlier versions are used where they suffice, because snapshots are compared
+    byte by byte.
     """
     plain = dataclasses.asdict(composition)
     if (composition.certificate, composition.ledger) == ("separate", "prefix"):

@@ -1,7 +1,7 @@
-"""What a policy promises and what it cannot do without, as data.
+"""What a policy promises and what input it requires, as data.
 
-Studies score what is promised, the conformance kit checks it, and a policy refuses to start without what
-it needs.
+Studies measure what is promised, the conformance kit checks it, and a policy refuses to start without the
+input that it requires.
 """
 
 from enum import StrEnum
@@ -14,7 +14,7 @@ ONE_HOT = "one-hot features"
 
 
 class Kind(StrEnum):
-    """When the budget R0 + sum of true contrasts is promised to be nonnegative."""
+    """The rounds at which the budget R0 + sum of true contrasts is promised to be nonnegative."""
 
     EVERY_ROUND = "every round"
     END_OF_PHASE = "the end of every phase"
@@ -23,7 +23,7 @@ class Kind(StrEnum):
 
 
 class Promise(NamedTuple):
-    """What holds with probability at least 1 - delta, at all those rounds at once.
+    """What holds with probability at least 1 - delta, at all promised rounds at once.
 
     >>> str(Promise(Kind.END_OF_PHASE, 20))
     'the end of every phase of 20 rounds'
@@ -31,10 +31,10 @@ class Promise(NamedTuple):
 
     kind: Kind
     period: int = 1
-    """Rounds of a phase."""
+    """Number of rounds in a phase."""
 
     def holds_at(self, rounds: int) -> bool:
-        """Whether anything is promised after so many rounds."""
+        """Whether the promise covers the state after so many rounds."""
         return self.kind is not Kind.NONE and rounds % self.period == 0
 
     def __str__(self) -> str:

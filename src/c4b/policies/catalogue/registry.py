@@ -1,13 +1,13 @@
-"""Which policies there are: registered here, in your program, or by an installed package.
+"""The registry of policies: the package's own, those of your program and those of installed packages.
 
-A policy is a ``Composition`` of the compiled family, or a ``GateFactory`` that makes gates in plain
-Python. A package offers policies to every program, study, deployment and service by entry points of the
-group ``c4b.gates``, each naming a composition or a factory::
+A policy is a ``Composition`` of compiled parts, or a ``GateFactory`` that makes gates in plain Python. A
+package offers policies to every program, study, deployment and service by entry points of the group
+``c4b.gates``. Each entry point names a composition or a factory::
 
     [project.entry-points."c4b.gates"]
     my-gate = "my_package.gates:my_gate"
 
-They are loaded when a name is asked for that nobody registered, and when names are listed.
+Entry points are loaded when an unregistered name is requested, and when names are listed.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ class GateFactory:
     make: Callable[..., Gate]
     summary: str
     gated: bool = True
-    """Whether it certifies what it plays."""
+    """Whether the policy certifies what it plays."""
     needs: frozenset[str] = frozenset()
-    """What it cannot do without: ``"baseline_mean"`` in every round, ``"horizon"``, ``"seed"``."""
+    """Required inputs: ``"baseline_mean"`` in every round, ``"horizon"``, ``"seed"``."""
     promise: Promise = EVERY_ROUND
-    """What it promises, if it is gated."""
+    """What the policy promises, if it is gated."""
     revision: int = 1
-    """Raised where a gate decides, or says, something else than before. Journals and files record it. A
-    record of an earlier revision is continued by ``make(terms, revision=...)``."""
+    """Increase it when the gate decides or reports something else than before. Journals and files record
+    it. ``make(terms, revision=...)`` is called to continue a record of an earlier revision."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
@@ -70,7 +70,7 @@ _loaded = False
 
 
 def register(spec: PolicySpec) -> PolicySpec:
-    """Make a policy available by its name; a taken name is an error."""
+    """Make a policy available by its name. Raises ``InvalidInput`` if the name is taken."""
     if not isinstance(spec, Composition | GateFactory):
         raise InvalidInput("spec", spec, "must be a c4b.policies.Composition or GateFactory")
     if spec.name in _REGISTRY and _REGISTRY[spec.name] != spec:
@@ -87,7 +87,7 @@ def register_gate(
     promise: Promise = EVERY_ROUND,
     revision: int = 1,
 ) -> Callable[[Made], Made]:
-    """Decorate a ``Gate`` class, or a function of ``GateTerms``, to make it a policy of this name."""
+    """Decorate a ``Gate`` class, or a function of ``GateTerms``, to register it under this name."""
 
     def decorate(make: Made) -> Made:
         register(GateFactory(name, make, summary, gated, needs, promise, revision))
@@ -108,14 +108,14 @@ def register_former_gate(name: str, revision: int = 1, **fields: Any) -> Callabl
 
 
 def get(name: str) -> PolicySpec:
-    """The policy of this name; ``UnknownName`` lists those there are."""
+    """Return the policy of this name, or raise ``UnknownName``, which lists the known names."""
     if not isinstance(name, str) or name not in _REGISTRY:
         _load_entry_points()
     return _REGISTRY[_validate.name("policy", name, _REGISTRY)]
 
 
 def names() -> list[str]:
-    """All policies: the package's own, then those of other packages and programs."""
+    """List all policies: the package's own, then those of other packages and programs."""
     _load_entry_points()
     return list(_REGISTRY)
 
@@ -134,17 +134,17 @@ def build(spec: PolicySpec, terms: GateTerms) -> Gate:
 
 
 def needs(spec: PolicySpec) -> frozenset[str]:
-    """What the policy cannot do without: inputs of a ``Round``, or terms."""
+    """Required inputs of the policy: fields of a ``Round``, or terms."""
     return spec.needs
 
 
 def promise(spec: PolicySpec) -> Promise:
-    """What the policy promises, and when."""
+    """What the policy promises, and after which rounds."""
     return spec.promise if spec.gated else Promise(Kind.NONE)
 
 
 def recorded(spec: PolicySpec) -> dict[str, Any]:
-    """The policy as plain data, for files and journals; ``from_record`` takes it back."""
+    """The policy as plain data, for files and journals; ``from_record`` reads it."""
     if isinstance(spec, Composition):
         return {"composition": compositions.fields(spec)}
     later = {"revision": spec.revision} if spec.revision > 1 else {}
@@ -152,7 +152,7 @@ def recorded(spec: PolicySpec) -> dict[str, Any]:
 
 
 def from_record(record: dict[str, Any]) -> PolicySpec:
-    """The policy that ``recorded`` wrote, from a header that may hold more.
+    """The policy that ``recorded`` wrote; ``record`` may hold other keys as well.
 
     A composition is rebuilt from its parts. A Python gate must be registered, or be offered by an
     installed package, under the same name.

@@ -1,4 +1,4 @@
-"""Compile before the first request comes."""
+"""Compile the kernels before the first request."""
 
 import numpy as np
 
@@ -9,11 +9,12 @@ from c4b.policies.rounds.round import Round
 
 
 def warm_up() -> None:
-    """Compile everything a compiled policy needs, if it is not in the cache yet.
+    """Compile everything that compiled policies need, unless it is in the cache already.
 
-    A first decision on a new machine waits for the compiler, about half a minute. Call this, or run
-    ``c4b compile``, where waiting does no harm: when an image is built, or before a service takes
-    requests. Compiled policies share their kernels, so one call serves every policy and dimension.
+    The first decision on a new machine waits for the compiler, for about half a minute. Call this
+    function, or run ``c4b compile``, at a time when waiting does no harm: when an image is built, or
+    before a service accepts requests. Compiled policies share their kernels, so one call covers every
+    policy and dimension.
     """
     baseline = np.array([1.0, 0.0])
     policy = Policy("reserve-c4b+", LinearModel(dim=2, noise=1.0, norm_bound=1.0), alpha=0.1)

@@ -1,4 +1,4 @@
-"""What was decided, frozen at the moment of the decision."""
+"""A decision, as an immutable value."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 class Receipt(NamedTuple):
-    """Where a decision is in a journal: whoever keeps it can show later that it was there."""
+    """The position of a decision in a journal. Keep it to prove later that the entry was there."""
 
     seq: int
-    """Number of the journal's entry."""
+    """Number of the journal entry."""
     hash: str
-    """Its hash, which covers every entry before it."""
+    """Hash of the entry, which covers every entry before it."""
 
 
 class DecisionNumbers(NamedTuple):
@@ -35,40 +35,40 @@ class DecisionNumbers(NamedTuple):
 
 
 def candidate_name(labels: Sequence[str] | None, candidate: int) -> str:
-    """A candidate as people call it: its label with its index, or its index alone."""
+    """A candidate's name for display: its label with its index, or its index alone."""
     return (
         f"candidate {candidate}" if labels is None else f"{labels[candidate]!r} (candidate {candidate})"
     )
 
 
 def same_content(one: Any, other: Any) -> bool:
-    """Whether two values are equal, also where they are arrays, or NaN."""
+    """Whether two values are equal; arrays are compared by content, and NaN equals NaN."""
     if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
         return np.array_equal(one, other, equal_nan=True)
     return bool(one == other or (one != one and other != other))  # noqa: PLR0124 (NaN)
 
 
 class LeftOut(Protocol):
-    """What a decision's numbers can be completed from: the state of that moment."""
+    """Computes the numbers that a decision left out, from the state at that moment."""
 
     def details(self, known: Array) -> Array:
-        """(5, K) with every number; ``known`` is what the decision has of it."""
+        """The details (5, K) with every number; ``known`` holds those that the decision has."""
         ...
 
 
 class DecisionFields(NamedTuple):
-    """What a decision consists of."""
+    """The fields of a decision."""
 
     id: str
-    """Names the decision: give it to ``observe``, ``forget``, ``executed`` and ``explain``."""
+    """Id of the decision, for ``observe``, ``forget``, ``executed`` and ``explain``."""
     action: int | None
-    """Index into the candidates, or None for the baseline: what to execute."""
+    """The action to execute: an index into the candidates, or None for the baseline."""
     bank: float
-    """Certified lower bound of R0 + cumulative contrast once this is executed; NaN without a gate."""
+    """Certified lower bound of R0 + cumulative contrast after this action; NaN without a gate."""
     certificate: float
     """Lower bound of this round's contrast for the executed action."""
     ucb: float
-    """Optimistic reward of the executed action."""
+    """Upper confidence bound of the executed action's reward."""
     radius: float
     """Radius of the confidence set that was used."""
     bank_before: float
@@ -76,24 +76,26 @@ class DecisionFields(NamedTuple):
     policy: str
     """Name of the policy that decided."""
     alarm: str | None
-    """What speaks against the model at this moment; earlier certificates are void then."""
+    """Why the data contradict the model at this moment, or None. With an alarm, earlier certificates are
+    void."""
     details: Array
-    """(5, K): one row for each ``CandidateField``. Numbers that the choice did not depend on may have
-    been left out; they are computed when somebody asks for them, from the state of that moment. The
-    candidates must not have been overwritten until then; else ``InvalidInput`` says so."""
+    """(5, K): one row for each ``CandidateField``. Numbers that the choice did not depend on may be left
+    out; they are computed on first access from the state at that moment. Do not overwrite the candidates
+    before that; otherwise the access raises ``InvalidInput``."""
     propensity: float | None = None
-    """Probability of this action given the past, of a gate that randomises; None: it was certain."""
+    """Probability of this action given the past, if the gate randomises; None if the choice was
+    certain."""
     receipt: Receipt | None = None
-    """Of a deployment's decision; None without a journal."""
+    """Receipt of a deployment's decision; None without a journal."""
     labels: tuple[str, ...] | None = None
-    """Names of the candidates, if the round had some."""
+    """Names of the candidates, or None if the round had none."""
     held: str | None = None
-    """Why a deployment plays the baseline whatever the gate chose: ``"shadow"``, ``"frozen"`` or
-    ``"ramp"``; None: it does what the gate chose."""
+    """Why a deployment plays the baseline regardless of the gate's choice: ``"shadow"``, ``"frozen"`` or
+    ``"ramp"``. None: the gate's choice is executed."""
     proposed: int | None = None
     """The candidate that the gate chose in a round that was held; None: the baseline."""
     left_out: LeftOut | None = None
-    """Computes what was left out of ``details``; None: nothing was."""
+    """Computes the numbers that were left out of ``details``; None: nothing was left out."""
 
 
 _RECEIPT = DecisionFields._fields.index("receipt")
@@ -102,44 +104,44 @@ _new = tuple.__new__
 
 
 class Decision(DecisionFields):
-    """One decision. ``bank`` is what is certified after it; no reward has been seen yet."""
+    """One decision. ``bank`` is what is certified after it; its own reward is not known yet."""
 
     __slots__ = ()
 
     @property
     def computed(self) -> Array:
-        """``details`` as far as the choice depended on them, NaN elsewhere."""
+        """The part of ``details`` that the choice depended on; NaN elsewhere."""
         return super().details
 
     @property
     def details(self) -> Array:
-        """(5, K): see ``DecisionFields.details``."""
+        """Numbers of every candidate, shape (5, K); see ``DecisionFields.details``."""
         details = self.computed
         if self.left_out is not None and np.isnan(details[CandidateField.SEPARATE]).any():
             details[:] = self.left_out.details(details)
         return details
 
     def recorded(self, id_: str, receipt: Receipt) -> Decision:
-        """The same with the id and the receipt that its entry in a journal gave it."""
+        """Return the decision with the id and the receipt of its journal entry."""
         return _new(Decision, (id_, *self[1:_RECEIPT], receipt, *self[_RECEIPT + 1 :]))
 
     @property
     def numbers(self) -> DecisionNumbers:
-        """Banks, bounds and radius by themselves."""
+        """The banks, the bounds and the radius as one value."""
         return DecisionNumbers(self.bank_before, self.bank, self.certificate, self.ucb, self.radius)
 
     @property
     def is_baseline(self) -> bool:
-        """Whether the incumbent's own action is to be executed."""
+        """Whether the action to execute is the baseline."""
         return self.action is None
 
     @property
     def label(self) -> str | None:
-        """Name of the candidate that was chosen; None for the baseline and without labels."""
+        """Name of the chosen candidate; None for the baseline, and without labels."""
         return None if self.action is None or self.labels is None else self.labels[self.action]
 
     def explain(self) -> Explanation:
-        """Why: every candidate's score, margin, admissibility and the penalty that was avoided."""
+        """Explain the choice: score, margin, admissibility and avoided penalty of each candidate."""
         from c4b.policies.rounds.explanation import Explanation  # noqa: PLC0415 (it explains decisions)
 
         return Explanation(self)
@@ -156,7 +158,7 @@ class Decision(DecisionFields):
         return True
 
     def __eq__(self, other: object) -> bool:
-        """Whether both say the same; a number that is none equals another one."""
+        """Whether both decisions have the same content; NaN equals NaN."""
         if not isinstance(other, Decision):
             return False
         same_details = same_content(self.details, other.details)  # which completes them

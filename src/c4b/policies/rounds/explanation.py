@@ -1,4 +1,4 @@
-"""Why a decision was made: what it knew of every candidate, as data and in sentences."""
+"""Why a decision was made, as data and in sentences."""
 
 from __future__ import annotations
 
@@ -13,47 +13,52 @@ from c4b.policies.rounds.decision import Decision, candidate_name
 
 
 class CandidateReport(NamedTuple):
-    """One line of an explanation; all numbers in units of reward."""
+    """One candidate in an explanation; all numbers are in units of reward."""
 
     candidate: int
     ucb: float
     margin: float
-    """Bank after playing it; admissible when >= 0. +inf: no gate. -inf: cannot be certified."""
+    """Bank after playing the candidate; admissible when >= 0. +inf: no gate. -inf: cannot be
+    certified."""
     admissible: bool
     joint: float
     separate: float
     penalty: float
-    """joint - separate (10): what bounding the two rewards apart would have cost."""
+    """joint - separate (10): what bounding the two rewards separately would have cost."""
     chosen: bool
     estimate: float = math.nan
-    """Estimated contrast; NaN where the decision alone does not tell: see ``Deployment.explain``."""
+    """Estimated contrast; NaN where the decision alone does not determine it: see
+    ``Deployment.explain``."""
     upper: float = math.nan
-    """Upper bound of the contrast, of which ``joint`` is the lower one; NaN likewise."""
+    """Upper bound of the contrast (``joint`` is the lower one); NaN under the same condition."""
     reason: str = ""
-    """Why it was not played although it is admissible; empty where that needs no reason or is unknown."""
+    """Why an admissible candidate was not played; empty if no reason is needed or known."""
     score: float = math.nan
-    """What ordered the admissible candidates; -inf: it was passed over for the baseline."""
+    """The score that ordered the admissible candidates; -inf: the baseline was preferred to it."""
     label: str | None = None
-    """Its name, if the round had names."""
+    """Name of the candidate, or None if the round had no names."""
 
 
-PASSED_OVER = "promises too little beside the baseline"
+PASSED_OVER = "promises too little compared with the baseline"
 SAVES_LESS = "would leave less in the bank"
 HELD = {
     "shadow": "the deployment is in shadow mode",
     "frozen": "the deployment is frozen",
     "ramp": "the ramp's share of rounds is used up",
 }
-"""Reasons of ``Decision.held``, as they are shown."""
+"""Texts for the values of ``Decision.held``."""
 LOWER_UCB, LOWER_SCORE = "has a lower UCB", "has a lower score"
 
 
 class Explanation:
-    """The reasons for one decision: iterate for the candidates, ``str()`` for a table.
+    """The reasons for one decision. Iterate over it for the candidates; ``str()`` gives a table.
 
+    Parameters
+    ----------
     contrasts: (2, K), estimate and upper bound of every candidate's contrast, if they are known.
-    rule: how the policy orders admissible candidates, in words; because: why it chose this one.
-    ``c4b.policies.catalogue.choice_in_words`` writes both.
+    rule: how the policy orders admissible candidates, in words.
+    because: why the policy chose this action. ``c4b.policies.catalogue.choice_in_words`` writes both
+        texts.
     """
 
     def __init__(
@@ -84,7 +89,7 @@ class Explanation:
 
     @property
     def summary(self) -> str:
-        """One sentence."""
+        """The decision and its reason in one sentence."""
         decision, total = self.decision, len(self.candidates)
         if decision.alarm:
             return f"ALARM: {decision.alarm}; certificates are void. {self._reason(decision, total)}"
@@ -92,7 +97,10 @@ class Explanation:
 
     def _reason(self, decision: Decision, total: int) -> str:
         if math.isnan(decision.bank):
-            return f"{decision.policy} has no gate: highest UCB of {total} candidates; nothing certified."
+            return (
+                f"{decision.policy} has no gate: it played the highest UCB of {total} candidates, and "
+                "nothing is certified."
+            )
         fit = sum(c.admissible for c in self.candidates)
         if decision.held is not None:
             why = HELD.get(decision.held, decision.held)
@@ -110,12 +118,15 @@ class Explanation:
                 f"bank {decision.bank_before:.4f} -> {decision.bank:.4f}."
             )
         if decision.alarm:
-            return f"The baseline was played, whatever was admissible; bank {decision.bank:.4f}."
+            return (
+                "The baseline was played, regardless of which candidates are admissible; bank "
+                f"{decision.bank:.4f}."
+            )
         if not total:
             return f"The baseline was played: there were no candidates; bank {decision.bank:.4f}."
         if any(c.reason == PASSED_OVER for c in self.candidates):
             return (
-                f"The baseline was played: no candidate that is admissible ({fit} of {total} are) "
+                f"The baseline was played: no admissible candidate ({fit} of {total} are admissible) "
                 f"promises more, or enough for what it takes from the bank; bank "
                 f"{decision.bank:.4f}."
             )
@@ -127,17 +138,17 @@ class Explanation:
         if fit:
             return (
                 f"The baseline was played: the highest-UCB proposal is not admissible "
-                f"({fit} of {total} others are); bank {decision.bank:.4f}."
+                f"({fit} of {total} candidates are); bank {decision.bank:.4f}."
             )
         nearest = max(self.candidates, key=lambda c: c.margin)
         return (
             f"The baseline was played: none of {total} candidates is admissible; "
-            f"{candidate_name(decision.labels, nearest.candidate)} came nearest and lacks "
+            f"{candidate_name(decision.labels, nearest.candidate)} comes closest and is short by "
             f"{-nearest.margin:.4f}; bank {decision.bank:.4f}."
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain data; numbers that are not finite become None."""
+        """The explanation as plain data. Numbers that are not finite become None."""
 
         def plain(value: Any) -> Any:
             return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,7 +1,7 @@
-"""What enters a decision, as one frozen value.
+"""The input of a decision, as one immutable value.
 
-Everything that carries a decision from a caller to a gate (``Policy``, ``Deployment``, the service, the
-simulator) passes a ``Round`` on. A new input is a new field here, not a new argument everywhere.
+``Policy``, ``Deployment``, the service and the simulator all pass a ``Round`` to the gate. A new input is
+a new field here, not a new argument in each of them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ BASELINE_MEAN = "baseline_mean"
 
 
 class Round(NamedTuple):
-    """One question to a gate: which of these candidates, or the baseline?
+    """The input of one decision: the candidates, the baseline and what is known about them.
 
     >>> Round([[1.0, 0.5], [1.0, -0.5]], [1.0, 0.0], labels=("red", "blue")).labels
     ('red', 'blue')
@@ -30,21 +30,23 @@ class Round(NamedTuple):
     baseline: Any
     """Features of the incumbent's action, shape (d,); of a slate of n items, shape (n, d)."""
     baseline_mean: float | None = None
-    """The baseline's mean reward where it is *known*. An average of past rewards is not a known mean."""
+    """The *known* mean reward of the baseline, or None. An average of past rewards is not a known
+    mean."""
     labels: Sequence[str] | None = None
-    """Names of the candidates for people, one each."""
+    """Names of the candidates for display, one each."""
     request_id: str | None = None
-    """The caller's name for this question; a deployment answers it once, however often it is asked."""
+    """The caller's id for this request. A deployment makes one decision for it, even if it is
+    repeated."""
     context: Any = None
-    """Plain JSON that a deployment keeps for whoever asks why."""
+    """Plain JSON that a deployment stores with the decision."""
     argument: str = ""
-    """Prefix of the arguments' names in error messages, for example ``"rounds[3]."``."""
+    """Prefix of argument names in error messages, for example ``"rounds[3]."``."""
     items: Slates | None = None
     """The items of slates. A checked round has their sums as ``candidates`` and ``baseline``."""
 
 
 def as_rounds(rounds: object) -> list[Round]:
-    """Rounds as ``decide_many`` takes them: ``Round``, or pairs (candidates, baseline)."""
+    """Return a list of ``Round`` from rounds or pairs (candidates, baseline), as in ``decide_many``."""
     remedy = "must be a sequence of c4b.Round, or of pairs (candidates, baseline)"
     listed = []
     for n, given in enumerate(_validate.several("rounds", rounds, remedy)):
@@ -60,10 +62,10 @@ def as_rounds(rounds: object) -> list[Round]:
 
 
 def checked_round(given: Round, dim: int, needs: Collection[str] = ()) -> Round:
-    """The same round with arrays that kernels take, or ``InvalidInput``.
+    """Return the round with arrays in the form that kernels need, or raise ``InvalidInput``.
 
-    Finite numbers are the gate's to check: it reads every feature anyway. ``request_id`` and ``context``
-    are a deployment's to check.
+    The gate checks that the numbers are finite, because it reads every feature anyway. A deployment
+    checks ``request_id`` and ``context``.
     """
     candidates, baseline, mean, labels, request_id, context, prefix, items = given
     if items is None and _validate.is_ready(candidates, baseline, dim):  # in most calls
@@ -84,7 +86,7 @@ def checked_round(given: Round, dim: int, needs: Collection[str] = ()) -> Round:
 
 
 def checked_mean(prefix: str, mean: object, needs: Collection[str]) -> float | None:
-    """The told mean of a policy with these needs, or ``InvalidInput``."""
+    """Return the given baseline mean of a policy with these needs, or raise ``InvalidInput``."""
     if BASELINE_MEAN in needs:
         if type(mean) is float and -LARGEST <= mean <= LARGEST:  # in most calls
             return mean

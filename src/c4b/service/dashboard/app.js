@@ -48,7 +48,7 @@ function decoded(text) {
 
 function missingPage() {
   const back = h("a", { href: "#/" }, "All deployments");
-  const element = h("div", {}, heading("There is no such page"), h("p", {}, "The address may be cut off. ", back));
+  const element = h("div", {}, heading("There is no such page"), h("p", {}, "The address may be incomplete. ", back));
   return { element, title: "No such page", refresh: async () => {} };
 }
 
@@ -149,7 +149,7 @@ function refused(problem) {
   const what = { 403: "Not allowed", 404: "Not found" }[problem.status] ?? "Refused";
   const remedy =
     problem.status === 403
-      ? "Use “Forget token” and enter one that covers this; a read token is enough for this page."
+      ? "Use “Forget token” and enter a token with the required rights; a read token is enough for this page."
       : "";
   const message = h("p", { class: "reason", "data-health": "alarm", role: "alert" });
   setProse(message, `${what}: ${problem.message}. ${remedy}`);

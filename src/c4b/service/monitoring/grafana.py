@@ -51,7 +51,7 @@ def dashboard() -> dict[str, Any]:
         _panel(4, "Decisions per second", "reqps", (rate % "c4b_decisions_total", each), minimum=0),
         _panel(
             5,
-            "Outcomes pending, and known ones that wait for them",
+            "Pending outcomes, and known outcomes that wait for them",
             "none",
             (f"c4b_pending_outcomes{{{_SELECTED}}}", f"{each} pending"),
             (f"c4b_waiting_outcomes{{{_SELECTED}}}", f"{each} waiting"),
@@ -59,7 +59,7 @@ def dashboard() -> dict[str, Any]:
         ),
         _panel(
             6,
-            "Age of the oldest pending",
+            "Age of the oldest pending outcome",
             "s",
             (f"c4b_oldest_pending_seconds{{{_SELECTED}}}", each),
             minimum=0,
@@ -90,7 +90,7 @@ def dashboard() -> dict[str, Any]:
         ),
         _panel(
             11,
-            "1: the store cannot be read; this deployment cannot be read",
+            "Unreadable (1: the store or the deployment cannot be read)",
             "none",
             ("1 - c4b_store_available", "store, {{instance}}"),
             ("c4b_broken", each),

@@ -17,27 +17,28 @@ ROUNDS_OF_BASELINE_ONLY = 100
 def health_of(status: Status, outcome_timeout: float | None = None) -> tuple[Health, list[str]]:
     """Return the health of a deployment and its reasons.
 
-    alarm: its certificates do not hold. attention: it is safe, but does not work as it should. idle: it
-    has made no decision yet.
+    alarm: certificates do not hold. attention: the deployment is safe, but does not work as it should.
+    idle: it has made no decision yet, or it is closed.
     """
     if status.alarm is not None:
         return "alarm", [
-            f"Alarm: {status.alarm}. Certificates given before are void; play the baseline, find out "
-            "what changed (features, reward definition, noise bound), and start a new deployment."
+            f"Alarm: {status.alarm}. Earlier certificates are void: play the baseline, find out what "
+            "changed (features, reward definition, noise bound), and start a new deployment."
         ]
     if status.bank < 0.0:
         return "alarm", [
-            "The bank is negative: what was executed instead of decisions is not covered. Only the "
-            "incumbent is played until the bank has recovered; find out what overrides decisions."
+            "The bank is negative: actions that were executed instead of the decided ones are not "
+            "covered. Only the incumbent is played until the bank has recovered. Find out what overrides "
+            "decisions."
         ]
     if status.mode == "closed":
         return "idle", [f"Closed: it makes no more decisions. {_order(status, 'close', 'succeed')}"]
     if status.mode == "waiting":
         return "idle", [
-            "Waits for its predecessor's history: repeat the succession if it was interrupted."
+            "It waits for the history of its predecessor. If the succession was interrupted, repeat it."
         ]
     if not status.rounds:
-        return "idle", ["No decision yet. Give it history, then send decisions."]
+        return "idle", ["No decision yet. Send history, then ask for decisions."]
     reasons = []
     if status.mode == "frozen":
         reasons.append(f"Frozen: only the incumbent is played. {_order(status, 'freeze')}")
@@ -45,19 +46,19 @@ def health_of(status: Status, outcome_timeout: float | None = None) -> tuple[Hea
     oldest_allowed = PENDING_SECONDS if outcome_timeout is None else 2.0 * outcome_timeout
     if age is not None and age > oldest_allowed:
         reasons.append(
-            f"The outcome of {status.oldest_pending} is missing for {_duration(age)} and holds back "
-            "what came after it: report it, or declare it lost."
+            f"The outcome of {status.oldest_pending} has been missing for {_duration(age)} and holds "
+            "back later outcomes: report it, or declare it lost."
         )
     if status.clock_ahead:
         reasons.append(
             f"The journal's times are {_duration(status.clock_ahead)} ahead of the clock: the clock of a "
-            "worker was ahead, and may have closed outcome windows early. Ages and windows are measured "
-            "on from there. Check the clocks of all machines."
+            "worker was ahead, and outcomes may have timed out too early. Ages and timeouts are now "
+            "measured from the journal's time. Check the clocks of all machines."
         )
     if status.rounds >= ROUNDS_OF_BASELINE_ONLY and status.fallbacks == status.rounds and not status.held:
         reasons.append(
-            f"All {status.rounds} decisions were the baseline: nothing could be certified yet. Give more "
-            "history or a reserve, or check the noise and norm bounds."
+            f"All {status.rounds} decisions played the baseline: no candidate could be certified yet. "
+            "Give more history or a reserve, or check the noise and norm bounds."
         )
     return ("attention" if reasons else "ok"), reasons
 

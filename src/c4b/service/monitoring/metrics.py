@@ -153,7 +153,9 @@ class _Deployments(Collector):
         yield GaugeMetricFamily(
             "c4b_store_available", "0 while the store cannot be read.", value=float(self._available)
         )
-        unreadable = GaugeMetricFamily("c4b_broken", "1 if it cannot be read.", labels=["deployment"])
+        unreadable = GaugeMetricFamily(
+            "c4b_broken", "1 if the deployment cannot be read.", labels=["deployment"]
+        )
         for state in self._states:
             unreadable.add_metric([state.name], 0.0)
         for name in self._broken:
@@ -171,12 +173,16 @@ class _Deployments(Collector):
             alarm.add_metric([state.name], float(state.alarm is not None))
         yield alarm
         for mode in ("shadow", "frozen", "closed"):
-            gauge = GaugeMetricFamily(f"c4b_{mode}", f"1 while it is {mode}.", labels=["deployment"])
+            gauge = GaugeMetricFamily(
+                f"c4b_{mode}", f"1 while the deployment is {mode}.", labels=["deployment"]
+            )
             for state in self._states:
                 gauge.add_metric([state.name], float(state.mode == mode))
             yield gauge
         ramp = GaugeMetricFamily(
-            "c4b_ramp_share", "Most of all rounds that may leave the incumbent.", labels=["deployment"]
+            "c4b_ramp_share",
+            "Largest share of rounds that may play a candidate.",
+            labels=["deployment"],
         )
         for state in self._states:
             shares = [order.share for order in state.orders if order.share is not None]

@@ -1,4 +1,4 @@
-"""Running a study: chunks of episodes on all cores or on a cluster, saved as they finish."""
+"""Runs a study: chunks of episodes on all cores or on a cluster, saved as they finish."""
 
 from __future__ import annotations
 
@@ -39,7 +39,16 @@ def run(
     progress: Progress = lambda done, total: None,
     command: str = "",
 ) -> results.Results:
-    """Simulate what is missing and write the three result files into ``out``."""
+    """Simulate the episodes that are missing in ``out``, and write the three result files there.
+
+    Parameters
+    ----------
+    jobs: number of threads; by default one for each core.
+    cluster: address of a Dask scheduler; without it, the study runs on this machine.
+    chunk: number of episodes that are simulated and saved together.
+    progress: called with (episodes done, episodes in all).
+    command: text that is stored with the results.
+    """
     workers = threads(jobs)
     size = _chunk_size(study) if chunk is None else _validate.count("chunk", chunk, 1, "at least 1")
     folder = ResultsFolder(study, Path(out))
@@ -63,7 +72,7 @@ def run(
 
 
 def threads(jobs: int | None) -> int:
-    """``jobs``, or one for each core if it is None; raises ``InvalidInput`` for less than 1."""
+    """Return ``jobs``, or the number of cores if it is None. Raises ``InvalidInput`` for less than 1."""
     return available_cores() if jobs is None else _validate.count("jobs", jobs, 1, "at least 1")
 
 
@@ -74,7 +83,7 @@ def must_compile(study: Study) -> bool:
 
 
 def warm_up() -> None:
-    """Compile what studies need, if it is not in the cache yet: a short study of each kind of kernel."""
+    """Compile what studies need and is not cached yet, by a short study of each kind of kernel."""
     usual = Setting(rounds=2)
     methods = (Method("refresh", "refresh"),)
     settings = (replace(usual, count=usual.count + 1), usual)

@@ -1,7 +1,7 @@
-"""A finished study, read back from its folder.
+"""The results of a finished study, read from its folder.
 
-A folder holds ``study.json`` (the plan and what was run), ``results.parquet`` and
-``trajectories.parquet``. Everything else in it can be made again from these three.
+A folder holds ``study.json`` (the plan and how it was run), ``results.parquet`` and
+``trajectories.parquet``. All other files in it can be made again from these three.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ KEPT_BYTES = 4_000_000
 
 
 class NoResults(C4BError):
-    """A folder without a finished study."""
+    """The folder holds no finished study."""
 
 
 @dataclass(frozen=True)
 class Results:
-    """The plan of a finished study and its rows, which are read when they are asked for."""
+    """The plan of a finished study and its rows, which are read on first use."""
 
     folder: Path
     study: Study
@@ -44,7 +44,10 @@ class Results:
         return pl.read_parquet(self.folder / "results.parquet", glob=False)
 
     def find(self, **fields: Any) -> int:
-        """Number of the one setting with these values."""
+        """Number of the only setting with these values.
+
+        Raises ``NoResults`` unless exactly one matches.
+        """
         matches = [
             s
             for s, setting in enumerate(self.study.settings)
@@ -64,8 +67,10 @@ class Results:
         return [s for s in range(len(self.study.settings)) if self.study.plays(s, method)]
 
     def values(self, setting: int, method: str, metric: Metric) -> Array:
-        """One metric by episode, shape (episodes,); NaN where the method has no such number or
-        does not play."""
+        """One metric for each episode, shape (episodes,).
+
+        NaN if the metric is not defined for the method, or if the method does not play in this setting.
+        """
         labels = [known.label for known in self.study.methods]
         if method not in labels or not 0 <= setting < len(self.study.settings):
             raise NoResults(f"{self.folder}: no rows for setting {setting}, method {method!r}")
@@ -89,13 +94,13 @@ class Results:
         return notebook_tables.results_table(self)
 
     def describe(self, setting: int) -> str:
-        """The values that tell a setting from the others, "rho=0.4, sigma=0.3"."""
+        """The values that distinguish a setting from the others, for example "rho=0.4, sigma=0.3"."""
         fields = setting_columns(self.study)
         return ", ".join(f"{f}={setting_cell(self.study.settings[setting], f)}" for f in fields)
 
 
 def read(folder: str | Path) -> Results:
-    """Results of a finished study; the error says what is missing."""
+    """Read the results of a finished study. Raises ``NoResults``, which says what is missing."""
     folder = Path(folder)
     needed = ("study.json", "results.parquet", "trajectories.parquet")
     for name in needed:

@@ -1,4 +1,4 @@
-"""Worlds drawn at random: settings whose parameters depend on a seed that nobody could tune to."""
+"""Random settings: their parameters depend on a seed, so that methods cannot be tuned to them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _STREAM = 0x776F726C6473
 
 
 def drawn_world(seed: int, number: int) -> Setting:
-    """World ``number`` of a seed; other numbers and the rest of the study do not change it."""
+    """World ``number`` of a seed. It does not depend on other numbers or on the rest of the study."""
     rng = np.random.default_rng([_STREAM, seed, number])
     arms = rng.random() < 0.2
     dim = int(rng.choice([3, 5, 10, 20] if arms else [2, 5, 10, 20, 50]))

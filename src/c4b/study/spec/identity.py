@@ -1,6 +1,6 @@
-"""Names what a study's rows depend on: the plan, the files it reads and the code that runs it.
+"""Identifies what a study's rows depend on: the plan, the files it reads and the code that runs it.
 
-Rows may be reused by a later call only if all three are the same.
+A later call may reuse rows only if all three are the same.
 """
 
 from __future__ import annotations
@@ -26,14 +26,20 @@ from c4b.study.world import candidate_sources
 
 
 def plan(study: Study) -> dict[str, Any]:
-    """A study as plain data, without what its rows do not depend on: names and the number of episodes."""
+    """A study as plain data, without the names and the number of episodes.
+
+    The rows do not depend on these.
+    """
     plain: dict[str, Any] = json.loads(json.dumps(study.to_dict()))
     return {key: value for key, value in plain.items() if key not in ("name", "title", "episodes")}
 
 
 @cache
 def code() -> str:
-    """Digest of the source that runs an episode and of NumPy's version: it makes the random streams."""
+    """Digest of the source that runs an episode and of NumPy's version.
+
+    NumPy's version determines the random streams.
+    """
     engine = sources.PACKAGE / "study" / "engine" / "chunk.py"
     digest = hashlib.sha256(np.__version__.encode())
     digest.update(sources.digest(sources.closure([engine])).encode())
@@ -43,7 +49,7 @@ def code() -> str:
 def python_code(study: Study) -> str:
     """Digest of the files that define the study's gates and confidence sets in Python.
 
-    Other modules that such a file imports are not included: an edit there is not noticed.
+    Modules that these files import are not included: a change there is not noticed.
     """
     digest = hashlib.sha256()
     for method in study.methods:
@@ -84,7 +90,7 @@ _NO_SOURCE = secrets.token_bytes(16)
 
 
 def identity(study: Study) -> str:
-    """Two calls with the same identity give the same rows."""
+    """A digest of all that rows depend on: two calls with the same identity give the same rows."""
     digest = hashlib.sha256(code().encode())
     digest.update(python_code(study).encode())
     digest.update(json.dumps(plan(study), sort_keys=True).encode())

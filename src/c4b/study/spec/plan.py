@@ -22,17 +22,17 @@ from c4b.study.spec.setting import Setting
 
 @dataclass(frozen=True, slots=True)
 class PythonGate:
-    """A gate in plain Python: ``source`` says where it is, else its name is registered.
+    """A gate in plain Python. ``source`` names its code; without it, the name must be registered.
 
     Every process that runs the study must be able to import the source, or know the name (see
-    ``c4b.register_gate``); reading its results needs no gate.
+    ``c4b.register_gate``). Reading the results needs no gate.
     """
 
     gate: str
     gated: bool = True
-    """Whether it certifies what it plays."""
+    """Whether the gate certifies what it plays."""
     source: str | None = None
-    """``module:function``, a function of ``GateTerms``, a class derived from ``Gate`` or a
+    """``module:function``: a function of ``GateTerms``, a class derived from ``Gate`` or a
     ``GateFactory``."""
 
     @property
@@ -41,7 +41,7 @@ class PythonGate:
         return self.source is not None and isinstance(imported("factory", self.source), GateFactory)
 
     def factory(self) -> GateFactory:
-        """What makes the gate; ``InvalidInput`` if there is none of that source or name."""
+        """The factory that makes the gate. Raises ``InvalidInput`` if the source or name is unknown."""
         if self.source is not None:
             made = imported("factory", self.source)
             if isinstance(made, GateFactory):  # which says itself what it needs and promises
@@ -54,7 +54,7 @@ class PythonGate:
 
 
 def imported(argument: str, source: str) -> Callable[..., Any] | GateFactory:
-    """What ``module:function`` names."""
+    """The object that ``module:function`` names."""
     module, _, name = source.partition(":")
     try:
         found: Any = getattr(importlib.import_module(module), name)
@@ -71,16 +71,17 @@ def imported(argument: str, source: str) -> Callable[..., Any] | GateFactory:
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A column of the study: a policy, perhaps with a confidence choice of its own."""
+    """A method that a study compares: a policy, optionally with a confidence set of its own."""
 
     label: str
     policy: str
     confidence: str | None = None
     after_forced_phase: bool = False
-    """Play the baseline for as long as any set-certified gate must; see ``Setting.forced_rounds``."""
+    """Play the baseline in the rounds in which every set-certified gate must; see
+    ``Setting.forced_rounds``."""
     parts: Composition | PythonGate | None = None
-    """The policy itself. None looks ``policy`` up at once, among those registered in this process: other
-    processes that take part may not know the name."""
+    """The policy itself. With None, ``policy`` is looked up at once among the policies registered in this
+    process, because other processes may not know the name."""
 
     def __post_init__(self) -> None:
         if self.parts is None:
@@ -98,24 +99,27 @@ class Method:
 
     @property
     def is_told(self) -> bool:
-        """Whether its certificates use baseline means that it is told."""
+        """Whether the certificates use baseline means that are given to the method."""
         return isinstance(self.parts, Composition) and BASELINE_MEAN in self.parts.needs
 
     def confidence_in(self, setting: Setting) -> str | None:
-        """The method's own choice, else the setting's, else the policy's; None leaves it to the gate."""
+        """The confidence set: the method's own, else the setting's, else the policy's.
+
+        None leaves the choice to the gate.
+        """
         own = self.confidence or setting.confidence
         if own is None and isinstance(self.parts, Composition):
             return self.parts.confidence or DEFAULT_CONFIDENCE
         return own
 
     def forced_rounds_in(self, setting: Setting) -> int:
-        """Rounds at the start in which the baseline is played."""
+        """Number of rounds at the start in which the baseline is played."""
         return setting.forced_rounds if self.after_forced_phase else 0
 
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """Settings x methods x episodes, and the seed of all draws."""
+    """A study: settings x methods x episodes, and the seed of all random draws."""
 
     name: str
     title: str
@@ -148,7 +152,7 @@ class Study:
 
     @property
     def rounds(self) -> int:
-        """The longest deployment of any setting."""
+        """The largest number of rounds of any setting."""
         return max(setting.rounds for setting in self.settings)
 
     def plays(self, setting: int, label: str) -> bool:
@@ -157,7 +161,7 @@ class Study:
         return not named or label in named
 
     def with_(self, **changes: Any) -> Study:
-        """A copy with other episodes, seed or methods."""
+        """Return a copy with other episodes, seed or methods."""
         return dataclasses.replace(self, **changes)
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""One point of a study's grid: the truth, the history, the candidates and what the learner assumes."""
+"""One point of a study's grid: true parameters, history, candidates and the learner's assumptions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ function named ``module:function``."""
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One point of the grid; every field may be swept in a study file."""
+    """One point of the grid. Every field may be swept in a study file."""
 
     history: str = "diverse"
     history_size: int = 20
@@ -48,20 +48,22 @@ class Setting:
     theta: tuple[float, ...] = (1.0, 0.6, 0.0, 0.0, 0.0)
     baseline: tuple[float, ...] = (1.0, 0.0, 0.0, 0.0, 0.0)
     correlation: float = 0.0
-    """How alike the candidates of a round are: the share of one direction that all of them have."""
+    """Similarity of the candidates of a round: the share of one direction that all of them have in
+    common."""
     baseline_spread: float = 0.0
-    """Length of the vector, of random direction, that is added to all but the first feature of the
-    baseline in each round."""
+    """Length of a vector of random direction that is added in each round to all but the first feature of
+    the baseline."""
     baselines: str | None = None
-    """A file with the baseline's features in each round; it starts again after its last row."""
+    """File with the baseline's features in each round; after its last row it starts again from the
+    first."""
     told_mean_error: float = 0.0
-    """What methods that need the baseline's mean are told too much, in units of reward."""
+    """Amount by which the baseline mean that is given to methods is too large, in units of reward."""
     baseline_floor: float = 0.0
-    """r_l, the smallest mean reward that methods know the baseline to have."""
+    """r_l, the known lower bound of the baseline's mean reward."""
     world: str = ""
     """Name of the setting, in studies that list their settings one by one."""
     methods: tuple[str, ...] = ()
-    """Labels of the methods that play here; none named: all of the study's."""
+    """Labels of the methods that play in this setting; empty: all methods of the study."""
 
     def __post_init__(self) -> None:
         _validate.name("history", self.history, HISTORIES)
@@ -136,13 +138,14 @@ class Setting:
 
     @property
     def forced_rounds(self) -> int:
-        """Rounds that any gate certified over the whole set must give to the baseline.
+        """Rounds in which any gate certified over the whole set must play the baseline.
 
-        Baseline-only data say nothing about directions orthogonal to x(b) = (s, 0, ..., 0). A candidate
-        is (f, r u) with u of length 1: f = 1 and r = rho, or f = 0 and r = 1 for arms, both 1 for items.
-        Until reserve and baseline credit cover a theta opposite to u it cannot be certified, even with
-        the baseline's mean m known: R0 + n alpha m + (f/s - c) m >= r sqrt(S^2 - (m/s)^2). 0 where
-        history, generator or baseline say more than that, and for clicks: no mean is below 0.
+        Baseline-only data contain no information about directions orthogonal to x(b) = (s, 0, ..., 0). A
+        candidate is (f, r u) with u of length 1: f = 1 and r = rho, or f = 0 and r = 1 for arms, both 1
+        for items. It cannot be certified until reserve and baseline credit cover a theta opposite to u,
+        even with the baseline's mean m known: R0 + n alpha m + (f/s - c) m >= r sqrt(S^2 - (m/s)^2). The
+        result is 0 where history, generator or baseline contain more information than that, and for
+        clicks, because no mean is below 0.
         """
         rest = self.baseline[1:]
         uninformed = self.history == "baseline" or self.history_size == 0
@@ -160,7 +163,7 @@ class Setting:
         return max(0, math.ceil((worst - self.reserve - gain) / (self.alpha * mean) - 1e-12))
 
     def model(self, confidence: str | None) -> LinearModel:
-        """What the learner assumes."""
+        """The model that the learner assumes."""
         clicks = self.noise == CLICKS
         scale = 0.5 if clicks else self.sigma
         return LinearModel(

@@ -72,24 +72,24 @@ ONE_OF = ("policy", "ledger", "factory")
 
 
 class StudyFileError(InvalidInput):
-    """A study file that cannot be used."""
+    """A study file is invalid."""
 
 
 def shipped() -> list[str]:
-    """Names of the studies inside the package."""
+    """Names of the studies that the package contains."""
     entries = (_DATA / "studies").iterdir()
     return sorted(entry.name[:-5] for entry in entries if entry.name.endswith(".toml"))
 
 
 def example() -> str:
-    """A commented study file to start from."""
+    """A commented study file as a starting point."""
     return (_DATA / "example_study.toml").read_text(encoding="utf-8")
 
 
 def load(path: str | Path, seed: int | None = None) -> Study:
-    """Read a study from a file, or one inside the package by its name (for example ``paper``).
+    """Read a study from a file, or a study of the package by its name (for example ``paper``).
 
-    ``seed`` replaces the file's; worlds that are drawn at random depend on it.
+    ``seed`` replaces the seed in the file; randomly drawn worlds depend on it.
     """
     if str(path) in shipped():
         text = (_DATA / "studies" / f"{path}.toml").read_text(encoding="utf-8")
@@ -106,7 +106,10 @@ def load(path: str | Path, seed: int | None = None) -> Study:
 
 
 def parse(text: str, where: str, folder: Path, seed: int | None = None) -> Study:
-    """Read a study from TOML; ``where`` names the file in errors, relative paths start at ``folder``."""
+    """Read a study from TOML text.
+
+    ``where`` names the file in errors; relative paths start at ``folder``.
+    """
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -22,7 +22,7 @@ export class Checks {
       h("p", {}, "An audit recomputes the whole journal with independent code and changes nothing."),
       h("div", { class: "line" }, this.#audit, this.#export),
       this.#verdict,
-      h("p", { class: "aside" }, "Hash of the last entry (keep it elsewhere, and the past cannot change unnoticed): ", this.hash),
+      h("p", { class: "aside" }, "Hash of the last entry. Keep a copy elsewhere to detect later changes of the history: ", this.hash),
     );
   }
 
@@ -33,7 +33,7 @@ export class Checks {
     try {
       this.#showVerdict(...(await work()));
     } catch (problem) {
-      this.#showVerdict("attention", `It did not work: ${problem.message}.`);
+      this.#showVerdict("attention", `Failed: ${problem.message}.`);
     }
     setText(button, label);
     this.#audit.disabled = this.#export.disabled = false;
@@ -55,8 +55,8 @@ export class Checks {
     const where = report.entry === null ? "" : ` at entry ${report.entry}`;
     return [
       "alarm",
-      `Not clean${where}: ${report.finding}. Play the baseline, keep the store as it is for whoever ` +
-        "investigates, and go on in a new deployment or from a backup.",
+      `Not clean${where}: ${report.finding}. Play the baseline, keep the store unchanged for the ` +
+        "investigation, and continue in a new deployment or from a backup.",
     ];
   }
 

@@ -76,7 +76,7 @@ export class DecisionTable {
   show(page, decimals, alarm) {
     this.#decimals = decimals;
     this.#alarm = alarm;
-    setText(this.#caption, alarm ? `${WORDS} An alarm is on: every certificate and every bank is void, also of decisions before it.` : WORDS);
+    setText(this.#caption, alarm ? `${WORDS} An alarm is active: all certificates and banks are void, including those of earlier decisions.` : WORDS);
     if (this.#query) {
       for (const line of page.decisions) this.#rows.update(line);
       return;
@@ -132,7 +132,7 @@ export class DecisionTable {
       if (query) this.#count(page);
       this.#end(page);
     } catch (problem) {
-      setText(this.#trouble, `The search did not work: ${problem.message}.`);
+      setText(this.#trouble, `The search failed: ${problem.message}.`);
       this.#trouble.hidden = false;
     }
   }
@@ -161,7 +161,7 @@ function row(name, first, decimals) {
   const element = h("tr", { role: "row" }, ...cells);
 
   function update(line) {
-    const done = (line.held ? `, ${line.held}` : "") + (line.executed ? " (another was executed)" : "");
+    const done = (line.held ? `, ${line.held}` : "") + (line.executed ? " (another action was executed)" : "");
     setText(name_, played(line.action, line.candidates, line.label) + done);
     setText(reason, reasonOf(line));
     const latched = line.because.startsWith("Latch");
@@ -182,7 +182,7 @@ function row(name, first, decimals) {
 
 // Why, in two or three words; the page of the decision says more.
 function reasonOf(line) {
-  if (line.because.startsWith("Latch")) return "latched by the alarm";
+  if (line.because.startsWith("Latch")) return "alarm: baseline only";
   if (line.because.startsWith("Saving up")) return "saving up";
   if (line.because.startsWith("Counterweight")) return "as a counterweight";
   if (line.because.startsWith("Thrift")) return "by thrift";
@@ -190,5 +190,5 @@ function reasonOf(line) {
   if (line.because.startsWith("Forced phase")) return "forced phase";
   if (!line.candidates) return "no candidates";
   if (line.admissible === null) return "";
-  return line.admissible ? "no admissible one promises more" : "none admissible";
+  return line.admissible ? "no admissible candidate promises more" : "no admissible candidate";
 }

@@ -1,4 +1,4 @@
-// One deployment: whether it earns, what was played, how the guarantee stands.
+// One deployment: its earnings, its decisions and the state of the guarantee.
 
 import { get, path } from "../api.js";
 import { h, setAttribute, setProse, setText, steady } from "../dom.js";
@@ -101,14 +101,14 @@ function why(box, state) {
 
 function promised(state, configuration) {
   if (state.bank === null) return `Policy ${state.policy} has no gate: nothing is certified.`;
-  if (state.alarm) return `Policy ${state.policy}. An alarm is on: certificates are void, nothing is promised any more.`;
+  if (state.alarm) return `Policy ${state.policy}. An alarm is active: certificates are void, and nothing is promised.`;
   const sure = constant(100 * (1 - configuration.model.delta));
   const kept = constant(100 * (1 - state.alpha));
   const reserve = state.reserve ? `, less the reserve of ${constant(state.reserve)}` : "";
-  return `Policy ${state.policy}. While the bank is not negative: with ${sure} % probability the total mean reward is at least ${kept} % of the incumbent's${reserve}.`;
+  return `Policy ${state.policy}. While the bank is not negative, the total mean reward is, with ${sure} % probability, at least ${kept} % of the incumbent's${reserve}.`;
 }
 
-// Since when, at which decision: what came before it is void as well.
+// When the alarm was raised, and after which decision: earlier certificates are void as well.
 function showSince(box, state) {
   box.hidden = state.alarm_since === null;
   if (box.hidden) return;
@@ -131,7 +131,7 @@ function beginning(name, configuration) {
   const round = { candidates: [unit(0.1), unit(-0.3)], baseline: unit(0), context: { user: "u-1" } };
   return [
     h("h2", {}, "No decision yet"),
-    h("p", {}, `Send features of ${plural(dim, "number")} each; these are examples. The page fills by itself.`),
+    h("p", {}, `Each feature vector has ${plural(dim, "number")}. The commands below are examples. This page updates automatically.`),
     command("1. Give history (admin token, before the first decision)", curl("POST", path(name, "history"), history)),
     command("2. Ask for a decision (decide token)", curl("POST", path(name, "decisions"), round)),
   ];

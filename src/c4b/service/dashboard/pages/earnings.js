@@ -1,4 +1,4 @@
-// Is it earning? The uplift over the incumbent, estimated and certified, over all time or a window.
+// The uplift over the incumbent, estimated and certified, over all time or a window.
 
 import { get, path } from "../api.js";
 import { Chart } from "../charts/chart.js";
@@ -25,14 +25,14 @@ export class EarningsPanel {
   #buttons;
   #chart = new Chart({
     name: "Uplift over the incumbent",
-    unit: "units of reward: — estimated, - - certified at least",
+    unit: "units of reward: — estimated, - - certified bound",
     height: 250,
     kind: "lines",
     zero: true,
-    below: "certified at least",
+    below: "certified lower bound",
     describe: (value, floor) => {
       const certain = floor === null ? "nothing certified" : `certified at least ${number(floor)}`;
-      return `uplift of all decisions up to here estimated ${number(value)}, ${certain}`;
+      return `uplift of all decisions up to here: estimated ${number(value)}, ${certain}`;
     },
   });
 
@@ -72,13 +72,13 @@ export class EarningsPanel {
     setText(
       this.#how,
       earnings.void
-        ? "An alarm speaks against the model: what was certified before is void, and the estimate rests on the same model."
-        : `Certified: holds with ${sure} % probability for every window and every moment at once, under the assumptions of the model. Estimated: by the same model; it may be off in either direction. Rewards that are not known yet count in the uplift, not in what was earned.`,
+        ? "The alarm means that the data contradict the model: earlier certificates are void, and the estimate uses the same model."
+        : `Certified: holds with ${sure} % probability for all windows and all moments at once, under the assumptions of the model. Estimated: by the same model; the true value may be higher or lower. Decisions whose reward is not known yet count in the uplift, but not in “Earned”.`,
     );
     const last = course.round.length - 1;
     this.#chart.show({
       title: last < 0 ? "" : titleOf(course.uplift[last], course.certified[last], earnings.void),
-      nothing: last < 0 ? "No decision yet." : course.uplift.every((value) => value === null) ? "This policy estimates nothing." : null,
+      nothing: last < 0 ? "No decision yet." : course.uplift.every((value) => value === null) ? "This policy gives no estimate." : null,
       round: course.round,
       entry: course.seq,
       at: course.at,
@@ -109,10 +109,10 @@ export class EarningsPanel {
     const mean = outcomes ? `mean ${number(earnings.earned / outcomes)} of ${plural(outcomes, "reward")}` : "no reward known yet";
     this.#facts.set("Earned", number(earnings.earned), mean);
     this.#facts.set("Incumbent, estimated", number(earnings.incumbent), `in all ${plural(decisions, "decision")}`);
-    const estimated = earnings.void ? "by a model that the data refute" : shareOf(earnings.uplift_share);
+    const estimated = earnings.void ? "with a model that the data contradict" : shareOf(earnings.uplift_share);
     this.#facts.set("Uplift, estimated", plus(earnings.uplift), estimated);
-    if (earnings.void) this.#facts.set("Uplift, certified", "void", "an alarm is on");
-    else if (earnings.certified === null) this.#facts.set("Uplift, certified", "nothing", "by this policy");
+    if (earnings.void) this.#facts.set("Uplift, certified", "void", "an alarm is active");
+    else if (earnings.certified === null) this.#facts.set("Uplift, certified", "none", "this policy certifies nothing");
     else this.#facts.set("Uplift, certified", `≥ ${plus(earnings.certified)}`, leastShare(earnings.certified_share));
     this.#facts.set("Decisions", count(decisions));
     this.#facts.set("Baseline played", share(fallbacks, decisions), decisions ? `${count(fallbacks)} times` : "");
@@ -131,8 +131,8 @@ function amount(share, units) {
 function headline(earnings) {
   const { decisions, uplift, uplift_share: estimated, certified, certified_share: sure } = earnings;
   if (!decisions) return "No decision in this window.";
-  if (uplift === 0 && certified === 0) return "Only the incumbent's own action was played: exactly what the incumbent would have earned.";
-  if (earnings.void) return "An alarm speaks against the model: no uplift is certified, and the estimate cannot be trusted.";
+  if (uplift === 0 && certified === 0) return "Only the incumbent's action was played: the earnings are exactly the incumbent's.";
+  if (earnings.void) return "The alarm means that the data contradict the model: no uplift is certified, and the estimate is not reliable.";
   let first = "The uplift over the incumbent cannot be estimated for this policy";
   if (uplift !== null) {
     first = `Earned an estimated ${amount(estimated, uplift)} ${uplift >= 0 ? "more" : "less"} than the incumbent would have`;
@@ -144,7 +144,7 @@ function headline(earnings) {
 }
 
 function titleOf(uplift, certified, alarm) {
-  const estimate = uplift === null ? "The uplift is not estimated" : `All decisions together: ${plus(uplift)} estimated`;
-  if (alarm) return `${estimate}; what was certified is void`;
+  const estimate = uplift === null ? "The uplift is not estimated" : `Uplift of all decisions: ${plus(uplift)} estimated`;
+  if (alarm) return `${estimate}; the certified bound is void`;
   return certified === null ? `${estimate}; nothing is certified` : `${estimate}, at least ${plus(certified)} certified`;
 }

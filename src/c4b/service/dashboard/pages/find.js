@@ -31,7 +31,7 @@ export function findForm(search) {
     "form",
     { class: "find", on: { submit } },
     named("Request id", request),
-    named("Label of what was played", label),
+    named("Label of the played candidate", label),
     named("Outcome", outcome),
     named("Played", played),
     named("From", since),

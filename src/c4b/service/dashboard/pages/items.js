@@ -1,4 +1,4 @@
-// What became of each label: offered, admissible, played, and its mean reward.
+// Counts of each label: offered, admissible, played, and its mean reward.
 
 import { h, Keyed, setText } from "../dom.js";
 import { count, decimalsFor, fixed } from "../format.js";
@@ -16,16 +16,16 @@ const COLUMNS = [
 ];
 
 const WORDS =
-  "The most played first. A choice asks only about candidates that it depends on: admissible is how often an item was found to be. The interval bounds an item's mean reward over its plays, after any number of rewards, with 95 % probability for each item by itself. It assumes the declared noise, and that rewards are not reported sooner or later because of their value.";
+  "The most played item comes first. Admissibility is computed only for the candidates that a choice depends on: “Admissible” counts how often an item was found admissible. The interval contains an item's mean reward over its plays, after any number of rewards, with 95 % probability for each item separately. It assumes the declared noise, and that the time at which a reward is reported does not depend on its value.";
 const VOID =
-  "The most played first. An alarm speaks against the declared noise or the model, which the intervals assume: they are void.";
+  "The most played item comes first. The intervals are void: the alarm means that the data contradict the declared noise or the model, which they assume.";
 
 export class ItemTable {
   #body = h("tbody", { role: "rowgroup" });
   #rows;
   #all = h("button", { type: "button", hidden: true });
   #items = [];
-  #void = false; // an alarm is on: the interval assumes what the data refute
+  #void = false; // an alarm is active: the data contradict what the interval assumes
   #caption;
   #whole = false;
   #decimals = 3;

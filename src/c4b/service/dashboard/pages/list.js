@@ -24,7 +24,7 @@ export function listPage() {
   const table = h(
     "table",
     { class: "cards list", role: "table" },
-    caption("Deployments and where they stand; numbers in units of reward"),
+    caption("All deployments and their state; bank and reserve in units of reward"),
     tableHead(COLUMNS),
     body,
   );
@@ -75,7 +75,7 @@ function row(first) {
     }
     item.reasons.forEach((reason, n) => setProse(reasons.children[n], reason));
     if (item.health === "broken") {
-      setProse(policy, "It needs a person: see the service's log, and run `c4b deploy audit`.");
+      setProse(policy, "It needs manual attention: see the service's log, and run `c4b deploy audit`.");
       numbers.forEach((each) => setText(each, "–"));
       return;
     }
@@ -108,7 +108,7 @@ function invitation() {
     "  --policy reserve-c4b+ --alpha 0.05 --reserve 0.5";
   return [
     h("h2", {}, "No deployment yet"),
-    h("p", {}, "Create one in either way; it appears here by itself. Over HTTP this needs an admin token once tokens exist, and a token for one deployment shows only that one."),
+    h("p", {}, "Create one with either command; it then appears here automatically. Over HTTP this needs an admin token as soon as tokens exist. A token for one deployment shows only that deployment."),
     command("Over HTTP", curl("PUT", path("homepage"), body)),
     command("On the service's machine, in the store that this service uses", shell),
   ];

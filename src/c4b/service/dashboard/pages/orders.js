@@ -6,9 +6,9 @@ import { moment } from "../format.js";
 import { announce } from "../health.js";
 
 const WORDS = {
-  closed: "Closed: no more decisions. Outcomes are still taken, and everything can be read.",
+  closed: "Closed: it makes no more decisions. Outcomes are still accepted, and everything can be read.",
   frozen: "Frozen: only the incumbent is played.",
-  shadow: "Shadow: it decides and records, and the incumbent is executed. The budget begins when it goes live.",
+  shadow: "Shadow mode: decisions are made and recorded, but the incumbent is executed. The budget starts when the deployment goes live.",
 };
 const GIVEN = { freeze: "Frozen", ramp: "Ramp set", "go-live": "Went live", close: "Closed", succeed: "Closed for its successor" };
 const BUTTONS = {
@@ -16,13 +16,13 @@ const BUTTONS = {
   thaw: "Thaw",
   ramp: "Set the ramp",
   "go-live": "Go live",
-  close: "Close for good",
+  close: "Close permanently",
 };
 
 function headline(state) {
   if (WORDS[state.mode]) return WORDS[state.mode];
   const ramp = state.orders.find((order) => order.action === "ramp");
-  return ramp ? `Ramp: at most ${percent(ramp.share)} of the rounds may leave the incumbent.` : "";
+  return ramp ? `Ramp: at most ${percent(ramp.share)} of the rounds may play something else than the incumbent.` : "";
 }
 
 function percent(share) {
@@ -64,8 +64,8 @@ export class Orders {
       "details",
       { hidden: true, class: "orders" },
       h("summary", {}, "Freeze, ramp, close"),
-      h("p", {}, h("label", { for: "order-why" }, "Reason, which the journal keeps "), this.#why),
-      h("p", {}, h("label", { for: "order-share" }, "Most of the rounds that may leave the incumbent, in percent; 100 ends the ramp "), this.#share),
+      h("p", {}, h("label", { for: "order-why" }, "Reason (stored in the journal) "), this.#why),
+      h("p", {}, h("label", { for: "order-share" }, "Ramp: largest share of rounds that may play something else than the incumbent, in percent; 100 ends it "), this.#share),
       h("div", { class: "line" }, ...this.#buttons.values()),
       this.#result,
     );
@@ -92,11 +92,11 @@ export class Orders {
   async #give(action, button) {
     const why = this.#why.value.trim();
     if (!why) {
-      this.#tell("attention", "Say why first: the journal keeps the reason.");
+      this.#tell("attention", "Enter a reason first: it is stored in the journal.");
       this.#why.focus();
       return;
     }
-    if (action === "close" && !confirm(`Close ${this.#name} for good? It will make no more decisions.`)) return;
+    if (action === "close" && !confirm(`Close ${this.#name} permanently? It will make no more decisions.`)) return;
     const share = action === "ramp" ? Number(this.#share.value) / 100 : null;
     button.disabled = true;
     try {
@@ -106,7 +106,7 @@ export class Orders {
       this.#why.value = ""; // the banner changes with the next refresh
     } catch (problem) {
       if (!(problem instanceof Problem)) throw problem;
-      this.#tell("attention", `It did not work: ${problem.message}.`);
+      this.#tell("attention", `The order failed: ${problem.message}.`);
     } finally {
       button.disabled = false;
     }

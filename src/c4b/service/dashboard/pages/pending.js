@@ -1,4 +1,4 @@
-// Decisions that wait for their outcome, oldest first, and how long they have waited.
+// Decisions without a known outcome, oldest first, and their age.
 
 import { h, Keyed, setText } from "../dom.js";
 import { age, moment, played, plural } from "../format.js";
@@ -32,7 +32,7 @@ export class PendingTable {
         h(
           "table",
           { class: "cards pending", role: "table" },
-          caption("Report these outcomes, or declare them lost; later ones may wait for them."),
+          caption("Report these outcomes, or declare them lost: later outcomes may have to wait for them."),
           tableHead(COLUMNS),
           this.#body,
         ),
@@ -46,7 +46,7 @@ export class PendingTable {
     this.#at = performance.now();
     setText(this.#summary, state.pending ? `${plural(state.pending, "pending outcome")}, oldest first` : "No pending outcome");
     const more = state.pending - pending.length;
-    setText(this.#rest, more > 0 ? `${plural(more, "younger one is", "younger ones are")} not listed.` : "");
+    setText(this.#rest, more > 0 ? `${plural(more, "more recent one is", "more recent ones are")} not listed.` : "");
     this.#rows.show(pending);
   }
 

@@ -1,4 +1,4 @@
-// How the guarantee stands: bank, contrasts, fallbacks and pending outcomes over the decisions.
+// The state of the guarantee: bank, contrasts, fallbacks and pending outcomes over the decisions.
 
 import { Chart } from "../charts/chart.js";
 import { h } from "../dom.js";
@@ -29,11 +29,11 @@ export class SeriesCharts {
   });
   #contrast = new Chart({
     name: "Estimated contrast of what was played",
-    unit: "units of reward: ● estimated, ○ certified at least",
+    unit: "units of reward: ● estimated, ○ certified bound",
     height: 190,
     kind: "dots",
     zero: true,
-    below: "certified at least",
+    below: "certified lower bound",
     describe: (value, floor) => {
       const certain = floor === null ? "nothing certified" : `certified at least ${number(floor)}`;
       return `contrast estimated ${number(value)}, ${certain}, in units of reward`;
@@ -64,7 +64,7 @@ export class SeriesCharts {
     this.element = h(
       "section",
       { "aria-labelledby": "guarantee" },
-      h("h2", { id: "guarantee" }, "How the guarantee stands"),
+      h("h2", { id: "guarantee" }, "State of the guarantee"),
       this.#facts.element,
       h("div", { class: "card" }, this.#bank.element),
       h("div", { class: "grid-2" }, ...small.map((chart) => h("div", { class: "card" }, chart.element))),
@@ -74,13 +74,13 @@ export class SeriesCharts {
 
   showFacts(state) {
     if (state.bank === null) this.#facts.set("Bank", "no gate", "nothing is certified");
-    else this.#facts.set("Bank", number(state.bank), state.alarm ? "void: an alarm is on" : `reserve ${constant(state.reserve)}`);
+    else this.#facts.set("Bank", number(state.bank), state.alarm ? "void: an alarm is active" : `reserve ${constant(state.reserve)}`);
     this.#facts.set(
       "Pending outcomes",
       count(state.pending),
-      state.oldest_pending_age === null ? "none is missing" : `oldest ${age(state.oldest_pending_age)}`,
+      state.oldest_pending_age === null ? "none" : `oldest ${age(state.oldest_pending_age)}`,
     );
-    const held = state.waiting ? `${plural(state.waiting, "more waits", "more wait")} for an earlier one` : "history included";
+    const held = state.waiting ? `${plural(state.waiting, "more waits", "more wait")} for an earlier outcome` : "history included";
     this.#facts.set("Rewards absorbed", count(state.observations), held);
   }
 
@@ -114,9 +114,9 @@ export class SeriesCharts {
 
 function bankTitle({ bank, reserve, alarm }) {
   if (bank === null) return "There is no bank";
-  if (alarm) return `The bank says ${number(bank)}, but an alarm makes certificates void`;
-  if (bank === 0) return "The bank is 0: nothing can be spent yet, the promise is certified";
-  if (bank < 0) return `The bank is ${number(bank)}, below zero: what was executed is not covered`;
+  if (alarm) return `The bank shows ${number(bank)}, but certificates are void because of an alarm`;
+  if (bank === 0) return "The bank is 0: nothing can be spent yet, and the promise is certified";
+  if (bank < 0) return `The bank is ${number(bank)}, below zero: the executed actions are not covered`;
   if (!reserve) return `The bank is ${number(bank)}, above zero: the promise is certified`;
   return `The bank is ${number(bank)}, ${bank < reserve ? "below" : "above"} the reserve of ${constant(reserve)} and above zero: the promise is certified`;
 }
@@ -125,7 +125,7 @@ function contrastTitle(values, alarm) {
   const known = values.filter((value) => value !== null);
   if (!known.length) return "Estimated contrast of what was played: nothing is certified";
   const good = known.filter((value) => value >= 0).length;
-  if (!good) return "No decision shown was certain by itself to earn the promised share";
+  if (!good) return "No decision shown was certain on its own to earn the promised share";
   const who = good === known.length ? "Every decision shown was" : `${share(good, known.length)} of the decisions shown were`;
   if (alarm) return `${who} certified to earn at least the promised share, but these certificates are void now`;
   return `${who} certain to earn at least the promised share`;

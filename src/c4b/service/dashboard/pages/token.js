@@ -15,13 +15,13 @@ export function tokenPage(rejected, enter) {
     "aria-describedby": "token-help",
   });
   const wrong = h("p", { class: "reason", "data-health": "alarm", role: "alert" });
-  if (rejected) wrong.textContent = "This token is not valid: mistyped, of another store, or revoked.";
+  if (rejected) wrong.textContent = "This token is not valid: it is mistyped, belongs to another store, or was revoked.";
   wrong.hidden = !rejected;
   const submit = (event) => {
     event.preventDefault();
     const token = field.value.trim();
     if (!/^[\x21-\x7e]+$/.test(token)) {
-      wrong.textContent = "A token has letters, digits and signs, and no spaces.";
+      wrong.textContent = "A token consists of letters, digits and symbols, without spaces.";
       wrong.hidden = false;
       return;
     }
@@ -33,16 +33,16 @@ export function tokenPage(rejected, enter) {
     { class: "token", on: { submit } },
     h("label", { for: "token" }, "Token"),
     h("div", { class: "line" }, field, h("button", { type: "submit", class: "main" }, "Enter")),
-    h("p", { id: "token-help", class: "aside" }, "A read token is enough. It is kept in this tab only, until you close it or forget it."),
+    h("p", { id: "token-help", class: "aside" }, "A read token is enough. It is kept in this tab only, until you close the tab or use “Forget token”."),
   );
   if (hasToken()) keepToken(null);
   const element = h(
     "div",
     { class: "middle" },
-    heading("This service asks for a token"),
+    heading("This service requires a token"),
     wrong,
     form,
-    command("Make one on the service's machine", `c4b token create --scope read --store ${store()}`),
+    command("Create one on the service's machine", `c4b token create --scope read --store ${store()}`),
   );
   return { element, title: "Token", field };
 }

@@ -50,11 +50,11 @@ export function whyPage(name, id) {
     setText(summary, why.summary);
     setText(because, why.because);
     because.hidden = !why.because;
-    setText(rule, `How ${why.policy} chooses. ${why.rule}`);
+    setText(rule, `How ${why.policy} chooses: ${why.rule}`);
     rule.hidden = !why.rule;
     voided.hidden = why.alarm_later === null;
     if (why.alarm_later !== null) {
-      setText(voided, `This decision was made before the alarm of ${moment(why.alarm_later)}. The alarm speaks against the model, so what was certified here is void, too.`);
+      setText(voided, `This decision was made before the alarm of ${moment(why.alarm_later)}. The alarm means that the data contradict the model, so the certificates of this decision are void, too.`);
     }
     summary.classList.toggle("reason", why.alarm !== null);
     summary.dataset.health = why.alarm === null ? "" : "alarm";
@@ -66,21 +66,21 @@ export function whyPage(name, id) {
     }
     const instead = why.executed ? "another action was executed instead" : "";
     facts.set("Played", played(why.action, undefined, why.label), instead || (why.label ? `candidate ${why.action}` : ""));
-    const alarm = why.alarm === null ? "void: an alarm came later" : "void: an alarm is on";
+    const alarm = why.alarm === null ? "void: an alarm came later" : "void: an alarm is active";
     const sure = !isVoid(why) ? "at least this, units of reward" : alarm;
-    const bound = why.bank === null ? "lower bound, not used to decide" : sure;
+    const bound = why.bank === null ? "lower bound, not used for the choice" : sure;
     facts.set("Certified contrast", fixed(why.certificate, decimals), bound);
     const fit = why.candidates.filter((each) => each.admissible).length;
     if (why.bank === null) facts.set("Admissible", "no gate", plural(why.candidates.length, "candidate"));
     else {
-      const unused = why.alarm !== null && why.action === null ? "none counts: the alarm latches the baseline" : "candidates";
+      const unused = why.alarm !== null && why.action === null ? "not used: after the alarm only the baseline is played" : "candidates";
       facts.set("Admissible", `${count(fit)} of ${count(why.candidates.length)}`, unused);
     }
     const [outcome, note] = {
       pending: ["pending", "the reward is not known yet"],
       observed: [number(why.reward), why.item_rewards ? `reward, by item ${why.item_rewards.map(number).join(" + ")}` : "reward"],
-      timeout: [number(why.reward), "no report in time: the declared default"],
-      forgotten: ["lost", "declared independent of its value"],
+      timeout: [number(why.reward), "not reported in time: the declared default"],
+      forgotten: ["lost", "its loss was declared independent of its value"],
     }[why.outcome] ?? [why.outcome, why.reward === null ? "" : `reward ${number(why.reward)}`];
     facts.set("Outcome", outcome, note);
   }
@@ -179,12 +179,12 @@ function title(why, sorted, limit) {
   const short = (each) => limit !== null && each.separate !== null && each.separate < limit;
   const saved = sorted.filter((each) => each.admissible && short(each)).length;
   if (why.bank === null) return "No gate: nothing is certified, the highest UCB was played";
-  if (why.alarm !== null) return "An alarm is on: these certificates are void";
+  if (why.alarm !== null) return "An alarm is active: these certificates are void";
   if (isVoid(why)) return "An alarm came later: these certificates are void";
   if (saved) {
     return `${plural(saved, "candidate is", "candidates are")} admissible only because both rewards were bounded jointly`;
   }
-  return "Each candidate's contrast with the incumbent, as far as it is certain";
+  return "Bounds of each candidate's contrast with the incumbent";
 }
 
 function row(each, gated, decimals) {
@@ -242,7 +242,7 @@ function inWords(why, sorted, decimals) {
     if (each.joint === null) return `${nameOf(each)} cannot be certified`;
     return (
       `${nameOf(each)} (${verdict(each, why.bank !== null)}) contrast at least ` +
-      `${fixed(each.joint, decimals)}, bounded apart ${fixed(each.separate, decimals)}`
+      `${fixed(each.joint, decimals)}, bounded separately ${fixed(each.separate, decimals)}`
     );
   });
   return `${plural(sorted.length, "candidate")} as intervals of contrast: ${best.join("; ")}. All numbers are in the table below.`;
@@ -265,17 +265,17 @@ function legend(limit, near, gated, why, decimals) {
     svg("line", { x1: 4, x2: 4, y1: 1, y2: 17, class: "separate" }),
   ];
   const items = [
-    [bar, `Contrast: reward beyond the promised share of the incumbent's. The bar ${isVoid(why) ? "would be certain without the alarm" : "is certain"}, from the joint lower bound (one confidence set for both rewards) to the upper bound; the mark is the estimate.`],
+    [bar, `Contrast: reward above the promised share of the incumbent's. The bar ${isVoid(why) ? "would be the certified interval without the alarm" : "is the certified interval"}, from the joint lower bound (one confidence set for both rewards) to the upper bound; the mark is the estimate.`],
     [gap, "Penalty avoided: the bound would lie at the left end if the two rewards were bounded separately."],
   ];
   if (gated) {
-    items.push([[marker(12, 9, true), marker(32, 9, false)], "Disc: admissible, the bank after playing it stays at zero or above. Cross: not admissible."]);
+    items.push([[marker(12, 9, true), marker(32, 9, false)], "Disc: admissible; the bank after playing it is at least zero. Cross: not admissible."]);
   }
   if (limit !== null && !near) {
-    items.push([[], `What the bank of ${fixed(bank, decimals)} affords lies far to the left, at ${fixed(limit, decimals)}.`]);
+    items.push([[], `The bank of ${fixed(bank, decimals)} covers joint bounds down to ${fixed(limit, decimals)}, which lies far to the left.`]);
   } else if (limit !== null) {
     const dashed = svg("line", { x1: 22, x2: 22, y1: 0, y2: 18, class: "reference" });
-    items.push([[dashed], `What the bank of ${fixed(bank, decimals)} affords: a joint bound left of this line is not admissible.`]);
+    items.push([[dashed], `What the bank of ${fixed(bank, decimals)} covers: a candidate with a joint bound left of this line is not admissible.`]);
   }
   const rows = items.map(([picture, text]) => h("li", {}, swatch(...picture), h("span", {}, text)));
   return h("ul", { class: "legend" }, ...rows);
@@ -288,7 +288,7 @@ function more(why) {
     ["Decided at", why.at],
     ["Outcome", why.outcome],
     ["Reward", why.reward === null ? "–" : String(why.reward)],
-    ["Executed instead", why.executed === null ? "no: what was decided" : vector(why.executed)],
+    ["Executed instead", why.executed === null ? "no, the decided action was executed" : vector(why.executed)],
     ["Alarm", why.alarm ?? (why.alarm_later === null ? "none" : `none then; one was raised ${moment(why.alarm_later)}`)],
     ["Radius of the confidence set", number(why.radius)],
   ];
