@@ -182,17 +182,11 @@ def test_names() -> None:
     assert set_names()[: len(CONFIDENCES)] == list(CONFIDENCES)
     entry = numpy_paper()
     assert register_set(entry) is entry  # the same again is harmless
-    assert set_names() == [
-        *CONFIDENCES,
-        "bounded",
-        "bounded-2",
-        "bounded-3",
-        "box",
-        "nested",
-        "kazerouni",
-        "adaptive",
-        "numpy-paper",
-    ]
+    shipped = [
+        *CONFIDENCES, "bounded", "bounded-2", "bounded-3", "box", "nested", "kazerouni", "adaptive",
+    ]  # fmt: skip
+    assert set_names()[: len(shipped)] == shipped
+    assert set_names().count("numpy-paper") == 1  # beside what other tests of this process registered
     assert not is_compiled("numpy-paper")
     assert all(is_compiled(name) for name in CONFIDENCES)
     with pytest.raises(errors.UnknownName, match=r"must be one of .*'numpy-paper'"):
