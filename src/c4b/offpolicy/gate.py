@@ -214,7 +214,8 @@ class OffPolicyGate:
         return lower, upper
 
     def _row_of(self, reached_at: NDArray[np.int64]) -> int | None:
-        row = int(reached_at[np.searchsorted(self._values, self._goal)])
+        at = int(np.searchsorted(self._values, self._goal))
+        row = int(reached_at[at]) if at < len(reached_at) else 0  # beyond all that is possible
         return row or None
 
     def _unscaled(self, value: float) -> float:
@@ -241,12 +242,15 @@ def evaluate(
 
 
 def tested_values(goal: float, fraction: float) -> Array:
-    """The tested values of V(π) - c·V(h), ascending from -c to 1, the goal among them; fixed in advance.
+    """The tested values of V(π) - c·V(h), ascending from -c to 1, the goal among them if it lies there;
+    fixed in advance.
 
-    Around the goal they are 3 % of their distance from it apart, at least 1e-5 and at most 0.005.
+    Around the goal, or the end next to it, they are 3 % of their distance from it apart, at least 1e-5
+    and at most 0.005.
     """
+    goal = min(max(goal, -fraction), 1.0)
     distances = [1e-4]
-    reach = 1.0 + fraction + abs(goal)
+    reach = 1.0 + fraction
     while distances[-1] < reach:
         last = distances[-1]
         distances.append(last + min(0.005 * max(1.0, fraction), max(0.03 * last, 1e-5)))
