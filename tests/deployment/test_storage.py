@@ -352,6 +352,23 @@ def test_who_asks_for_what_was_archived_hinders_nobody_else(memory_url: str, tmp
         assert dep.erase_context("old") == 0  # no file holds a context
 
 
+def test_an_idle_worker_goes_on_after_another_has_archived(any_url: str, tmp_path: Path) -> None:
+    """What it has not read yet is in the file; a snapshot carries it across the seam."""
+    with create(any_url, snapshot_every=4) as dep, Deployment.open(any_url, "shop") as idle:
+        busy(dep, 3)
+        assert idle.state() == dep.state()
+        busy(dep, 20, seed=1)
+        assert dep.archive(tmp_path / "a.parquet", "a year old", by="ann") > 20
+        made = idle.decide(rivals(np.random.default_rng(0)), BASELINE)
+        assert dep.record(made.id).decision.bank == made.bank
+        assert idle.state() == dep.state()
+        dep.observe(made.id, 0.5)
+        busy(dep, 20, seed=2)
+        assert dep.archive(tmp_path / "b.parquet", "a year old", by="ann") > 20
+        assert idle.state() == dep.state()
+        assert idle.earnings() == dep.earnings()
+
+
 def test_what_was_brought_back_is_there_again_and_never_lost(sqlite_url: str, tmp_path: Path) -> None:
     """Whoever has brought an archive back may throw the file away."""
     first, second = tmp_path / "first.parquet", tmp_path / "second.parquet"

@@ -77,6 +77,22 @@ def test_a_request_with_another_mean_is_another_request(sqlite_url: str) -> None
         create(sqlite_url, "other", policy="clucb", horizon=5)
 
 
+@pytest.mark.parametrize("policy", SYSTEMS)
+def test_a_refuted_mean_in_shadow_is_an_alarm_of_its_round_alone(memory_url: str, policy: str) -> None:
+    with create(memory_url, policy=policy, mode="shadow") as dep:
+        trade(dep, 3)
+        made = [dep.decide([], BASELINE, baseline_mean=mean) for mean in (9.0, 0.6)]
+        assert [each.alarm is None for each in made] == [False, True]
+        assert dep.state().alarm is None
+        assert dep.audit(sample=0).clean
+        dep.go_live("enough", by="ann")
+        assert dep.decide([], BASELINE, baseline_mean=0.6).alarm is None
+        assert same_bits(seen(dep), replayed(dep))
+        assert dep.audit(sample=0).clean
+        assert dep.decide([], BASELINE, baseline_mean=9.0).alarm == dep.state().alarm is not None
+        assert dep.audit(sample=0).clean
+
+
 def test_a_refuted_mean_is_recorded_as_an_alarm(sqlite_url: str) -> None:
     with create(sqlite_url, policy="clucb") as dep:
         trade(dep, 2)

@@ -113,6 +113,22 @@ def test_a_range_that_decides_alone() -> None:
     assert (report.deploy, report.deployed_at_row, report.rows) == (True, 0, 0)
 
 
+def test_a_range_that_decides_against() -> None:
+    """Rewards below 0: V(π) is below c·V(h) whatever the rows say."""
+    for fraction in (0.0, 0.05, 0.1):
+        report = evaluate([1.0] * 40, [-10.0, -1.0] * 20, fraction=fraction, reward_range=(-10.0, -1.0))
+        assert (report.deploy, report.deployed_at_row, report.refused_at_row) == (False, None, 0)
+        assert report.alarm is None
+        assert report.lower < -5.5 * (1.0 - fraction) < report.upper
+
+
+def test_a_range_far_from_zero_needs_no_more_values() -> None:
+    near, far = (values_of(goal, 0.95) for goal in (-0.95, -5e4))
+    np.testing.assert_array_equal(near, far)
+    report = evaluate([1.0] * 40, [1e8, 1e8 + 1.0] * 20, reward_range=(1e8, 1e8 + 1.0))
+    assert report.deployed_at_row == 0
+
+
 def test_weights_that_contradict_themselves_raise_the_alarm() -> None:
     """Propensities reported at half their size: weights have mean 2, and nothing is deployed."""
     draw = np.random.default_rng(1)

@@ -218,7 +218,8 @@ class OffPolicyGate:
         return lower, upper
 
     def _row_of(self, reached_at: NDArray[np.int64]) -> int | None:
-        row = int(reached_at[np.searchsorted(self._values, self._goal)])
+        at = int(np.searchsorted(self._values, self._goal))
+        row = int(reached_at[at]) if at < len(reached_at) else 0  # beyond all that is possible
         return row or None
 
     def _unscaled(self, value: float) -> float:
@@ -247,13 +248,14 @@ def evaluate(
 
 
 def tested_values(goal: float, fraction: float) -> Array:
-    """The tested values of V(π) - c·V(h), ascending from -c to 1 and including the goal.
+    """The tested values of V(π) - c·V(h), ascending from -c to 1 and including a goal that lies there.
 
-    They are fixed in advance. Around the goal their spacing is 3 % of their distance from it, at least
-    1e-5 and at most 0.005.
+    They are fixed in advance. Around the goal, or the end that is next to it, their spacing is 3 % of
+    their distance from it, at least 1e-5 and at most 0.005.
     """
+    goal = min(max(goal, -fraction), 1.0)
     distances = [1e-4]
-    reach = 1.0 + fraction + abs(goal)
+    reach = 1.0 + fraction
     while distances[-1] < reach:
         last = distances[-1]
         distances.append(last + min(0.005 * max(1.0, fraction), max(0.03 * last, 1e-5)))

@@ -19,7 +19,7 @@ from c4b.deployment.transactions import snapshot
 from c4b.deployment.transactions.commands import Commands, overdue
 from c4b.deployment.transactions.journal_clock import JournalClock, JournalTime
 from c4b.deployment.transactions.state import State
-from c4b.errors import C4BError, DeploymentError, StoreUnavailable
+from c4b.errors import C4BError, DeploymentError, EntryArchived, StoreUnavailable
 from c4b.journal import seal
 from c4b.journal.backend import (
     Head,
@@ -290,14 +290,23 @@ class Transactor:
         state, self._state = self._state, None  # in case an entry fails to apply
         if state is None or state.seq != journal.head.seq:
             self._alone = 0
+        if state is not None:
+            try:
+                _read_on(state, journal)
+            except EntryArchived:  # by another process, with what this one had not read yet
+                state = None
         if state is None:
             if self._seen is not None:
                 journal.check_contains(*self._seen)
             state = snapshot.newest(journal, self.configuration)
-        if (state.seq, state.hash) != (journal.head.seq, journal.head.hash):
-            state.replay(journal.tail(state.seq, state.hash))
+            _read_on(state, journal)
         self._state, self._seen = state, (journal.head.seq, journal.head.hash)
         return state
+
+
+def _read_on(state: State, journal: Journal) -> None:
+    if (state.seq, state.hash) != (journal.head.seq, journal.head.hash):
+        state.replay(journal.tail(state.seq, state.hash))
 
 
 def _check_absent(entry: Entry, journal: Journal) -> None:
