@@ -152,6 +152,7 @@ def test_errors_are_one_line_and_code_2(run: Any, sqlite_url: str) -> None:
         ["plot", sqlite_url, "shop", "picture.xyz"],
         ["create", sqlite_url, "other", *terms, "--timeout-reward", "0"],
         ["status", f"sqlite:///{__file__}", "shop"],
+        ["create", sqlite_url, "wide", "--dim", "10000000", *terms[2:]],
     ):
         code, out, err = run(*arguments)
         assert (code, out) == (2, "")
