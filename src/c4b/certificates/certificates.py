@@ -34,7 +34,9 @@ def joint_certificate(
 def separate_certificate(
     evidence: Evidence, candidates: ArrayLike, baseline: ArrayLike, alpha: float
 ) -> Array:
-    """(9): the same from two intervals bounded apart; never larger than the joint certificate."""
+    """(9): the same from two intervals bounded apart; with a set of one ellipsoid never larger than the
+    joint certificate, but for rounding. Of several, two intervals may use two where one contrast uses
+    one, so there it sometimes is."""
     return _both(evidence, candidates, baseline, alpha)[1]
 
 
