@@ -152,11 +152,37 @@ def test_errors_are_one_line_and_code_2(run: Any, sqlite_url: str) -> None:
         ["plot", sqlite_url, "shop", "picture.xyz"],
         ["create", sqlite_url, "other", *terms, "--timeout-reward", "0"],
         ["status", f"sqlite:///{__file__}", "shop"],
+        ["create", sqlite_url, "wide", "--dim", "10000000", *terms[2:]],
     ):
         code, out, err = run(*arguments)
         assert (code, out) == (2, "")
         assert err.startswith("c4b: ")
         assert err.count("\n") == 1
+
+
+def test_a_key_that_is_there_twice_is_refused(run: Any, sqlite_url: str) -> None:
+    """Its first value would be lost, and an outcome cannot be reported again with another one."""
+    terms = ["--dim", "2", "--noise", "0.1", "--norm-bound", "1"]
+    assert run("create", sqlite_url, "shop", *terms)[0] == 0
+    asked = '"candidates": [[1, 0.1]], "baseline": [1, 0]'
+    made = run("decide", sqlite_url, "shop", f"{{{asked}}}")[1]["id"]
+    for command, request in (
+        ("observe", f'{{"{made}": 1, "{made}": 0}}'),
+        ("executed", f'{{"{made}": [1, 0], "{made}": null}}'),
+        ("decide", f'{{{asked}, "request_id": "a", "request_id": "b"}}'),
+        ("decide", f'{{{asked}, "context": {{"user": 1, "user": 2}}}}'),
+    ):
+        code, out, error = run(command, sqlite_url, "shop", request)
+        assert (code, out, error.count("\n"), "twice" in error) == (2, "", 1, True)
+    state = run("status", sqlite_url, "shop")[1]
+    assert (state["rounds"], state["observations"]) == (1, 0)
+
+
+def test_json_that_is_too_deep_is_refused(run: Any, sqlite_url: str) -> None:
+    create(sqlite_url).close()
+    request = '{"candidates": ' + "[" * 100_000
+    code, out, error = run("decide", sqlite_url, "shop", request)
+    assert (code, out, error.count("\n"), "deep" in error) == (2, "", 1, True)
 
 
 def test_a_finding_of_the_audit_is_code_1(run: Any, sqlite_url: str) -> None:

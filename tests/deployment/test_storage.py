@@ -288,6 +288,25 @@ def test_a_damaged_archive_is_found(sqlite_url: str, tmp_path: Path) -> None:
         Deployment.unarchive(sqlite_url, "shop", path)
 
 
+def test_another_table_is_no_archive(memory_url: str, tmp_path: Path) -> None:
+    import polars as pl  # noqa: PLC0415 (slow)
+
+    path = tmp_path / "a.parquet"
+    with create(memory_url, snapshot_every=10) as dep:
+        busy(dep, 30)
+        dep.archive(path, "old", by="ann")
+        frame = pl.read_parquet(path)
+        others = frame[:0], frame[["seq"]], frame.with_columns(seq=pl.col("kind")), frame.drop("payload")
+        for other in others:
+            other.write_parquet(path)
+            with pytest.raises(InvalidInput, match="must be a file that an archive was written to"):
+                Deployment.unarchive(memory_url, "shop", path)
+            with pytest.raises(InvalidInput, match="must be a file that an archive was written to"):
+                dep.audit(archive=[path])
+        frame.write_parquet(path)
+        assert dep.audit(archive=[path]).clean
+
+
 def entries_of_row(payload: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
     return entry_contents(envelope.opened(payload))
 

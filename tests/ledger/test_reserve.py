@@ -1,7 +1,9 @@
 """The smallest reserve of a path of certificates, (14)."""
 
 import math
+from itertools import accumulate
 
+import numpy as np
 import pytest
 
 import c4b
@@ -38,3 +40,15 @@ def test_a_policy_needs_exactly_that_reserve() -> None:
 def test_bad_input(bad: object) -> None:
     with pytest.raises(errors.InvalidInput, match=r"^certificates"):
         c4b.minimum_reserve(bad)
+
+
+def test_a_bank_that_starts_with_it_never_falls_below_0() -> None:
+    """Certificates are added to the bank one after the other, and each sum is rounded."""
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        path = rng.normal(size=60) * 10.0 ** rng.integers(-12, 13, size=60 if seed % 2 else 1)
+        needed = bank = c4b.minimum_reserve(path)
+        assert needed == pytest.approx(max(0.0, -min(accumulate(path))), abs=1e-13 * np.abs(path).sum())
+        for certificate in path:
+            bank += float(certificate)
+            assert bank >= 0.0

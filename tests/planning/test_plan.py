@@ -102,6 +102,15 @@ def test_what_cannot_be_planned() -> None:
         plan_rates(0.5, [1.5], rounds_a_day=10)
     with pytest.raises(LogCannotAnswer, match="too few"):
         plan_log(trial(10, 1), Terms("0"), rounds_a_day=10)
+    with pytest.raises(InvalidInput, match="history"):
+        plan_rates(0.3, [0.4], rounds_a_day=10, history=-5)
+    for few in (1e-9, 0.05):
+        with pytest.raises(InvalidInput, match="too few for a forecast"):
+            plan_rates(0.3, [0.4], rounds_a_day=few)
+    seldom = plan_rates(0.3, [0.4], rounds_a_day=0.2, simulations=2, rounds=10)
+    assert list(seldom.forecast.uplift) == [1, 6, 17]
+    with pytest.raises(LogCannotAnswer, match="every reward in half of the log is 0"):
+        plan_log(trial(100, 1, (0.0, 0.0)), Terms("0"), rounds_a_day=10)
     rows = pl.DataFrame({"a": ["x", "y"] * 50 + ["x"] * 100, "y": [0.0, 1.0] * 100})
     with pytest.raises(LogCannotAnswer, match="never took 'y'"):
         plan_log(read_log(rows, Columns(reward="y", action="a")), Terms("x"), rounds_a_day=10)

@@ -39,7 +39,8 @@ def separate_certificate(
 ) -> Array:
     """(9): lower bound (K,) of each contrast, from two separate intervals.
 
-    It is never larger than the joint certificate.
+    With a set of one ellipsoid it is never larger than the joint certificate, up to rounding. With several
+    ellipsoids it sometimes is: the two intervals may use two of them, the contrast uses one.
     """
     return _both(evidence, candidates, baseline, alpha)[1]
 

@@ -41,12 +41,25 @@ def print_json(value: Any) -> None:
     typer.echo(json.dumps(value, allow_nan=False))
 
 
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object as a dictionary; of a key that is there twice JSON would forget the first value."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"{twice!r} is there twice")
+    return made
+
+
 def _parsed(text: str) -> dict[str, Any]:
     """Parse a request, which must be a JSON object."""
     try:
-        request = json.loads(sys.stdin.read() if text == "-" else text)
+        given = sys.stdin.read() if text == "-" else text
+        request = json.loads(given, object_pairs_hook=_each_once)
     except ValueError as error:
         raise InvalidInput("request", text, f"must be JSON ({error})") from error
+    except RecursionError:
+        raise InvalidInput("request", text, "must be JSON that is less deep") from None
     if not isinstance(request, dict):
         raise InvalidInput("request", request, "must be a JSON object")
     return request

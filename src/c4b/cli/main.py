@@ -119,5 +119,8 @@ def main() -> None:
     except OSError as error:  # e.g. a full disk, or a folder without permission to write
         typer.echo(f"c4b: {error}", err=True)
         sys.exit(2)
+    except MemoryError as error:  # e.g. a number of features or of rounds with some zeros too many
+        typer.echo(f"c4b: there is not enough memory for this ({error})", err=True)
+        sys.exit(2)
     except KeyboardInterrupt:  # before or after the command itself
         sys.exit(130)

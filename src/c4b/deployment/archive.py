@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 AT_ONCE = 1000
 """Entries written or read at a time."""
+WRITTEN = "must be a file that an archive was written to"
 
 
 class Prefix(NamedTuple):
@@ -115,10 +116,14 @@ class Archives:
         for path in paths:
             try:
                 frame = pl.scan_parquet(str(path), glob=False)
+                columns = dict(frame.collect_schema())
+                if columns != _schema(pl):
+                    raise InvalidInput("archive", str(path), f"{WRITTEN} (its columns are others)")
                 first, last = frame.select(a=pl.first("seq"), b=pl.last("seq")).collect().row(0)
             except (OSError, pl.exceptions.PolarsError) as error:
-                remedy = f"must be a file that an archive was written to ({error})"
-                raise InvalidInput("archive", str(path), remedy) from error
+                raise InvalidInput("archive", str(path), f"{WRITTEN} ({error})") from error
+            if first is None or last is None:
+                raise InvalidInput("archive", str(path), f"{WRITTEN} (it holds no entry)")
             self._files.append((int(first), int(last), frame))
 
     def entries(self, first: int, last: int) -> list[Entry]:

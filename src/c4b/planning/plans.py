@@ -101,7 +101,7 @@ def plan_log(
     resume: folder that stores finished passes over the rows and finished simulations. The same call, or
         one with more simulations, continues from there.
     """
-    rounds_a_day = _validate.positive("rounds_a_day", rounds_a_day, "must be a positive number")
+    rounds_a_day = _checked_traffic(rounds_a_day)
     for role in ("action", "reward"):
         if getattr(log.columns, role) is None:
             raise InvalidInput(role, None, "name its column in Columns: a plan needs what was executed")
@@ -126,6 +126,11 @@ def plan_log(
     if norm is None:
         guess = kept.step("norm", _Guess, lambda: _Guess.of(reading(first, 4), builder))
         norm = NORM_MARGIN * float(np.linalg.norm(guess.estimate))
+        if norm == 0.0:
+            raise LogCannotAnswer(
+                "every reward in half of the log is 0, which suggests no norm bound: give a longer log, "
+                "or norm_bound"
+            )
         said = f"{NORM_MARGIN:g} times the norm of the first half's estimate; not to be changed later"
     offered = list(pool.rounds(second.head(MOST_ROWS), builder))
     traffic = Traffic(
@@ -141,6 +146,15 @@ def plan_log(
         traffic, terms, declared, rounds_a_day, simulations, rounds, seed, executor, kept,
         progress,
     )  # fmt: skip
+
+
+def _checked_traffic(rounds_a_day: object) -> float:
+    """So many rounds a day that the numbers of WEEKS differ in rounds, too."""
+    rounds = _validate.positive("rounds_a_day", rounds_a_day, "must be a positive number")
+    if len(set(_horizons(rounds))) < len(WEEKS):
+        remedy = f"is too few for a forecast of {', '.join(map(str, WEEKS))} weeks; give at least 0.2"
+        raise InvalidInput("rounds_a_day", rounds, remedy)
+    return rounds
 
 
 def _horizons(rounds_a_day: float) -> list[int]:
@@ -276,7 +290,8 @@ def plan_rates(
     rates = np.array([baseline_rate, *other_rates], dtype=float)
     if len(rates) < 2 or not np.all((rates >= 0.0) & (rates <= 1.0)):
         raise InvalidInput("rates", rates.tolist(), "must be at least two rates between 0 and 1")
-    rounds_a_day = _validate.positive("rounds_a_day", rounds_a_day, "must be a positive number")
+    rounds_a_day = _checked_traffic(rounds_a_day)
+    history = _validate.count("history", history, 0, "must be a number of rows")
     features = np.column_stack([np.ones(len(rates)), np.eye(len(rates))[:, 1:]])
     truth = np.concatenate([rates[:1], rates[1:] - rates[0]])
     traffic = Traffic(
