@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import io
 import json
 import re
@@ -15,6 +16,22 @@ from support.service_process import Service
 MODEL = {"dim": 2, "noise": 0.1, "norm_bound": 1.0}
 BODY = {"model": MODEL, "policy": "refresh", "alpha": 0.1, "reserve": 2.0}
 ROUND = {"candidates": [[1.0, 0.1], [1.0, -0.3]], "baseline": [1.0, 0.0], "context": {"user": "u-1"}}
+
+
+def test_blanks_around_a_key_do_not_belong_to_it(service: Service, name: str) -> None:
+    """A proxy may remove them; the request must not be decided twice then."""
+    with service.http() as client:
+        client.put(f"/v1/deployments/{name}", json=BODY)
+    answers = set()
+    for key in ("k-1", " k-1 ", "\tk-1"):
+        connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
+        headers = {"Content-Type": "application/json", "Idempotency-Key": key}
+        connection.request("POST", f"/v1/deployments/{name}/decisions", json.dumps(ROUND), headers)
+        answers.add(connection.getresponse().read())
+        connection.close()
+    assert len(answers) == 1
+    with service.http() as client:
+        assert client.get(f"/v1/deployments/{name}").json()["state"]["rounds"] == 1
 
 
 def test_the_whole_life_of_a_deployment(service: Service, name: str) -> None:

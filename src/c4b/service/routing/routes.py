@@ -62,9 +62,12 @@ Id = Annotated[
 
 
 def utf_8(key: str | None) -> str | None:
-    """HTTP gives a header's bytes as Latin-1. Where they are UTF-8, that is what the client meant."""
+    """HTTP gives a header's bytes as Latin-1. Where they are UTF-8, that is what the client meant.
+
+    Blanks around a header's value do not belong to it (RFC 9110, section 5.5): a proxy may remove them.
+    """
     with suppress(UnicodeError):
-        key = None if key is None else key.encode("latin-1").decode()
+        key = None if key is None else key.strip(" \t").encode("latin-1").decode()
     if key is not None and len(key) > REQUEST_ID:
         raise ValueError(f"must have at most {REQUEST_ID} characters")
     return key
