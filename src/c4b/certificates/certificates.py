@@ -39,8 +39,8 @@ def separate_certificate(
 ) -> Array:
     """(9): lower bound (K,) of each contrast, from two separate intervals.
 
-    With a set of one ellipsoid it is never larger than the joint certificate, up to rounding. With several
-    ellipsoids it sometimes is: the two intervals may use two of them, the contrast uses one.
+    With a set of one ellipsoid it is never larger than the joint certificate, up to rounding. With
+    several ellipsoids it sometimes is: the two intervals may use two of them, the contrast uses one.
     """
     return _both(evidence, candidates, baseline, alpha)[1]
 
