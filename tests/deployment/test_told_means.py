@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from c4b import Deployment, LinearModel, Round
+from c4b.deployment.transactions import snapshot
+from c4b.deployment.transactions.state import INSTEAD, State
 from c4b.errors import ContradictoryRequest, InvalidInput
 from support.same_state import same_bits
 from support.shop_world import BASELINE, create, entries_of, forge, outcome, replayed, rivals, seen
@@ -153,6 +155,35 @@ def test_corrections_of_corrections_are_continued_and_audited(sqlite_url: str, p
             dep.executed(made[n].id, None)
         assert dep.state().bank <= 4 * 0.1 * 0.2
         assert same_bits(seen(dep), replayed(dep))
+        report = dep.audit()
+        assert report.clean, report
+        assert report.snapshots > 0
+
+
+def test_earlier_snapshots_that_do_not_know_of_corrections_are_not_used(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The journal knows; and the audit of such a journal is clean."""
+    means, arms = np.array([0.2, 1.0, 0.6]), np.eye(3)
+    model = LinearModel(dim=3, noise=0.01, norm_bound=2.0)
+    options: dict[str, Any] = {"alpha": 0.1, "horizon": 100, "snapshot_every": 3}
+    with monkeypatch.context() as earlier:
+        everything = snapshot.durable_arrays
+
+        def without(state: State) -> dict[str, Any]:
+            return {name: array for name, array in everything(state).items() if name != INSTEAD}
+
+        earlier.setattr(snapshot, "durable_arrays", without)
+        with Deployment.create(sqlite_url, "shop", model, "budget-first", **options) as dep:
+            dep.learn(np.tile(arms, (200, 1)), np.tile(means, 200))
+            made = [dep.decide(arms[1:], arms[0], baseline_mean=0.2) for _ in range(4)]
+            dep.executed(made[0].id, arms[1])
+            dep.observe(made[3].id, 0.6)
+    with Deployment.open(sqlite_url, "shop", snapshot_every=3) as dep:
+        assert dep.audit().clean
+        dep.executed(made[0].id, None, independent=True)
+        assert same_bits(seen(dep), replayed(dep))
+        dep.decide(arms[1:], arms[0], baseline_mean=0.2)
         report = dep.audit()
         assert report.clean, report
         assert report.snapshots > 0

@@ -17,10 +17,12 @@ from c4b.deployment.transactions.rollout import Rollout
 from c4b.deployment.transactions.state import (
     AHEAD,
     ARCHIVE,
+    INSTEAD,
     OpenDecision,
     State,
     durable_arrays,
     first_rollout,
+    needs_instead,
 )
 from c4b.journal.backend import StoredSnapshot
 from c4b.journal.journal import Journal
@@ -233,6 +235,8 @@ def decode(content: bytes, configuration: Configuration) -> State:
     state.open = {seq: OpenDecision(*entry) for seq, *entry in header[_OPEN]}
     state.seq_of = {entry.round: seq for seq, entry in state.open.items()}
     state.counts = header["counts"]
+    if INSTEAD not in arrays and needs_instead(state) and not state.archived:
+        raise KeyError(INSTEAD)  # of a version that did not know: the journal does
     state.alarm, state.model_alarm = header["alarm"]
     state.series = None
     if _SERIES in header and arrays[_SERIES].shape[1] == len(Row._fields):  # early ones had fewer

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple
 
+import numpy as np
+
 from c4b._validate import Array
 from c4b.deployment.configuration import Configuration
 from c4b.deployment.summary import contrast_intervals, downsampled_series
@@ -38,6 +40,8 @@ from c4b.policies.pending import PendingOutcome
 from c4b.policies.rounds.decision import DecisionNumbers
 from c4b.policies.rounds.slates import Outcome
 
+INSTEAD = "outcomes.instead"
+"""Array that says in which open rounds another action than the decided one is on record."""
 REMEMBERED_REPORTS = ("outcomes.recent_round", "outcomes.recent_reward")
 """Arrays by which a policy without a journal recognises repeated reports."""
 AHEAD = "ahead"
@@ -394,4 +398,12 @@ _APPLY: dict[str, Callable[[State, Entry, Fields, dict[str, Array]], None]] = {
 
 def durable_arrays(state: State) -> Arrays:
     """The arrays of a state without ``REMEMBERED_REPORTS``: the journal remembers every report."""
-    return {name: a for name, a in state.run.arrays().items() if name not in REMEMBERED_REPORTS}
+    arrays = {name: a for name, a in state.run.arrays().items() if name not in REMEMBERED_REPORTS}
+    if needs_instead(state):  # also where it is False for all, so that its absence says something
+        arrays.setdefault(INSTEAD, np.zeros(len(state.run.outcomes.open), dtype=bool))
+    return arrays
+
+
+def needs_instead(state: State) -> bool:
+    """Whether the gate must know which open decisions have another execution on record."""
+    return state.gate.knows_instead and bool(state.counts["executed"] and state.open)
