@@ -44,6 +44,13 @@ def test_the_package_is_the_command() -> None:
     assert "Usage: c4b " in wrong.stderr
 
 
+def test_commands_do_not_load_the_web_framework() -> None:
+    """It takes as long to load as they do; only serve and demo need it."""
+    looked = "import sys, c4b.cli.main; print('fastapi' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", looked], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
 def test_policies_are_listed_in_full(c4b: Call) -> None:
     assert c4b("policies").code == 0
     for name in published.METHODS:

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -42,13 +42,6 @@ def _errors_name_options() -> Iterator[None]:
     except InvalidInput as error:
         option = _OPTION_OF_ARGUMENT.get(error.argument) or f"--{error.argument.replace('_', '-')}"
         raise rebuild(type(error), option, error.shown, error.remedy) from error
-
-
-def _run(settings: Settings, *given: Any, **options: Any) -> None:
-    """``server.run``. The web framework is loaded here, so that other commands do not wait for it."""
-    from c4b.service.serving import server  # noqa: PLC0415 (only for these commands)
-
-    server.run(settings, *given, **options)
 
 
 def serve(
@@ -91,6 +84,8 @@ def serve(
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
 ) -> None:
     """Serve deployments over HTTP. The dashboard is at /, the documentation of the API at /docs."""
+    from c4b.service.serving import server  # noqa: PLC0415 (FastAPI is slow to load; others need none)
+
     with _errors_name_options():
         limits = Limits(candidates=candidates, batch=_DEFAULTS.limits.batch)
         file = None if witness is None else str(witness.absolute())
@@ -105,7 +100,7 @@ def serve(
             witness_seconds,
             limits,
         )
-        _run(settings, host, port, workers, log_level, tls_cert, tls_key)
+        server.run(settings, host, port, workers, log_level, tls_cert, tls_key)
 
 
 def demo(
@@ -116,6 +111,8 @@ def demo(
     pace: Annotated[float, typer.Option(min=0.0, help="Seconds between two visitors of a page.")] = 0.5,
 ) -> None:
     """Start the service with a simulated shop that sends traffic; open the address it prints."""
+    from c4b.service.serving import server  # noqa: PLC0415 (FastAPI is slow to load; others need none)
+
     stop = threading.Event()
     with tempfile.TemporaryDirectory(prefix="c4b-demo-") as folder:
         settings = Settings(store or f"sqlite:///{folder}/demo.db")
@@ -131,7 +128,7 @@ def demo(
         advice = "The demo is for this machine only; to serve others, use c4b serve."
         try:
             with _errors_name_options():
-                _run(
+                server.run(
                     settings,
                     "127.0.0.1",
                     port,
