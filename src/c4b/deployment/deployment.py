@@ -45,6 +45,9 @@ from c4b.policies.rounds.decision import Decision
 from c4b.policies.rounds.round import Round, as_rounds, checked_round
 from c4b.policies.rounds.slates import Outcome, Reward, checked_execution, checked_outcome
 
+Outcomes = Mapping[str, Reward] | Iterable[tuple[str | Decision, Reward]]
+"""Rewards of decisions: a mapping from ids, or pairs."""
+
 
 class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
     """A policy whose decisions, outcomes and budget are stored in a journal.
@@ -216,6 +219,7 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
         context: object = None,
         baseline_mean: float | None = None,
         labels: Sequence[str] | None = None,
+        outcomes: Outcomes | None = None,
     ) -> Decision:
         """Choose among ``candidates`` (K, d) against ``baseline`` (d,).
 
@@ -233,8 +237,13 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
         labels: names of the candidates, one each. They are shown to people, and ``items`` counts by
             label.
         baseline_mean: for policies that need it; see :meth:`c4b.Policy.decide`.
+        outcomes: rewards of earlier decisions, as for ``observe_many``. They are recorded first, the
+            decision learns from them, and both are one commit: half as many commits as ``observe`` and
+            ``decide`` make. Repeating the call is as harmless as repeating each of the two.
         """
         round_ = self.request(candidates, baseline, request_id, context, baseline_mean, labels)
+        if outcomes is not None:
+            return self._decide([round_], self._checked_outcomes(outcomes), reports_first=True)[0]
         return cast(Decision, self._calls(round_))
 
     def decide_many(
@@ -243,10 +252,12 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
         request_ids: Sequence[str | None] | None = None,
         contexts: Sequence[object] | None = None,
         labels: Sequence[Sequence[str] | None] | None = None,
+        outcomes: Outcomes | None = None,
     ) -> list[Decision]:
         """Decide several rounds, ``Round`` or pairs (candidates, baseline), in one commit: all or none.
 
-        ``request_ids``, ``contexts`` and ``labels`` have one value for each round.
+        ``request_ids``, ``contexts`` and ``labels`` have one value for each round. ``outcomes``: as in
+        ``decide``.
         """
         given = as_rounds(rounds)
         if labels is not None:
@@ -261,23 +272,28 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
             checked.append(round_)
             size += entry
         self._limits.together("rounds", size)
-        return self._decide(checked) if checked else []
+        reported = [] if outcomes is None else self._checked_outcomes(outcomes)
+        return self._decide(checked, reported, reports_first=True) if checked or reported else []
 
     def _decide(
-        self, rounds: Sequence[Round], outcomes: Sequence[ReportedOutcome] = ()
+        self,
+        rounds: Sequence[Round],
+        outcomes: Sequence[ReportedOutcome] = (),
+        reports_first: bool = False,
     ) -> list[Decision]:
         """Decisions, and outcomes of earlier ones, in one commit; all or none.
 
         Retries are rare: the journal is asked for request ids only when it refuses one, or when what
         was safe then is not now."""
+        first = reports_first and bool(outcomes)
         try:
-            return self._written(rounds, outcomes, look_up=False)
-        except (KnownRequest, NoSafeAction, DecisionsClosed) as first:
+            return self._written(rounds, outcomes, first, look_up=False)
+        except (KnownRequest, NoSafeAction, DecisionsClosed) as refusal:
             if all(round_.request_id is None for round_ in rounds):
                 raise
-            lost = first.lost if isinstance(first, KnownRequest) else None
+            lost = refusal.lost if isinstance(refusal, KnownRequest) else None
         try:
-            return self._written(rounds, outcomes, look_up=True)
+            return self._written(rounds, outcomes, first, look_up=True)
         except DeploymentError as error:
             if lost is not None:
                 raise lost from error
@@ -289,10 +305,17 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
             ) from error
 
     def _written(
-        self, rounds: Sequence[Round], outcomes: Sequence[ReportedOutcome], look_up: bool
+        self,
+        rounds: Sequence[Round],
+        outcomes: Sequence[ReportedOutcome],
+        reports_first: bool,
+        look_up: bool,
     ) -> list[Decision]:
         """A decision that is repeated lacks what its entry leaves out."""
-        made = self._transactor.write(lambda commands: commands.call(rounds, outcomes, look_up))
+        if reports_first:
+            made = self._transactor.write(lambda c: c.report_and_decide(outcomes, rounds, look_up))
+        else:
+            made = self._transactor.write(lambda c: c.call(rounds, outcomes, look_up))
         if self.configuration.records == EVERYTHING:
             for n, round_ in enumerate(rounds):
                 if round_.request_id is not None and _lacks_numbers(made[n]):
@@ -360,14 +383,16 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
     def _reward(self, argument: str, value: object) -> Outcome:
         return checked_outcome(self._model, argument, value)
 
-    def observe_many(
-        self, outcomes: Mapping[str, Reward] | Iterable[tuple[str | Decision, Reward]]
-    ) -> None:
+    def observe_many(self, outcomes: Outcomes) -> None:
         """Report several (id, reward) pairs, or a mapping, in one commit: all or none."""
+        if checked := self._checked_outcomes(outcomes):
+            self._decide([], checked)
+
+    def _checked_outcomes(self, outcomes: Outcomes) -> list[ReportedOutcome]:
         listed = outcomes.items() if isinstance(outcomes, Mapping) else outcomes
         pairs = _validate.pairs("outcomes", listed, "must be a mapping, or pairs (id, reward)")
         self._limits.several("outcomes", len(pairs))
-        checked = [
+        return [
             ReportedOutcome(
                 _array_likes.decision_id(id_),
                 self._reward(f"outcomes[{n}].reward", reward),
@@ -375,8 +400,6 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
             )
             for n, (id_, reward) in enumerate(pairs)
         ]
-        if checked:
-            self._decide([], checked)
 
     def forget(self, decision_id: str | Decision, *, independent: bool = False) -> None:
         """Declare an outcome lost.

@@ -177,6 +177,17 @@ class JournalBackend(Protocol):
         """Give connections back."""
 
 
+class BatchBackend(JournalBackend, Protocol):
+    """A store that appends a few entries in as few steps as one. For other stores ``writing`` does it."""
+
+    most_at_once: int
+    """Most entries that it takes."""
+
+    def append_all_if_head(self, journal: Hashable, entries: Sequence[Entry], hash_: bytes) -> bool:
+        """``append_if_head`` for several entries, which continue each other; all or none. ``hash_`` is
+        the hash of the last one."""
+
+
 class RewritableBackend(JournalBackend, Protocol):
     """A store that can also erase contexts and archive payloads. Others refuse both."""
 

@@ -19,9 +19,11 @@ import itertools
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from typing import cast
 
 from c4b.errors import NameTaken, UnknownDeployment
-from c4b.journal.backend import Head, JournalBackend, KnownRequest, StoredSnapshot
+from c4b.journal.backend import BatchBackend, Head, JournalBackend, KnownRequest, StoredSnapshot
 from c4b.journal.backend_registry import open_backend
 from c4b.journal.entries import CREATED, DECIDED, GENESIS, OBSERVED, Entry
 from c4b.journal.journal import Journal
@@ -267,6 +269,31 @@ class JournalBackendCase:
             assert one.append_if_head(key, late, late.hash())
             assert head_entry(two) == late
             two.close()
+
+    def test_appending_several_on_condition_of_the_head(self) -> None:
+        """Of stores that can; see ``c4b.journal.backend.BatchBackend``."""
+        with self.journal(5) as some:
+            if not hasattr(some, "append_all_if_head"):
+                return
+            backend, key = cast(BatchBackend, some), head(some).journal
+            for size in range(1, backend.most_at_once + 1):
+                entries = [entry(head_entry(some), request_id=f"{size}-0")]
+                while len(entries) < size:
+                    about = entries[-1].seq if len(entries) % 2 else None
+                    entries.append(entry(entries[-1], f"{size}-{len(entries)}", about))
+                before, last = head(some), entries[-1].hash()
+                moved = [entries[0]._replace(previous=GENESIS), *entries[1:]]
+                assert not backend.append_all_if_head(key, moved, last)
+                assert not backend.append_all_if_head(key, [entries[0]._replace(seq=99)], last)
+                twins = [*entries[:-1], entries[-1]._replace(request_id="r-2")]
+                raises(KnownRequest, partial(backend.append_all_if_head, key, twins, twins[-1].hash()))
+                assert head(some) == before
+                assert backend.append_all_if_head(key, entries, last)
+                assert not backend.append_all_if_head(key, entries, last)
+                with some.reading(NAME) as transaction:
+                    journal = Journal(transaction)
+                    assert [*journal.tail(before.seq, before.hash)] == entries
+                    assert journal.requested([f"{size}-0"]) == {f"{size}-0": entries[0]}
 
     def test_a_reader_does_not_wait_for_a_writer(self) -> None:
         with self.journal(3) as backend:

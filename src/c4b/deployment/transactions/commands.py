@@ -105,9 +105,19 @@ class Commands(EntryWriter):
         """Decide checked rounds, then take outcomes of earlier decisions; all or none."""
         news = self._news(outcomes)
         decisions = self.decide(rounds, look_up) if rounds else []
-        for seq, reward in news.items():
-            self._observed(seq, reward, CALLER)
+        self._observe(news)
         return decisions
+
+    def report_and_decide(
+        self, outcomes: Sequence[ReportedOutcome], rounds: Sequence[Round], look_up: bool = True
+    ) -> list[Decision]:
+        """Take outcomes of earlier decisions, then decide checked rounds by what they teach; all or none.
+
+        Unlike ``call`` it cannot be taken back once there is an outcome.
+        """
+        known, news = self._known_rounds(rounds, look_up), self._news(outcomes)
+        self._observe(news)
+        return self._decide_all(rounds, known)
 
     def decide(self, rounds: Sequence[Round], look_up: bool = True) -> list[Decision]:
         """Decide all checked rounds or none; a request id that the journal knows gets its decision again.
@@ -115,7 +125,12 @@ class Commands(EntryWriter):
         Without ``look_up`` the store is not asked for request ids that are not among the last ones. The
         append then fails with ``KnownRequest`` if the journal knows one.
         """
-        known = self._known([r.request_id for r in rounds if r.request_id is not None], look_up)
+        return self._decide_all(rounds, self._known_rounds(rounds, look_up))
+
+    def _known_rounds(self, rounds: Sequence[Round], look_up: bool) -> dict[str, Entry]:
+        return self._known([r.request_id for r in rounds if r.request_id is not None], look_up)
+
+    def _decide_all(self, rounds: Sequence[Round], known: dict[str, Entry]) -> list[Decision]:
         self._mark = self.state.mark()
         knowledge = self._knowledge()  # decisions do not change it
         try:
@@ -216,6 +231,10 @@ class Commands(EntryWriter):
                 self.state.run.check_outcome(round_, f"{argument}reward", reward)
                 news[seq] = reward
         return news
+
+    def _observe(self, news: Mapping[int, Outcome]) -> None:
+        for seq, reward in news.items():
+            self._observed(seq, reward, CALLER)
 
     def _observed(self, seq: int, reward: Outcome, by: str) -> None:
         self.changed = True

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeVar, cast
 from weakref import WeakSet
 
 from c4b._forks import after_fork
@@ -22,6 +22,7 @@ from c4b.deployment.transactions.state import State
 from c4b.errors import C4BError, DeploymentError, EntryArchived, StoreUnavailable
 from c4b.journal import seal
 from c4b.journal.backend import (
+    BatchBackend,
     Head,
     JournalBackend,
     JournalTransaction,
@@ -66,6 +67,7 @@ class Transactor:
         self._clock = JournalClock()
         self._snapshot_every = snapshot_every
         self.sealer = seal.find(configuration.key)
+        self._most_at_once: int = getattr(backend, "most_at_once", 1)
         self._has_timeout = configuration.outcome_timeout is not None
         self._state: State | None = None
         self._head: Head | None = None  # as the last transaction saw it
@@ -179,7 +181,7 @@ class Transactor:
             if len(commands.entries) == 1 and commands.snapshot is None:
                 appended = self.backend.append_if_head(head.journal, commands.entries[0], state.hash)
             elif commands.entries:
-                appended = self._append_all_if_head(commands, seq, hash_)
+                appended = self._append_all_if_head(commands, head, seq, hash_)
         except KnownRequest:
             if not commands.take_back():
                 self._state = None
@@ -208,8 +210,11 @@ class Transactor:
                 self._state = None
         raise Overtaken  # or there was nothing to do, perhaps because the state is out of date
 
-    def _append_all_if_head(self, commands: Commands, seq: int, hash_: bytes) -> bool:
+    def _append_all_if_head(self, commands: Commands, head: Head, seq: int, hash_: bytes) -> bool:
         """Append what was computed after entry ``seq`` if that is still the last one."""
+        if len(commands.entries) <= self._most_at_once and commands.snapshot is None:
+            backend = cast(BatchBackend, self.backend)
+            return backend.append_all_if_head(head.journal, commands.entries, commands.state.hash)
         with self.backend.writing(self.name) as transaction:
             journal = self._journal(transaction)
             if (journal.head.seq, journal.head.hash) != (seq, hash_):

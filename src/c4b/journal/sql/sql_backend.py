@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy import (
     Connection,
     Insert,
+    LargeBinary,
     bindparam,
     delete,
     exists,
@@ -21,6 +22,7 @@ from sqlalchemy import (
     literal_column,
     select,
     text,
+    union_all,
     update,
 )
 from sqlalchemy.exc import DBAPIError
@@ -60,17 +62,17 @@ _MOVE_FROM = (
         deployments.c.head_hash == _given["previous"],
         exists().where(schema.version.c.version == literal_column(str(schema.VERSION))),
     )
-    .values(head=_given["seq"], head_hash=bindparam("hash"))
+    .values(
+        head=bindparam("last", type_=journal.c.seq.type), head_hash=bindparam("hash", type_=LargeBinary)
+    )
 )
-"""Only if the journal ends where the entry continues it.
+"""Only if the journal ends where the first entry continues it.
 
-In order: seq, hash, deployment, seq, previous."""
+In order: number and hash of the last entry, deployment, number of the first entry, previous hash."""
 _moved = _MOVE_FROM.returning(deployments.c.id).cte("moved")
 _WRITTEN = ("place", *Entry._fields)
-_APPEND_FROM = journal.insert().from_select(
-    ["deployment", *_WRITTEN], select(_moved.c.id, *(_given[name] for name in _WRITTEN))
-)
-"""A whole transaction in one message: nothing is written if the journal ends elsewhere."""
+IN_ONE_STATEMENT = 8
+"""Most entries that ``append_all_if_head`` takes. Each number of them is a statement of its own."""
 _COPY = f"COPY {journal.name} ({', '.join(journal.c.keys())}) FROM STDIN (FORMAT BINARY)"
 _COPIED = ("int8", "int4", "int8", "varchar", "int8", "varchar", "int8", "bytea", "bytea")
 """Many entries in one message to the server, and the types of their columns."""
@@ -210,6 +212,8 @@ class SqlBackend:
     any number of deployments may share this object.
     """
 
+    most_at_once = IN_ONE_STATEMENT
+
     def __init__(self, url: str, create: bool = False, connections: int | None = None) -> None:
         self.store = Store(url, create, connections)
         self.lock_settles_lost_commits = self.store.one_statement
@@ -256,8 +260,21 @@ class SqlBackend:
             move = (entry.seq, hash_, journal, entry.seq, entry.previous)
             return self.store.at_once(_MOVE_FROM, move, then=(_INSERT, _values(journal, entry)))
         values = _columns(journal, entry)
-        values["hash"] = hash_
-        return self.store.at_once(_APPEND_FROM, values)
+        values["last"], values["hash"] = entry.seq, hash_
+        return self.store.at_once(_append_from(1), values)
+
+    def append_all_if_head(self, journal: Hashable, entries: Sequence[Entry], hash_: bytes) -> bool:
+        """The same for 1 to ``most_at_once`` entries."""
+        first, last = entries[0], entries[-1].seq
+        if not self.store.one_statement:
+            move = (last, hash_, journal, first.seq, first.previous)
+            values = [value for entry in entries for value in _values(journal, entry)]
+            return self.store.at_once(_MOVE_FROM, move, then=(_inserts(len(entries)), values))
+        named = _columns(journal, first)
+        for n, entry in enumerate(entries[1:], 1):
+            named.update({f"{name}{n}": value for name, value in _columns(journal, entry).items()})
+        named["last"], named["hash"] = last, hash_
+        return self.store.at_once(_append_from(len(entries)), named)
 
     def rewrite(self, name: str, payloads: Mapping[int, bytes]) -> None:
         """SQLite overwrites what was there. PostgreSQL keeps old rows until they are vacuumed."""
@@ -333,6 +350,22 @@ def _inserts(size: int) -> Insert:
             for n in range(size)
         ]
     )
+
+
+@cache
+def _append_from(size: int) -> Insert:
+    """A whole transaction in one message: so many entries, and nothing if the journal ends elsewhere.
+
+    The values of an entry but the first have its number, from 1 on, at the end of their names.
+    """
+    rows = [
+        select(
+            _moved.c.id, *(bindparam(f"{name}{n or ''}", type_=journal.c[name].type) for name in _WRITTEN)
+        )
+        for n in range(size)
+    ]
+    every = rows[0] if size == 1 else union_all(*rows)
+    return journal.insert().from_select(["deployment", *_WRITTEN], every)
 
 
 def _stored(rows: Iterable[Any]) -> list[StoredEntry]:
