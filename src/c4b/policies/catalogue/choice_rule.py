@@ -50,6 +50,7 @@ class Rule(NamedTuple):
     endures: bool = False  # what learning may cost grows with t^(3/4) once there is leeway
     believes: float = 0.0  # standard deviations in a score by what is believed of theta; 0: it is not
     unfunded: float = 0.0  # share of the leeway that the fund for optimistic rounds goes without
+    shuffles: bool = False  # equal scores are ordered by the data, not by the list of candidates
 
 
 def rule_numbers(rule: Rule) -> Array:
@@ -88,6 +89,7 @@ def opened_rule(numbers: Array) -> Rule:
         numbers[18] != 0.0,
         numbers[19],
         numbers[20],
+        numbers[21] != 0.0,
     )
 
 

@@ -244,6 +244,7 @@ latches=False, learns='all', earned='none', phase=1)
             endures=selection.endures,
             believes=score.believes * few,
             unfunded=selection.unfunded,
+            shuffles=selection.shuffles,
         )
 
     def account(

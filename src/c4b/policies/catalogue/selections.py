@@ -48,6 +48,9 @@ class Selection(NamedTuple):
     errors."""
     unfunded: float = 0.0
     """Share of the leeway that ``c4b.policies.catalogue.choice_rule.fund`` goes without."""
+    shuffles: bool = False
+    """Candidates whose scores are equal, such as arms that nobody has tried, are ordered by the data, as
+    if at random; else the first of the list comes first."""
 
 
 _COMPETITIVE = Selection(thrift=0.9, competes=BASELINE_COMPETES, trust=0.02)
@@ -55,6 +58,7 @@ _HOPEFUL = _COMPETITIVE._replace(hope=4.0, hopes_trust=0.5)
 _HOPEFUL_2 = _HOPEFUL._replace(saving=0.5)
 _HOPEFUL_3 = _HOPEFUL_2._replace(ambition=0.2)
 _HOPEFUL_4 = _HOPEFUL_3._replace(saving=0.75, endures=True)
+_HOPEFUL_5 = _HOPEFUL_4._replace(thrift=0.0, competes=SAVES_UP, unfunded=0.75)
 
 SELECTIONS = {
     # the best-scored admissible candidate
@@ -84,5 +88,7 @@ SELECTIONS = {
     # a smaller fund and no thrift; but where the best-scored candidate is not admissible though it
     # promises more than the baseline, the best-scored one is played of those that leave more than the
     # baseline
-    "hopeful-5": _HOPEFUL_4._replace(thrift=0.0, competes=SAVES_UP, unfunded=0.75),
+    "hopeful-5": _HOPEFUL_5,
+    # and of candidates that nothing tells apart not always the first of the list is tried first
+    "hopeful-6": _HOPEFUL_5._replace(shuffles=True),
 }

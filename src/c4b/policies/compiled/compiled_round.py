@@ -34,6 +34,7 @@ from c4b.policies.compiled.compiled_choice import (
     Contest,
     chosen,
     opened_contest,
+    shuffle_ties,
     usable,
 )
 from c4b.policies.compiled.round_space import opened_round_space
@@ -213,6 +214,8 @@ def decide(
         return NOT_FINITE, bad, np.nan, np.nan, np.nan, radius, before, True, alarm
     if divided:
         return BASELINE, BASELINE, np.nan, np.nan, np.nan, radius, before, False, alarm
+    if COMPETITION and rule.shuffles:
+        shuffle_ties(data.moment, details)
     contest = opened_contest(
         region, belief, ledger, account, rule, alarmed, baseline, mean, earned, executed
     )

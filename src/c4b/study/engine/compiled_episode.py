@@ -11,6 +11,7 @@ import numpy as np
 
 from c4b._compilation.cache_lines import new_space
 from c4b._compilation.jit import inlined, kernel, kernel_of_known_shapes
+from c4b._compilation.kernel_parts import COMPETITION
 from c4b._compilation.shaped_view import shaped_view
 from c4b._compilation.specialised import specialised
 from c4b._validate import Array, Counts
@@ -28,7 +29,7 @@ from c4b.ledger.books import LedgerHeading, LedgerKind
 from c4b.ledger.books import opened_as as opened_ledger
 from c4b.policies.catalogue.choice_rule import Rule, boldness_now, is_optimistic, is_plain, opened_rule
 from c4b.policies.compiled.compiled_assessment import certify, score
-from c4b.policies.compiled.compiled_choice import BASELINE
+from c4b.policies.compiled.compiled_choice import BASELINE, shuffle_ties
 from c4b.policies.compiled.compiled_round import executed_bounds, settle
 from c4b.policies.rounds.candidate_fields import MARGIN, ROWS
 from c4b.study.engine.episode_metrics import Metric
@@ -179,6 +180,8 @@ def _play(
         belief = believed(region, data, terms, believing, work.belief)
         boldness = boldness_now(ledger, account, rule)
         score(region, belief, assessed, rule.believes if believes(belief) else boldness)
+        if COMPETITION and rule.shuffles:
+            shuffle_ties(data.moment, details)
         certify(region, ledger, account, rule, assessed, False)
         if t < forced_rounds:
             for k in range(size):

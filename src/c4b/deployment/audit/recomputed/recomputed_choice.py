@@ -61,6 +61,7 @@ class RecordedRule(NamedTuple):
     endures: float = 0.0
     believes: float = 0.0
     unfunded: float = 0.0
+    shuffles: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
