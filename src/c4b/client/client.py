@@ -22,6 +22,9 @@ from c4b.policies.rounds.round import as_rounds
 from c4b.policies.rounds.slates import Reward
 from c4b.service import schemas
 
+Outcomes = Mapping[str, Reward] | Iterable[tuple[str | schemas.Decided, Reward]]
+"""Rewards of decisions: a mapping from ids, or pairs."""
+
 
 class Client:
     """A client of ``c4b serve``. It raises the same errors as the library.
@@ -162,8 +165,12 @@ class Client:
         request_ids: Sequence[str] | None = None,
         contexts: Sequence[object] | None = None,
         labels: Sequence[Sequence[str] | None] | None = None,
+        outcomes: Outcomes | None = None,
     ) -> list[schemas.Decided]:
-        """Decide several rounds, ``Round`` or pairs (candidates, baseline), in one commit."""
+        """Decide several rounds, ``Round`` or pairs (candidates, baseline), in one commit.
+
+        ``outcomes`` of earlier decisions, as for ``observe_many``, are recorded first in that commit.
+        """
         given = as_rounds(rounds)
         if labels:
             given = [r._replace(labels=each) for r, each in zip(given, labels, strict=True)]
@@ -176,8 +183,9 @@ class Client:
             {**_round_body(round_), "request_id": round_.request_id or uuid.uuid4().hex}
             for round_ in given
         ]
+        request = {"rounds": body} if outcomes is None else {"rounds": body, **_outcomes_body(outcomes)}
         path = _path(name, "decisions", "batch")
-        return self._http.call(schemas.Decisions, "POST", path, json={"rounds": body}).decisions
+        return self._http.call(schemas.Decisions, "POST", path, json=request).decisions
 
     def observe(self, name: str, decision_id: str | schemas.Decided, reward: Reward) -> None:
         """Report a decision's reward, in any order and after any delay; for a slate, also item by item.
@@ -187,17 +195,9 @@ class Client:
         path = _path(name, "decisions", _array_likes.decision_id(decision_id), "outcome")
         self._http.call(schemas.Done, "PUT", path, json={"reward": _as_outcome(reward)})
 
-    def observe_many(
-        self, name: str, outcomes: Mapping[str, Reward] | Iterable[tuple[str, Reward]]
-    ) -> None:
+    def observe_many(self, name: str, outcomes: Outcomes) -> None:
         """Report several (id, reward) pairs, or a mapping, in one commit."""
-        pairs = outcomes.items() if isinstance(outcomes, Mapping) else outcomes
-        body = {
-            "outcomes": [
-                {"id": _array_likes.decision_id(id_), "reward": _as_outcome(reward)}
-                for id_, reward in pairs
-            ]
-        }
+        body = _outcomes_body(outcomes)
         self._http.call(schemas.Done, "POST", _path(name, "outcomes"), json=body)
 
     def forget(self, name: str, decision_id: str | schemas.Decided, *, independent: bool = False) -> None:
@@ -366,6 +366,14 @@ def _check_width_of_none(round_: Round, baseline: object) -> None:
     if (len(shape) - 1, shape[-1:]) != (len(own), own[-1:]):
         remedy = f"has shape {shape}, and the baseline {own}; give [] where there are no candidates"
         raise errors.InvalidInput(f"{round_.argument}candidates", round_.candidates, remedy)
+
+
+def _outcomes_body(outcomes: Outcomes) -> dict[str, Any]:
+    pairs = outcomes.items() if isinstance(outcomes, Mapping) else outcomes
+    listed = [
+        {"id": _array_likes.decision_id(id_), "reward": _as_outcome(reward)} for id_, reward in pairs
+    ]
+    return {"outcomes": listed}
 
 
 def _as_outcome(reward: Any) -> Any:

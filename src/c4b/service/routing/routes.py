@@ -218,10 +218,15 @@ async def decided(deployments: OpenDeployments, name: str, round_: Round, large:
     "/deployments/{name}/decisions/batch", tags=["decisions"], summary="Decide many rounds"
 )
 async def decide_many(request: Request, name: Name, body: schemas.Rounds) -> schemas.Decisions:
-    """In one commit; all are decided or none. Each round has its own request id."""
+    """In one commit; all are decided or none. Each round has its own request id.
+
+    `outcomes` of earlier decisions are recorded first, and the decisions learn from them. So a caller who
+    reports with its next request needs one commit for both.
+    """
     queued = await queued_deployment(request, name)
     rounds = [each.to_round(each.request_id) for each in body.rounds]
-    decisions = await queued.write(queued.deployment.decide_many, rounds)
+    pairs = [(each.id, each.reward) for each in body.outcomes]
+    decisions = await queued.write(queued.deployment.decide_many, rounds, outcomes=pairs)
     return schemas.Decisions(decisions=[responses.decided(each) for each in decisions])
 
 

@@ -73,10 +73,20 @@ class NamedRound(Round):
     )
 
 
+class NamedOutcome(RequestBody):
+    """The reward of one decision of a batch."""
+
+    id: str = Field(examples=["homepage-3-5be3c1a20f47"])
+    reward: Reward = Field(examples=[0.58])
+
+
 class Rounds(RequestBody):
     """Several rounds in one commit: all are decided or none."""
 
     rounds: Annotated[list[NamedRound], Field(fail_fast=True)]
+    outcomes: Annotated[list[NamedOutcome], Field(fail_fast=True)] = Field(
+        [], description="Rewards of earlier decisions; recorded first, in the same commit."
+    )
 
 
 class Receipt(ResponseBody):
@@ -138,13 +148,6 @@ class Outcome(RequestBody):
     )
     lost: bool = False
     independent: bool = Field(False, description=_INDEPENDENT)
-
-
-class NamedOutcome(RequestBody):
-    """The reward of one decision of a batch."""
-
-    id: str = Field(examples=["homepage-3-5be3c1a20f47"])
-    reward: Reward = Field(examples=[0.58])
 
 
 class Outcomes(RequestBody):
