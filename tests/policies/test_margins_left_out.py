@@ -1,6 +1,7 @@
 """A policy leaves out margins that its choice cannot depend on: the same decisions, bit for bit."""
 
 import pickle
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from c4b._validate import Array
 from c4b.errors import C4BError, InvalidInput
 from c4b.evidence.arithmetic.chains import four_products, pool_chains
 from c4b.policies.compiled.assessment_in_blocks import SPECTRAL_BLOCK
+from c4b.policies.compiled.compiled_choice import TIE
 from c4b.policies.compiled.compiled_gate import CompiledGate
 from c4b.policies.rounds.candidate_fields import JOINT, MARGIN, SCORE, UCB
 
@@ -98,7 +100,17 @@ def play(pair: Twins, rng: np.random.Generator, rounds: int, binary: bool = Fals
 
 @pytest.mark.parametrize(
     "selection",
-    ["filter", "thrifty", "propose", "competitive", "curious", "balanced", "hopeful", "hopeful-5"],
+    [
+        "filter",
+        "thrifty",
+        "propose",
+        "competitive",
+        "curious",
+        "balanced",
+        "hopeful",
+        "hopeful-5",
+        "hopeful-6",
+    ],
 )
 @pytest.mark.parametrize(
     ("ledger", "confidence", "score"),
@@ -169,12 +181,19 @@ def test_who_saves_up_in_a_large_pool_looks_among_the_best_scored_first() -> Non
 
 
 def test_equal_candidates_tie_as_ever_whatever_is_left_out() -> None:
-    pair = twins("reserve-c4b+", c4b.LinearModel(2, 0.1, 1.0), alpha=0.1, reserve=5.0)
-    pair.learn(np.array([[1.0, 0.0], [1.0, 0.5]] * 30), np.array([0.5, 0.9] * 30))
-    lazy, full = pair.decide(np.array([[1.0, 0.1], [1.0, 0.4], [1.0, 0.4]]), np.array([1.0, 0.0]))
-    assert lazy.action == full.action == 1
-    assert np.isnan(lazy.computed[MARGIN]).tolist() == [True, False, True]
-    assert lazy.details[SCORE, 1] == lazy.details[SCORE, 2]
+    spec = c4b.Policy("reserve-c4b+", c4b.LinearModel(2, 0.1, 1.0)).spec
+    assert isinstance(spec, c4b.Composition)
+    for selection in ("hopeful-5", "hopeful-6"):
+        made = replace(spec, name="made up", selection=selection)
+        pair = twins(made, c4b.LinearModel(2, 0.1, 1.0), alpha=0.1, reserve=5.0)
+        pair.learn(np.array([[1.0, 0.0], [1.0, 0.5]] * 30), np.array([0.5, 0.9] * 30))
+        lazy, full = pair.decide(np.array([[1.0, 0.1], [1.0, 0.4], [1.0, 0.4]]), np.array([1.0, 0.0]))
+        assert lazy.action is not None
+        assert lazy.action == full.action >= 1
+        assert np.flatnonzero(~np.isnan(lazy.computed[MARGIN])).tolist() == [lazy.action]
+        one, two = lazy.details[SCORE, 1:]
+        assert (one == two) == (selection == "hopeful-5")
+        assert one == pytest.approx(two, rel=TIE)
 
 
 def test_where_every_margin_counts_none_is_left_out() -> None:

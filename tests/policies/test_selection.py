@@ -1,6 +1,7 @@
 """Scores and selection order the admissible; they never decide what is admissible."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import c4b
 from c4b.policies.catalogue.choice_in_words import because
 from c4b.policies.catalogue.scores import SCORES
 from c4b.policies.catalogue.selections import SELECTIONS
-from c4b.policies.compiled.compiled_choice import choose
+from c4b.policies.compiled.compiled_choice import TIE, choose, shuffle_ties
 from c4b.policies.rounds.candidate_fields import MARGIN, ROWS, SCORE, UCB
 from support.oracle import random_stream
 from support.oracle_comparison import history
@@ -188,6 +189,47 @@ def test_where_the_best_is_not_admissible_one_that_saves_up_for_it_is_played() -
         assert decision.action == second
         if selection == "hopeful-5":
             assert "Saving up" in because(decision, made.spec, 2)
+
+
+def first_arms(selection: str, seeds: int) -> list[int]:
+    """The arm that is tried first in each of so many worlds: five arms that differ in nothing that is
+    known, and rewards of the incumbent, which differ from world to world."""
+    spec = c4b.Policy("reserve-c4b+", c4b.LinearModel(6, 0.1, 3.0)).spec
+    assert isinstance(spec, c4b.Composition)
+    arms, first = np.eye(6), []
+    for seed in range(seeds):
+        rng = np.random.default_rng(seed)
+        parts = replace(spec, name="made up", selection=selection)
+        made = c4b.Policy(parts, c4b.LinearModel(6, 0.1, 3.0), alpha=0.2, reserve=5.0)
+        made.learn(arms[[0] * 20], 1.0 + 0.1 * rng.normal(size=20))
+        while (decision := made.decide(arms[1:], arms[0])).action is None:
+            made.observe(decision.id, 1.0 + 0.1 * rng.normal())
+        first.append(decision.action)
+        ucb = decision.details[UCB]
+        assert np.ptp(ucb) <= TIE * abs(ucb[0])
+    return first
+
+
+def test_of_equal_arms_not_always_the_first_of_the_list_is_tried_first() -> None:
+    assert set(first_arms("hopeful-5", 5)) == {0}
+    tried = first_arms("hopeful-6", 100)
+    assert min(np.bincount(tried, minlength=5)) >= 10  # 20 each in the mean, standard deviation 4
+    assert first_arms("hopeful-6", 5) == tried[:5]  # the data decide, nothing else does
+
+
+@given(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=40), st.floats(-1e300, 1e300))
+def test_a_shuffle_changes_scores_by_less_than_a_tie_and_nothing_else(
+    scores: list[float], moment: float
+) -> None:
+    details = np.zeros((ROWS, len(scores) + 3))
+    details[SCORE] = [*scores, np.inf, -np.inf, np.nan]
+    before = details.copy()
+    shuffle_ties(np.array([moment, 0.25]), details)
+    assert np.array_equal(np.delete(details, SCORE, 0), np.delete(before, SCORE, 0))
+    after = details[SCORE]
+    assert np.array_equal(after[-3:], before[SCORE, -3:], equal_nan=True)
+    change = np.abs(after[:-3] - before[SCORE, :-3])
+    assert np.all(change <= TIE * np.abs(before[SCORE, :-3]) * (1.0 + 1e-9))
 
 
 def test_no_counterweight_for_a_candidate_that_promises_no_more_than_the_baseline() -> None:

@@ -103,6 +103,19 @@ def test_a_told_mean(client: c4b.Client, name: str) -> None:
     assert client.audit(name).clean
 
 
+def test_outcomes_come_with_the_next_decisions(client: c4b.Client, name: str) -> None:
+    client.create(name, MODEL)
+    first, second = client.decide_many(name, [(POOL, BASELINE)] * 2)
+    (third,) = client.decide_many(name, [(POOL, BASELINE)], ["r-3"], outcomes={first.id: 0.5})
+    again = client.decide_many(name, [(POOL, BASELINE)], ["r-3"], outcomes=[(first, 0.5)])
+    assert again == [third]
+    assert [each.id for each in client.pending(name)] == [second.id, third.id]
+    with pytest.raises(errors.ContradictoryOutcome, match=r"outcomes\[0\].reward"):
+        client.decide_many(name, [(POOL, BASELINE)], outcomes={first.id: 0.75})
+    assert client.deployment(name).state.rounds == 3
+    assert client.audit(name).clean
+
+
 def test_a_loss_after_a_later_outcome_needs_an_assertion(client: c4b.Client, name: str) -> None:
     client.create(name, MODEL)
     first, second, third = client.decide_many(name, [(POOL, BASELINE)] * 3)

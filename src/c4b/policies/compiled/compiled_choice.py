@@ -3,7 +3,6 @@
 It orders and removes candidates; it certifies nothing.
 """
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -77,12 +76,12 @@ def shuffle_ties(moment: Array, details: Array) -> None:
     for i in range(len(moment)):
         total += moment[i]
     start = SPREAD * total
-    start -= math.floor(start)
-    if not start < 1.0:
+    start -= np.floor(start)
+    if not 0.0 <= start < 1.0:
         start = 0.0  # an overflow
     for k in range(details.shape[1]):
         place = start + GOLDEN * k
-        details[SCORE, k] *= 1.0 + TIE * (place - math.floor(place))
+        details[SCORE, k] *= 1.0 + TIE * (place - np.floor(place))
 
 
 @pooled
