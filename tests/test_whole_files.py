@@ -8,11 +8,13 @@ import os
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from c4b._whole_files import written_whole
+from c4b import _whole_files
+from c4b._whole_files import LEFT_AFTER, written_whole
 
 FULL = """
 import os, pathlib, resource, sys
@@ -154,3 +156,55 @@ def test_a_link_stays_one(tmp_path: Path) -> None:
         assert link.is_symlink()
         assert real.read_text() == text
     assert sorted(path.name for path in (tmp_path / "folder").iterdir()) == ["real"]
+
+
+KILLED = """
+import os, pathlib, signal, sys
+from c4b._whole_files import written_whole
+with written_whole(pathlib.Path(sys.argv[1])) as draft:
+    draft.write_text("half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def left_by_a_killed_process(target: Path, age: float = LEFT_AFTER + 60.0) -> Path:
+    """Its draft, last changed so many seconds ago."""
+    before = set(target.parent.iterdir())
+    subprocess.run([sys.executable, "-c", KILLED, str(target)], check=False)
+    (draft,) = set(target.parent.iterdir()) - before
+    os.utime(draft, (time.time() - age,) * 2)
+    return draft
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
+    target = tmp_path / "a"
+    left, young = left_by_a_killed_process(target), left_by_a_killed_process(target, LEFT_AFTER - 60.0)
+    of_another = left_by_a_killed_process(tmp_path / "b")
+    others = left.with_name(f"{left.name}.mine")
+    others.write_text("whose name only looks like it")
+    os.utime(others, (0.0, 0.0))
+    with written_whole(target) as draft:
+        draft.write_text("whole")
+    assert {*tmp_path.iterdir()} == {target, young, of_another, others}
+
+
+def test_a_draft_of_a_process_that_lives_stays(tmp_path: Path) -> None:
+    target = tmp_path / "a"
+    with written_whole(target) as first:
+        first.write_text("first")
+        os.utime(first, (0.0, 0.0))
+        with written_whole(target) as second:
+            second.write_text("second")
+        assert target.read_text() == "second"
+    assert target.read_text() == "first"
+
+
+@pytest.mark.parametrize("processes", ["of another container", ""])
+def test_a_draft_of_a_process_that_nobody_sees_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, processes: str
+) -> None:
+    left = left_by_a_killed_process(tmp_path / "a")
+    monkeypatch.setattr(_whole_files, "_processes", lambda: processes)
+    with written_whole(tmp_path / "a") as draft:
+        draft.write_text("whole")
+    assert left.read_text() == "half"

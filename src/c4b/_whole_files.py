@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import re
 import secrets
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,6 +17,9 @@ _NUMBER_IN_TEXT = re.compile(r"\(os error (\d+)\)")
 """How Polars reports an error of the system, as text in an error of its own."""
 _NO_FOLDERS = (errno.EINVAL, errno.ENOTSUP, errno.EACCES)
 """What a file system says that syncs files only, as some over a network, and a folder without `r`."""
+LEFT_AFTER = 3600.0
+"""Seconds from its last change on in which a draft is nobody's leftover."""
+_BOOT, _NAMESPACE = Path("/proc/sys/kernel/random/boot_id"), "/proc/self/ns/pid"
 
 
 @contextmanager
@@ -22,11 +27,12 @@ def written_whole(target: Path, durably: bool = False) -> Iterator[Path]:
     """Yield the path of a draft. It takes the place of ``target`` if the block ends well, and is removed
     if not: what a full disk needs least is half a file. Errors of the system are ``OSError``.
 
-    A link stays one, and who may read the file is as before. durably: return once the file is on the disk
-    under its name.
+    A link stays one, and who may read the file is as before. Drafts of ``target`` that killed processes
+    left are removed. durably: return once the file is on the disk under its name.
     """
     target = Path(os.path.realpath(target))
-    draft = target.with_name(f".c4b-{secrets.token_hex(8)}.tmp")  # nobody else's
+    _remove_leftovers(target)
+    draft = target.with_name(f"{_begin_of_name(target)}{os.getpid()}-{secrets.token_hex(8)}.tmp")
     mode = None
     try:
         if target.is_file():
@@ -48,6 +54,47 @@ def written_whole(target: Path, durably: bool = False) -> Iterator[Path]:
         raise OSError(int(number[1]), os.strerror(int(number[1])), str(target)) from error
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _begin_of_name(target: Path) -> str:
+    """Of drafts of ``target`` by processes that see each other's numbers."""
+    about = f"{_processes()} {target.name}"
+    return f".c4b-{hashlib.sha256(os.fsencode(about)).hexdigest()[:16]}-"
+
+
+def _processes() -> str:
+    """Names the processes among which a number belongs to one of them: those of one start of one machine,
+    and of one container. Empty: nobody can say."""
+    try:
+        return f"{_BOOT.read_text()} {os.readlink(_NAMESPACE)}"
+    except OSError:
+        return ""
+
+
+def _remove_leftovers(target: Path) -> None:
+    """Remove drafts of ``target`` whose process is gone. Those of other machines and containers stay."""
+    if not _processes():
+        return
+    name = re.compile(rf"{re.escape(_begin_of_name(target))}(\d{{1,9}})-[0-9a-f]{{16}}\.tmp")
+    with suppress(OSError), os.scandir(target.parent) as found:
+        for entry in found:
+            draft = name.fullmatch(entry.name)
+            if draft and _is_gone(int(draft[1])) and _age(entry) > LEFT_AFTER:
+                os.unlink(entry.path)
+
+
+def _is_gone(process: int) -> bool:
+    try:
+        os.kill(process, 0)  # sends nothing
+    except ProcessLookupError:
+        return True
+    except OSError:  # another user's
+        return False
+    return False
+
+
+def _age(entry: os.DirEntry[str]) -> float:
+    return time.time() - entry.stat(follow_symlinks=False).st_mtime
 
 
 def _taken_over(before: os.stat_result, draft: Path) -> int:

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -52,6 +53,27 @@ def stopped_half_way(path: Path, out: Path, how: signal.Signals) -> tuple[int, s
     process.send_signal(how)
     _, err = process.communicate(timeout=60)
     return process.returncode, err
+
+
+INTERRUPTED_IMPORT = """
+import sys
+import c4b.__main__
+
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == "c4b.cli.study_commands":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupt())
+c4b.__main__.run()
+"""
+
+
+def test_ctrl_c_while_a_command_is_imported() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_IMPORT], capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
 
 
 SAID = {

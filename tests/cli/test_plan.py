@@ -48,6 +48,19 @@ def test_neither_or_both(c4b: Call) -> None:
     assert "give either a log or --rate" in c4b.err
 
 
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--lowest", -1), ("--highest", 5), ("--norm-bound", 2), ("--baseline", "home"), ("--id", "key")],
+)
+def test_an_option_of_logs_is_not_ignored_beside_rates(c4b: Call, option: str, value: object) -> None:
+    made = c4b("plan", "--rate", 0.3, "--rate", 0.6, option, value, *SHORT)
+    assert made.code == 2
+    assert option in made.err
+    assert str(value) in made.err
+    assert "needs a log" in made.err
+    assert not made.out
+
+
 def test_what_never_happens_is_null(c4b: Call) -> None:
     made = c4b("plan", "--rate", 0.01, "--rate", 0.02, "--simulations", 2, "--rounds", 20, "--json")
     assert json.loads(made.out)["forecast"]["opens_at"] == [None, None, None]

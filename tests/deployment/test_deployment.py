@@ -114,10 +114,12 @@ def test_the_same_request_gets_the_same_decision(any_url: str) -> None:
     rng = np.random.default_rng(0)
     candidates = rivals(rng)
     with create(any_url) as dep, Deployment.open(any_url, "shop") as other:
-        first = dep.decide(candidates, BASELINE, request_id="r-1", context={"user": "a"})
+        names = [f"item {n}" for n in range(len(candidates))]
+        first = dep.decide(candidates, BASELINE, request_id="r-1", context={"user": "a"}, labels=names)
         trade(dep, 5)
-        for again in (dep, other):
-            made = again.decide(candidates, BASELINE, request_id="r-1")
+        for again, context, labels in ((dep, None, None), (other, {"user": "b"}, names[::-1])):
+            made = again.decide(candidates, BASELINE, "r-1", context, labels=labels)
+            assert made.labels == first.labels
             assert made.id == first.id
             assert plain(made) == plain(first)
             assert np.array_equal(made.details, first.details)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from c4b import Deployment
+from c4b.deployment.summary.journal_summary import ALARMS, JournalSummary
 from c4b.deployment.transactions import snapshot
 from c4b.deployment.transactions.state import State
 from c4b.journal.entries import Entry, canonical, pack
@@ -166,3 +167,50 @@ def test_earlier_banks_that_were_corrected_in_another_arithmetic(
         kept[at] = before
         assert snapshot.differs(stored, state)
         assert snapshot.is_near(stored, state, sets_agree=True) == (executed and change < 1e-6)
+
+
+def often_overdrawn_then_refuted(url: str) -> Deployment:
+    """More alarms of the ledger than are remembered, and then one against the model."""
+    dep = create(url, reserve=1.0, snapshot_every=20)
+    made = dep.decide(rivals(np.random.default_rng(0)), BASELINE)
+    for _ in range(ALARMS + 1):
+        dep.executed(made.id, [0.2, 1.0, 1.0])
+        dep.executed(made.id, None)
+    for n in range(30):
+        dep.observe(dep.decide([], BASELINE).id, 50.0 * (-1) ** n)
+    dep.observe(made.id, 50.0)  # which the others waited for
+    trade(dep, 30)
+    return dep
+
+
+def test_many_alarms_of_the_ledger_hide_none_against_the_model(sqlite_url: str) -> None:
+    with often_overdrawn_then_refuted(sqlite_url) as dep:
+        state = dep.state()
+        assert state.alarm is not None
+        assert state.alarm_since is not None
+        assert next(iter(dep.decisions())).alarm_later == state.alarm_since
+        assert in_agreement(dep)
+        assert dep.audit().clean
+
+
+def test_earlier_snapshots_that_forgot_the_alarm_are_completed(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The journal tells when it was raised; and the audit of such a journal is clean."""
+    with monkeypatch.context() as earlier:
+        everything = JournalSummary.alarm
+
+        def first_ones(self: JournalSummary, seq: int, at: int, reason: str, source: str) -> None:
+            if len(self.alarms) < ALARMS:
+                everything(self, seq, at, reason, source)
+
+        earlier.setattr(JournalSummary, "alarm", first_ones)
+        with often_overdrawn_then_refuted(sqlite_url) as dep:
+            assert dep.state().alarm_since is None
+    with Deployment.open(sqlite_url, "shop", snapshot_every=20) as dep:
+        assert dep.state().alarm_since is not None
+        for _ in range(2):
+            report = dep.audit()
+            assert report.clean, report
+            assert report.snapshots > 0
+            trade(dep, 20)

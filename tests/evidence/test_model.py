@@ -21,7 +21,7 @@ NOT_A_FRACTION = (0.0, 1.0, -0.05, 1.5, math.nan, "0.05", None, True)
     [
         *[(argument, value) for argument in POSITIVE for value in (*NOT_POSITIVE, 9e-31, 2e30)],
         *[("delta", value) for value in NOT_A_FRACTION],
-        *[("dim", value) for value in (0, -1, 2.0, "2", None, True)],
+        *[("dim", value) for value in (0, -1, 2.0, "2", None, True, 10_000_001, 10**30)],
         *[("confidence", value) for value in ("Mixture", "", 3, ["mixture"])],
     ],
 )

@@ -74,6 +74,7 @@ def test_a_decision_and_its_outcome(shop: tuple[httpx.Client, str]) -> None:
         b'{"candidates": [[1, 2, 3]], "baseline": [1, 2]}',
         b'{"candidates": [["a", 2]], "baseline": [1, 2], "more": 1}',
         b'{"candidates": [[1e308, 2]], "baseline": [1, 2], "baseline_mean": 1}',
+        b'{"candidates": [[1, 2]], "baseline": [1, 2], "baseline": [1, 0]}',
     ],
 )
 def test_bodies_that_are_refused(shop: tuple[httpx.Client, str], body: bytes) -> None:

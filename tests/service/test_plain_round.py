@@ -76,3 +76,9 @@ def test_what_is_plain(more: dict[str, object]) -> None:
 )
 def test_what_the_schema_has_to_judge(change: dict[str, object]) -> None:
     assert plain_round.parsed(json.dumps({**PLAIN, **change}).encode(), None) is None
+
+
+def test_a_key_that_is_there_twice() -> None:
+    body = json.dumps({**PLAIN, "context": {"user": 1, "visit": 2}})
+    assert plain_round.parsed(body.encode(), None) is not None
+    assert plain_round.parsed(body.replace("visit", "user").encode(), None) is None

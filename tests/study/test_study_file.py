@@ -52,6 +52,13 @@ BAD = {  # text of the file, the key as the file spells it, part of the remedy
     "norm bound below theta": (
         edited("[learner]", "[learner]\nnorm_bound = 1.0"), "learner.norm_bound",
         "at least the norm of theta, 1.1357"),
+    "floor above the baseline": (
+        edited("[learner]", "[learner]\nbaseline_floor = 1.01"), "learner.baseline_floor",
+        "must be at most 1:"),
+    "floor above some baselines": (
+        edited("[learner]", "[learner]\nbaseline_floor = 0.9").replace(
+            "sigma = 0.2", "sigma = 0.2\nbaseline_spread = 0.5"), "learner.baseline_floor",
+        "must be at most 0.730742:"),
     "negative-mean baseline": (
         edited("[1.0, 0.0, 0.0]", "[-1.0, 0.0, 0.0]"), "truth.baseline", "must be positive"),
     "baseline of another length": (

@@ -69,6 +69,10 @@ def test_baselines_from_a_file_repeat_and_name_the_study(tmp_path: Path) -> None
     before = identity(study)
     np.save(tmp_path / "incumbents.npy", 1.01 * table)
     assert identity(study) != before
+    floor = write_study(tmp_path, text.replace("[learner]", "[learner]\nbaseline_floor = 0.95"))
+    with pytest.raises(InvalidInput, match=r"learner\.baseline_floor = 0\.95: must be at most 0\.909:"):
+        study_file.load(floor)
+    write_study(tmp_path, text)
     np.save(tmp_path / "incumbents.npy", -table)
     with pytest.raises(InvalidInput, match=r"truth\.baselines.*positive"):
         study_file.load(tmp_path / "study.toml")

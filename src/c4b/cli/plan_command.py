@@ -40,8 +40,15 @@ from c4b.planning.in_words import columns_to_expect, numbers_to_declare, what_to
 from c4b.planning.page import write_page
 from c4b.replay import Terms
 
+_OF_LOGS = (
+    "baseline", "reward", "action", "context", "candidates", "vectors", "incumbent", "time", "row_id",
+    "features", "lowest", "highest", "norm_bound",
+)  # fmt: skip
+"""Options that say what a log contains, or how to read it."""
+
 
 def plan(
+    ctx: typer.Context,
     log: Annotated[
         Path | None,
         typer.Argument(metavar="LOG", help="A randomised log; without it, give --rate at least twice."),
@@ -102,6 +109,8 @@ def plan(
         raise InvalidInput("log", str(log), "give either a log or --rate, at least twice")
     if resume is not None and rate is not None:
         raise InvalidInput("resume", str(resume), "needs a log; a plan of rates is soon made again")
+    if rate is not None:
+        _refuse_options_of_logs(ctx)
     with workers(cluster) as executor, _shown() as progress, goes_on(resume):
         if rate is not None:
             made = plan_rates(
@@ -139,6 +148,15 @@ def plan(
         _show(made)
     if page is not None:  # last: a page that cannot be written shall not cost the answer
         write_page(made, page)
+
+
+def _refuse_options_of_logs(ctx: typer.Context) -> None:
+    """Beside --rate they would be ignored."""
+    for name in _OF_LOGS:
+        source = ctx.get_parameter_source(name)
+        if source is not None and source.name != "DEFAULT":
+            remedy = "needs a log; beside --rate leave it out: rewards are then 0 or 1, at these rates"
+            raise InvalidInput(name, ctx.params[name], remedy)
 
 
 @contextmanager

@@ -143,6 +143,9 @@ class Client:
 
         The decision is charged and on disk on return.
 
+        The same ``request_id`` gets the same decision, also with another ``context`` or other ``labels``;
+        the first ones are kept. With other candidates or another baseline it is an error.
+
         ``labels`` name the candidates, one each. ``baseline_mean`` is for policies that need it; see
         :meth:`c4b.Policy.decide`. Instead of these arguments, a :class:`c4b.Round` may be given, which
         holds all of them.

@@ -231,8 +231,10 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
 
         Parameters
         ----------
-        request_id: the same id always returns the same decision, in any process. With other candidates it
-            is an error.
+        request_id: the same id always returns the same decision, in any process. With other candidates,
+            another baseline or another ``baseline_mean`` it is an error. Another ``context`` and other
+            ``labels`` are no error: the first decision is returned, and keeps those that it was made
+            with.
         context: JSON that is stored with the decision.
         labels: names of the candidates, one each. They are shown to people, and ``items`` counts by
             label.

@@ -21,6 +21,8 @@ DEFAULT_CONFIDENCE = "self-normalized"
 LEAST, MOST = 1e-30, 1e30
 """Of noise, norm bound and ridge: beyond, products of them underflow in float64, and no bound of rounding
 errors covers that (docs/theory.md, section "Rounding")."""
+MOST_FEATURES = 10_000_000
+"""Of them one matrix of a set takes 800 TB; NumPy cannot even say how large one of far more would be."""
 
 
 def _scale(argument: str, value: object, remedy: str) -> float:
@@ -30,6 +32,18 @@ def _scale(argument: str, value: object, remedy: str) -> float:
         remedy = f"must lie between {LEAST:g} and {MOST:g}; measure rewards or features in other units"
         raise InvalidInput(argument, value, remedy)
     return result
+
+
+def _checked_dim(value: object) -> int:
+    """A number of features that some machine could have the memory for."""
+    dim = _validate.count("dim", value, 1, "must be a whole number of at least 1")
+    if dim > MOST_FEATURES:
+        remedy = (
+            f"must be at most {MOST_FEATURES}, the number of features; the memory that sets need grows "
+            "with its square"
+        )
+        raise InvalidInput("dim", value, remedy)
+    return dim
 
 
 def checked_range(value: object) -> tuple[float, float]:
@@ -113,7 +127,7 @@ class LinearModel:
 
     def __post_init__(self) -> None:
         check: dict[str, object] = {
-            "dim": _validate.count("dim", self.dim, 1, "must be a whole number of at least 1"),
+            "dim": _checked_dim(self.dim),
             "noise": _scale(
                 "noise",
                 self.noise,

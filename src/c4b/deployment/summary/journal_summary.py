@@ -18,7 +18,9 @@ from c4b.policies.rounds.candidate_fields import CandidateField
 from c4b.policies.rounds.slates import Outcome, total
 
 ALARMS = 100
-"""Alarms remembered, the first ones."""
+"""Alarms remembered, the first ones; and the first one against the model, if it comes after them."""
+MODEL = "model"
+"""Source of alarms that make certificates void."""
 
 
 class AlarmMark(NamedTuple):
@@ -63,7 +65,7 @@ class JournalSummary:
     @property
     def model_alarm(self) -> AlarmMark | None:
         """The first alarm against the model: from it on, and before it, nothing is certified."""
-        return next((alarm for alarm in self.alarms if alarm.source == "model"), None)
+        return next((alarm for alarm in self.alarms if alarm.source == MODEL), None)
 
     def decided(self, seq: int, at: int, bank: float, fallback: bool, made: PendingOutcome) -> None:
         self.totals.add(seq, at, bank, fallback, made)
@@ -88,7 +90,7 @@ class JournalSummary:
         self.items.amended(round_)
 
     def alarm(self, seq: int, at: int, reason: str, source: str) -> None:
-        if len(self.alarms) < ALARMS:
+        if len(self.alarms) < ALARMS or (source == MODEL and self.model_alarm is None):
             last, decisions = self.totals.last_seq, self.totals.decisions
             self.alarms.append(AlarmMark(seq, at, decisions, last, self.last_tag, reason, source))
 
@@ -108,11 +110,11 @@ class JournalSummary:
         del self.alarms[mark.alarms :]
         self.first_play, self.last_tag = mark.first_play, mark.last_tag
 
-    def plain(self) -> dict[str, Any]:
-        """As JSON data, beside ``arrays``."""
+    def plain(self, alarms: int | None = None) -> dict[str, Any]:
+        """As JSON data, beside ``arrays``. alarms: at most so many, the first ones."""
         return {
             "items": self.items.plain(),
-            "alarms": self.alarms,
+            "alarms": self.alarms[:alarms],
             "first_play": self.first_play,
             "last_tag": self.last_tag,
         }

@@ -11,7 +11,7 @@ import numpy as np
 
 from c4b.deployment.configuration import Configuration
 from c4b.deployment.summary.downsampled_series import DownsampledSeries, Row
-from c4b.deployment.summary.journal_summary import JournalSummary
+from c4b.deployment.summary.journal_summary import ALARMS, MODEL, AlarmMark, JournalSummary
 from c4b.deployment.transactions.recent_requests import RecentRequests
 from c4b.deployment.transactions.rollout import Rollout
 from c4b.deployment.transactions.state import (
@@ -114,7 +114,7 @@ def intact(stored: StoredSnapshot) -> bool:
 def holds_summary(content: bytes) -> bool:
     """Whether a state that is restored from it can answer questions about the whole past."""
     header, _ = _opened(content)
-    return _SUMMARY in header and _SERIES in header
+    return _SUMMARY in header and _SERIES in header and not _is_in_journal(header)
 
 
 def differs(content: bytes, state: State) -> bool:
@@ -124,7 +124,10 @@ def differs(content: bytes, state: State) -> bool:
     columns = next((shape[1] for key, _, shape in header["arrays"] if key == _SERIES), 0)
     policy = header["policy"]
     with_range = _RANGE in policy["model"]
-    return content != encode(state, columns, _LATEST in policy, since, _SUMMARY in header, with_range)
+    alarms = ALARMS if _forgot_alarm(header) else None
+    return content != encode(
+        state, columns, _LATEST in policy, since, _SUMMARY in header, with_range, alarms
+    )
 
 
 def is_near(content: bytes, state: State, sets_agree: bool) -> bool:
@@ -173,9 +176,11 @@ def encode(
     requests_since: int | None = -1,
     with_summary: bool = True,
     with_range: bool = True,
+    alarms: int | None = None,
 ) -> bytes:
     """series_columns: early versions wrote 8 or none. requests_since: number of the entry after which
-    request ids are remembered; None: none are. with_range: of a model without one."""
+    request ids are remembered; None: none are. with_range: of a model without one. alarms: the summary's
+    first ones only."""
     configuration = state.configuration
     arrays = durable_arrays(state)
     policy = state_file.header(configuration.spec, state.run, configuration.absorb, configuration.name)
@@ -207,7 +212,7 @@ def encode(
         header[_RECENT_REQUESTS] = since = max(requests_since, state.recent.since)
         arrays[_RECENT_REQUESTS] = state.recent.array(since)
     if with_summary and state.summary is not None:
-        header[_SUMMARY] = state.summary.plain()
+        header[_SUMMARY] = state.summary.plain(alarms)
         arrays |= {f"{_SUMMARY}.{name}": array for name, array in state.summary.arrays().items()}
     header["arrays"] = [(key, a.dtype.str, a.shape) for key, a in arrays.items()]
     parts = {name: json.dumps(value) for name, value in header.items()} | {_OPEN: _open(state)}
@@ -242,7 +247,7 @@ def decode(content: bytes, configuration: Configuration) -> State:
     if _SERIES in header and arrays[_SERIES].shape[1] == len(Row._fields):  # early ones had fewer
         state.series = DownsampledSeries.restored(arrays[_SERIES], header[_SERIES])
     state.summary = None
-    if _SUMMARY in header:
+    if _SUMMARY in header and not _is_in_journal(header):
         own = {name: array for key, array in arrays.items() if (name := _summary_part(key))}
         state.summary = JournalSummary.restored(header[_SUMMARY], own, configuration.model.dim)
     if _RECENT_REQUESTS in header:
@@ -250,6 +255,19 @@ def decode(content: bytes, configuration: Configuration) -> State:
     else:  # an early version, which remembered none
         state.recent = RecentRequests(state.seq)
     return state
+
+
+def _forgot_alarm(header: dict[str, Any]) -> bool:
+    """Whether the summary lacks the alarm against the model, which early versions left out where ALARMS
+    others came before it."""
+    alarms = header[_SUMMARY]["alarms"] if _SUMMARY in header else ()
+    known = any(AlarmMark(*alarm).source == MODEL for alarm in alarms)
+    return len(alarms) == ALARMS and header["alarm"][1] is not None and not known
+
+
+def _is_in_journal(header: dict[str, Any]) -> bool:
+    """Whether the journal tells the alarm that the summary lacks, and none of it is in an archive."""
+    return _forgot_alarm(header) and not header.get(ARCHIVE)
 
 
 def _summary_part(key: str) -> str:

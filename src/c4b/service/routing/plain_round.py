@@ -14,6 +14,7 @@ from pydantic_core import from_json
 
 from c4b.policies import Round
 from c4b.service import schemas
+from c4b.service.routing.repeated_keys import repeated_key
 
 _KEYS = schemas.Round.model_fields.keys()
 _NUMBERS = {float, int}
@@ -39,6 +40,8 @@ def parsed(body: bytes, request_id: str | None) -> Round | None:
     if mean is not None and type(mean) is not float:
         return None
     if labels is not None and (type(labels) is not list or not set(map(type, labels)) <= {str}):
+        return None
+    if repeated_key(body, value) is not None:
         return None
     numbers = np.fromiter(flat, np.float64, len(flat)).reshape(len(rows) + 1, -1)
     return Round(numbers[1:], numbers[0], mean, labels, request_id, value.get("context"))

@@ -8,6 +8,7 @@ bodies are parsed in a thread, one at a time, so that the event loop waits for o
 
 from __future__ import annotations
 
+import reprlib
 from typing import Any
 
 from anyio import CapacityLimiter, to_thread
@@ -16,6 +17,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic_core import from_json
 
 from c4b.service.routing.problems import Refused
+from c4b.service.routing.repeated_keys import repeated_key
 
 LARGE = 32_768
 """Bytes from which a body is parsed in a thread."""
@@ -54,13 +56,19 @@ def value_count(body: bytes) -> int:
 
 
 def parsed(body: bytes, field: ModelField) -> Any:
-    """Parse with a limit on nesting and without NaN, then validate."""
+    """Parse with a limit on nesting and without NaN, then validate. No key may be there twice."""
     try:
         value = from_json(body, allow_inf_nan=False)
     except ValueError as error:
-        invalid = {"type": "json_invalid", "loc": ("body",), "ctx": {"error": str(error)}}
-        raise RequestValidationError([invalid]) from error
+        raise _not_json(str(error)) from error
     checked, errors = field.validate(value, {}, loc=("body",))
     if errors:
         raise RequestValidationError(errors)
+    key = repeated_key(body, value)
+    if key is not None:
+        raise _not_json(f"an object has the key {reprlib.repr(key)} twice")
     return checked
+
+
+def _not_json(reason: str) -> RequestValidationError:
+    return RequestValidationError([{"type": "json_invalid", "loc": ("body",), "ctx": {"error": reason}}])

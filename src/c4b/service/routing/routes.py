@@ -200,7 +200,11 @@ async def learn(
 async def decide(
     request: Request, name: Name, body: schemas.Round, key: IdempotencyKey = None
 ) -> schemas.Decided:
-    """Choose among the candidates, or the baseline. On disk and charged when the answer is sent."""
+    """Choose among the candidates, or the baseline. On disk and charged when the answer is sent.
+
+    The same Idempotency-Key gets the first decision again, also with another context or other labels; the
+    first ones are kept. With other candidates, another baseline or another mean it is an error (409).
+    """
     round_, large = body.to_round(key), request.state.large_body
     return responses.decided(await decided(_open_deployments(request), name, round_, large))
 

@@ -115,7 +115,7 @@ class Setting:
                 f"its mean reward baseline @ theta = {self.baseline_mean:.6g} must be positive: the "
                 "guarantee assumes a nonnegative incumbent and the reward ratio divides by it",
             )
-        least = self.baseline_mean - self.baseline_spread * float(np.linalg.norm(self.theta[1:]))
+        least = self.least_baseline_mean
         if not least > 0.0:
             raise InvalidInput(
                 "baseline_spread",
@@ -130,6 +130,11 @@ class Setting:
     @property
     def baseline_mean(self) -> float:
         return float(np.dot(self.baseline, self.theta))
+
+    @property
+    def least_baseline_mean(self) -> float:
+        """Below it lies no mean of a baseline that is drawn; ``baselines`` are not read."""
+        return self.baseline_mean - self.baseline_spread * float(np.linalg.norm(self.theta[1:]))
 
     @property
     def fixed_baseline(self) -> bool:

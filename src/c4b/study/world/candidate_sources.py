@@ -115,13 +115,19 @@ def content_digest(generator: str, source: str) -> bytes:
 
 
 def check(setting: Setting) -> None:
-    """Raise ``InvalidInput`` now if candidates or baselines could not be made during the study."""
+    """Raise ``InvalidInput`` now if candidates or baselines could not be made during the study, or if the
+    baselines are worse than the learner is told."""
+    least = setting.least_baseline_mean
     if setting.baselines is not None:
         means = read_table(setting.baselines, setting.dim) @ np.array(setting.theta)
         if not means.min() > 0.0:
             row = int(means.argmin())
             remedy = f"the mean reward of row {row} is {means[row]:.6g}; every one must be positive"
             raise InvalidInput("baselines", setting.baselines, remedy)
+        least = float(means.min())
+    if setting.baseline_floor > least * (1.0 + 1e-12):
+        remedy = f"must be at most {least:.6g}: the baseline's true mean may be as low as that"
+        raise InvalidInput("baseline_floor", setting.baseline_floor, remedy)
     if setting.generator == "file":
         assert setting.source is not None
         table = read_table(setting.source, setting.dim)
