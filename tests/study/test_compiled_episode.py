@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import c4b
 from c4b.evidence import absorption
 from c4b.ledger import books as ledgers
 from c4b.policies import CandidateField, get
+from c4b.policies.catalogue import registry
 from c4b.policies.catalogue.promise import Kind
 from c4b.study.engine import compiled_episode as engine
 from c4b.study.engine import prepared_setting
@@ -169,6 +171,41 @@ def test_an_episode_equals_the_online_policy(number: int, confidence: str) -> No
                     np.testing.assert_allclose(
                         found[name], value, rtol=1e-7, atol=1e-7, err_msg=f"{method.label} {name}"
                     )
+
+
+def test_ties_are_those_of_the_online_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of scores that are certificates: every candidate is there twice."""
+    made = c4b.Composition(
+        "ties",
+        "joint",
+        "checkpoints",
+        "hopeful-6",
+        "for a test",
+        score="certificate",
+        confidence="several-ridges",
+    )
+    monkeypatch.setitem(registry._REGISTRY, made.name, made)
+    arms = np.eye(4)
+    np.savetxt(tmp_path / "pool.csv", np.concatenate([arms[0] + 0.2 * arms[1:]] * 2), delimiter=",")
+    setting = Setting(
+        generator="file",
+        source=str(tmp_path / "pool.csv"),
+        count=6,
+        rounds=60,
+        history="baseline",
+        history_size=20,
+        sigma=0.1,
+        reserve=5.0,
+        alpha=0.3,
+        theta=(0.6, 0.5, 0.3, 0.2),
+        baseline=(1.0, 0.0, 0.0, 0.0),
+    )
+    method = Method(made.name, made.name)
+    chunk = simulate(Study("duel", "duel", (method,), (setting,), (), 3, SEED), 0, 1)
+    _, expected, _ = played_online(setting, method, Scene(setting, 0))
+    found = {metric.column: chunk.metrics[0, 0, 0, metric].item() for metric in Metric}
+    assert expected["fallback"] < 1.0
+    assert {name: found[name] for name in EXACT} == {name: expected[name] for name in EXACT}
 
 
 @pytest.mark.parametrize("name", METHODS)

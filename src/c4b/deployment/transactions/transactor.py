@@ -175,6 +175,7 @@ class Transactor:
 
     def _ahead(self, command: Callable[[Commands], T], state: State, head: Head) -> T:
         """Compute from the state that this process has, then append if the journal still ends there."""
+        self._state = None  # until it is known to be where the journal is, also if this is interrupted
         seq, hash_, commands = state.seq, state.hash, self._commands(state, None, head)
         try:
             result, appended = command(commands), False
@@ -183,32 +184,33 @@ class Transactor:
             elif commands.entries:
                 appended = self._append_all_if_head(commands, head, seq, hash_)
         except KnownRequest:
-            if not commands.take_back():
-                self._state = None
+            self._take_back(commands)
             raise
         except Unacknowledged as lost:
-            self._state = None
             if self.backend.lock_settles_lost_commits:
                 return self._settled(command, commands.entries, lost)
             raise
         except DeploymentError:
-            self._state = None
             raise
         except C4BError as error:
-            if commands.changed:
-                self._state = None
+            if not commands.changed:
+                self._state = state
             raise Overtaken from error  # the error may come from a state that is out of date
-        except BaseException:
-            self._state = None
-            raise
         if appended:
-            self._seen = state.seq, state.hash
+            self._state, self._seen = state, (state.seq, state.hash)
             return result
         if commands.entries:
             self._alone, self._trust = 0, DISTRUST
-            if not commands.take_back():
-                self._state = None
+            self._take_back(commands)
+        else:
+            self._state = state
         raise Overtaken  # or there was nothing to do, perhaps because the state is out of date
+
+    def _take_back(self, commands: Commands) -> None:
+        """Back to the state before ``commands``, if they can be undone; else it is read again."""
+        self._state = None  # if undoing is interrupted
+        if commands.take_back():
+            self._state = commands.state
 
     def _append_all_if_head(self, commands: Commands, head: Head, seq: int, hash_: bytes) -> bool:
         """Append what was computed after entry ``seq`` if that is still the last one."""
@@ -265,8 +267,9 @@ class Transactor:
             self._alone += 1
             self._seen = commands.state.seq, commands.state.hash
         except KnownRequest:
-            if commands is None or not commands.take_back():
-                self._state = None
+            self._state = None
+            if commands is not None:
+                self._take_back(commands)
             raise
         except C4BError as error:
             if isinstance(error, DeploymentError) or (commands is not None and commands.changed):

@@ -77,7 +77,7 @@ class Store:
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
         """A transaction that writes nothing and waits for no writer; any thread, any number at once."""
-        connection = None
+        connection = cursor = None
         try:
             connection = self._engine.raw_connection()
             self._check_files()
@@ -90,6 +90,9 @@ class Store:
             _give_back(connection, broken=True)
             raise typed from error
         finally:
+            if cursor is not None:
+                with suppress(Exception):  # SQLite goes on reading the past while a result is open
+                    cursor.close()
             _give_back(connection, broken=False)
 
     @contextmanager

@@ -180,9 +180,9 @@ def _play(
         belief = believed(region, data, terms, believing, work.belief)
         boldness = boldness_now(ledger, account, rule)
         score(region, belief, assessed, rule.believes if believes(belief) else boldness)
-        if COMPETITION and rule.shuffles:
-            shuffle_ties(data.moment, details)
         certify(region, ledger, account, rule, assessed, False)
+        if COMPETITION and rule.shuffles:
+            shuffle_ties(data.moment, details)  # scores by the certificate are there now, too
         if t < forced_rounds:
             for k in range(size):
                 details[MARGIN, k] = -np.inf
