@@ -163,9 +163,8 @@ def test_minus_zero_is_zero(shop: httpx.Client) -> None:
     assert shop.put(at, content=b'{"reward": 0}', headers=JSON).status_code == 200
 
 
-def test_of_equal_keys_the_last_counts(shop: httpx.Client) -> None:
-    body = b'{"candidates": 7, "candidates": [[1.0, 0.1]], "baseline": [1.0, 0.0]}'
-    assert shop.post(f"{AT}/decisions", content=body, headers=JSON).status_code == 200
+def test_a_key_that_is_there_twice_is_refused(shop: httpx.Client) -> None:
+    refused(shop, b'{"candidates": 7, "candidates": [[1.0, 0.1]], "baseline": [1.0, 0.0]}')
     refused(shop, b'{"candidates": [[1.0, 0.1]], "candidates": 7, "baseline": [1.0, 0.0]}')
 
 
