@@ -48,8 +48,9 @@ def test_numbers_are_the_paired_differences(beyond: Results) -> None:
 
 
 def test_the_target_of_the_study(beyond: Results) -> None:
-    """Its own figures are from 256 episodes; at 48 the same holds with room for wider intervals. One of the
-    six settings is at 1.50 times the floor, from 1.48 to 1.51 at other seeds and with any order of ties."""
+    """Its own figures are from 256 episodes; at 48 the same holds with room for wider intervals. One of
+    the six settings is at 1.50 times the floor, 1.48 to 1.51 at other seeds and with any order of ties.
+    """
     tallies = {tally.method: tally for tally in price.tallies(beyond)}
     best = tallies["reserve-c4b+"]
     assert best.not_below >= 9
