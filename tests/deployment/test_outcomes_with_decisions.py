@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 import pytest
@@ -17,6 +17,7 @@ from c4b.errors import (
     NoSafeAction,
     UnknownDecision,
 )
+from c4b.journal.entries import Entry
 from c4b.journal.sql.sql_backend import SqlBackend
 from support.shop_world import BASELINE, MODEL, create, entries_of, in_agreement, outcome, rivals, trade
 
@@ -46,9 +47,9 @@ def test_it_is_one_commit(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> N
     appended: list[int] = []
     original = SqlBackend.append_all_if_head
 
-    def counted(self: SqlBackend, journal: object, entries: list[object], hash_: bytes) -> bool:
+    def counted(self: SqlBackend, journal: Hashable, entries: Sequence[Entry], hash_: bytes) -> bool:
         appended.append(len(entries))
-        return original(self, journal, entries, hash_)  # type: ignore[arg-type]
+        return original(self, journal, entries, hash_)
 
     monkeypatch.setattr(SqlBackend, "append_all_if_head", counted)
     with create(sqlite_url) as dep:

@@ -12,8 +12,8 @@ from c4b._validate import Array
 from c4b.errors import C4BError, InvalidInput
 from c4b.evidence.arithmetic.chains import four_products, pool_chains
 from c4b.policies.compiled.assessment_in_blocks import SPECTRAL_BLOCK
-from c4b.policies.compiled.compiled_choice import TIE
 from c4b.policies.compiled.compiled_gate import CompiledGate
+from c4b.policies.compiled.tied_scores import TIE
 from c4b.policies.rounds.candidate_fields import JOINT, MARGIN, SCORE, UCB
 
 DIM = 6

@@ -12,7 +12,8 @@ import c4b
 from c4b.policies.catalogue.choice_in_words import because
 from c4b.policies.catalogue.scores import SCORES
 from c4b.policies.catalogue.selections import SELECTIONS
-from c4b.policies.compiled.compiled_choice import TIE, choose, shuffle_ties
+from c4b.policies.compiled.compiled_choice import choose
+from c4b.policies.compiled.tied_scores import TIE, shuffle_ties
 from c4b.policies.rounds.candidate_fields import MARGIN, ROWS, SCORE, UCB
 from support.oracle import random_stream
 from support.oracle_comparison import history

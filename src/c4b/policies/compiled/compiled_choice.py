@@ -20,7 +20,6 @@ from c4b.ledger.told_ledger import is_refuted
 from c4b.policies.catalogue.choice_rule import (
     BANK_COMPETES,
     COUNTERWEIGHTS,
-    GOLDEN,
     SAVES_UP,
     Rule,
     boldness_now,
@@ -54,34 +53,8 @@ NO_SCORE = float(np.finfo(np.float64).min)
 """Of a candidate that is not admitted. Not -inf: the compiler would turn that into a branch."""
 SURE = -1.0
 """Half-widths that a candidate needs below the middle to be surely better: the lower bound."""
-TIE = 2.0**-36
-"""Relative difference below which scores count as equal. Rounding makes less, two candidates that differ
-in a way that matters make more."""
-SPREAD = 1024.0 * GOLDEN
-"""By which a sum of rewards is multiplied, so that a small difference of it gives another order; not a
-fraction of whole numbers, because rewards may be 0 and 1."""
 ASKED_ONE_BY_ONE = 8
 """Candidates that are passed over one by one, best score first; then all others are looked at."""
-
-
-@inlined
-def shuffle_ties(moment: Array, details: Array) -> None:
-    """Order candidates whose scores are equal up to rounding as if at random.
-
-    Every score is multiplied by a number between 1 and 1 + TIE, from a sequence that spreads evenly and
-    begins where ``moment`` (d,), the sum of rewards times features, says. So the order depends on the
-    data and on nothing else, and whoever decides again from the same data finds it again.
-    """
-    total = 0.0
-    for i in range(len(moment)):
-        total += moment[i]
-    start = SPREAD * total
-    start -= np.floor(start)
-    if not 0.0 <= start < 1.0:
-        start = 0.0  # an overflow
-    for k in range(details.shape[1]):
-        place = start + GOLDEN * k
-        details[SCORE, k] *= 1.0 + TIE * (place - np.floor(place))
 
 
 @pooled

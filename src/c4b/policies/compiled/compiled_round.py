@@ -34,10 +34,10 @@ from c4b.policies.compiled.compiled_choice import (
     Contest,
     chosen,
     opened_contest,
-    shuffle_ties,
     usable,
 )
 from c4b.policies.compiled.round_space import opened_round_space
+from c4b.policies.compiled.tied_scores import shuffle_ties
 from c4b.policies.rounds.candidate_fields import JOINT, MARGIN, SEPARATE, UCB
 
 NO_SAFE_ACTION, NOT_FINITE = -2, -3

@@ -29,8 +29,9 @@ from c4b.ledger.books import LedgerHeading, LedgerKind
 from c4b.ledger.books import opened_as as opened_ledger
 from c4b.policies.catalogue.choice_rule import Rule, boldness_now, is_optimistic, is_plain, opened_rule
 from c4b.policies.compiled.compiled_assessment import certify, score
-from c4b.policies.compiled.compiled_choice import BASELINE, shuffle_ties
+from c4b.policies.compiled.compiled_choice import BASELINE
 from c4b.policies.compiled.compiled_round import executed_bounds, settle
+from c4b.policies.compiled.tied_scores import shuffle_ties
 from c4b.policies.rounds.candidate_fields import MARGIN, ROWS
 from c4b.study.engine.episode_metrics import Metric
 
