@@ -1,4 +1,4 @@
-"""How far an audit came: a small file from which the next audit goes on."""
+"""The point up to which an audit verified a journal: a small file from which the next audit continues."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Alarms in a journal: what was due is recorded, and what is recorded was due.
+"""Check the alarms in a journal: every alarm that was due is recorded, and every recorded alarm was due.
 
-The journal has an entry for each alarm, right after the entry that gave rise to it. Whether the model is
-refuted is recomputed for every decision (``recomputed_checks``). Here the entries are compared with that.
-Where rounding decides, replay knows, if its bits are those of the deployment.
+The journal has an entry for each alarm, right after the entry that caused it. ``recomputed_checks``
+computes for every decision whether the model is refuted; here the entries are compared with that. Where
+rounding decides, replay gives the answer, if its bits are those of the deployment.
 """
 
 from __future__ import annotations

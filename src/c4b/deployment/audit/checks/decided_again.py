@@ -1,4 +1,4 @@
-"""A recorded decision, decided again by the fast path from the replayed state."""
+"""Repeat a recorded decision on the fast path, from the replayed state."""
 
 from __future__ import annotations
 

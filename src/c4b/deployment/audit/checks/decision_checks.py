@@ -1,4 +1,4 @@
-"""What an audit asks of whoever checks decisions: the seam between the two levels of an audit."""
+"""The interface between ``auditor`` and the checks of decisions, which exist at two levels."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Decisions of compiled policies, recomputed from raw features and rewards by independent arithmetic.
+"""Recompute the decisions of compiled policies from raw features and rewards, by independent arithmetic.
 
-``recompute`` factorises every confidence set afresh with NumPy; for a sample of decisions ``exact`` does
-it in 50 digits. What was executed must be what the recorded margins and scores choose, and what is not
-recorded must not choose otherwise.
+``recompute`` factorises every confidence set afresh with NumPy; for a sample of decisions ``exact``
+computes the set in 50 digits. The executed action must be the one that the recorded margins and scores
+choose. Margins and scores that are not recorded must not lead to another choice.
 """
 
 from __future__ import annotations

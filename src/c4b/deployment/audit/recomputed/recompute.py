@@ -1,6 +1,6 @@
-"""The confidence sets once more, for the audit: NumPy, from the sums, sharing no code with the kernels.
+"""Recompute the confidence sets for audits, in NumPy, from the sums. Shares no code with the kernels.
 
-Nothing is updated incrementally but sums: every set is factorised afresh. Equation numbers as elsewhere.
+Only sums are updated incrementally: every set is factorised afresh. Equation numbers as elsewhere.
 """
 
 from __future__ import annotations

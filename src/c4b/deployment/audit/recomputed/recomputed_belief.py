@@ -1,4 +1,4 @@
-"""What a choice believes of theta, recomputed: docs/theory.md, section "Choice", *Belief*."""
+"""The belief of a choice about theta, recomputed: docs/theory.md, section "Choice", *Belief*."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What sums of rewards say by themselves, once more for the audit: (K) and (J) of docs/theory.md."""
+"""The bounds from sums of rewards alone, recomputed for audits: (K) and (J) of docs/theory.md."""
 
 from __future__ import annotations
 
