@@ -70,7 +70,7 @@ class Head(NamedTuple):
     """Where a journal ends."""
 
     journal: Hashable
-    """The backend's own key of the journal; nobody else interprets it."""
+    """The backend's own key of the journal; no other code interprets it."""
     seq: int
     """Number of the last entry."""
     hash: bytes

@@ -38,7 +38,7 @@ _LEVEL = 6
 
 
 def new_salt() -> bytes:
-    """What nobody can guess."""
+    """Random bytes that cannot be guessed."""
     return os.urandom(_SALT)
 
 

@@ -173,7 +173,7 @@ class MemoryBackend:
             )
 
     def close(self) -> None:
-        """The store stays; whoever opens its name again finds it."""
+        """The store remains: opening its name again gives the same store."""
 
     def _contents(self, name: str) -> _Contents:
         self.after_fork()

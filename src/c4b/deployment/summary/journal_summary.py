@@ -38,7 +38,7 @@ class AlarmMark(NamedTuple):
     """Of the last one's id."""
     reason: str
     source: str
-    """``model``: the data speak against it, certificates are void. ``ledger``: the bank is negative."""
+    """``model``: the data contradict it, certificates are void. ``ledger``: the bank is negative."""
 
 
 class Mark(NamedTuple):

@@ -213,7 +213,7 @@ class RunningTotals:
         return rows
 
     def mark(self) -> int:
-        """What ``undo`` needs to take back the decisions that follow, if nobody asks for sums before."""
+        """A mark for ``undo``, which takes back the decisions after it, if no sum is read before."""
         self.settle()
         return len(self._notes)
 

@@ -49,7 +49,7 @@ class AlarmChecks:
             if doubted is not None and alarm is None:
                 raise Finding(f"follows the alarm {doubted!r}, and does not have it")
             if alarm != state.model_alarm and fields.get("held") != "shadow":
-                self._due = alarm  # in shadow a told mean speaks against its own round only
+                self._due = alarm  # in shadow a told mean contradicts its own round only
 
     def _recorded(self, reason: object, source: object, due: str | None, state: State) -> None:
         if not isinstance(reason, str):

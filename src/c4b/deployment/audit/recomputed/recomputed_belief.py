@@ -15,7 +15,7 @@ UNIT = 2e-16
 
 
 class Belief(NamedTuple):
-    """theta is N(mean, noise^2 root root^T) in the eyes of the choice."""
+    """The choice takes theta for N(mean, noise^2 root root^T)."""
 
     mean: Array  # (d,)
     root: Array  # (d, d)

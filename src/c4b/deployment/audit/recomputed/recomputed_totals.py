@@ -38,7 +38,7 @@ OWN = (
 
 
 class Totals:
-    """What ``bounded`` knows from sums of rewards alone, where the lowest reward is 0: (K)."""
+    """The bounds of ``bounded`` from sums of rewards alone, where the lowest reward is 0: (K)."""
 
     together = False
     most_kept_back = math.inf
