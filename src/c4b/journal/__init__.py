@@ -1,4 +1,4 @@
-"""The journal: entries, their hash chain, and the backends that store them. Knows no policy."""
+"""The journal: entries, their hash chain, and the backends that store them. Independent of policies."""
 
 from c4b.journal.backend import Head, JournalBackend, JournalTransaction, StoredEntry, StoredSnapshot
 from c4b.journal.backend_registry import open_backend, register_backend

@@ -1,25 +1,26 @@
-"""What a store must do to keep journals: the contract, and the protocol that states it in types.
+"""The contract of a journal store, and the protocol that states it in types.
 
-``c4b.journal.journal`` checks the hash chain of everything that it reads, for every store alike, so a
-backend only stores and finds bytes. ``c4b.testing.journal_backend`` holds one test case for all
-backends; run it on yours. ``c4b.journal.backend_registry`` chooses a backend by the scheme of a URL.
+``c4b.journal.journal`` checks the hash chain of everything that it reads, in the same way for every
+store. So a backend only stores and finds bytes. ``c4b.testing.journal_backend`` holds one test case for
+all backends; run it on yours. ``c4b.journal.backend_registry`` chooses a backend by the scheme of a URL.
 
 Contract
 --------
 *Order.* A deployment has one journal: entries numbered 0, 1, 2, ... without a gap. The journal ends with
 its head, the number and the hash of the last entry. Writers are serialised: ``writing`` takes a lock of
 the journal (or a wider one) before it reads the head, and holds it until the commit. An appended entry
-was computed from the state after exactly the entries before it: either under that lock, or before taking
-it, and then ``append_if_head`` appends it only if the head, read under the lock, is still the one that it
-was computed from. So the entries are a serial order of all calls of all processes, and a writer always
-sees every entry before its own.
+was computed from the state after exactly the entries before it. Either it was computed under that lock,
+or before the lock was taken. In the second case ``append_if_head`` appends it only if the head, read
+under the lock, is still the one that the entry was computed from. So the entries are a serial order of
+all calls of all processes, and a writer always sees every entry before its own.
 
-*Immutability.* Entries are only appended. A backend never deletes one, and changes none but by
-``rewrite``, which replaces payloads where no hash covers the change, or where they were archived.
+*Immutability.* Entries are only appended. A backend never deletes an entry. Only ``rewrite``
+changes one: it replaces payloads where no hash covers the change, or where they were archived.
 
 *Durability.* An append is as durable as the store ever makes it when ``writing`` ends or when
 ``append_if_head`` returns, and not before. A transaction whose block raises appends nothing. A call that
-raised appended nothing, except ``Unacknowledged``: there the commit's acknowledgement got lost.
+raised appended nothing, except with ``Unacknowledged``: there the acknowledgement of the commit was lost,
+and whether the entry is appended is not known.
 
 *Uniqueness.* A journal holds at most one entry for each request id. Appending a second one raises
 ``KnownRequest`` and appends nothing.
@@ -34,7 +35,7 @@ one. A backend returns these as they were stored. It does not check them.
 *Indexes.* Lookups by request id and by decision may rely on indexes, which no hash covers. An audit looks
 every entry up. The last request ids of a journal are recognised without the store.
 
-*Snapshots* are a cache: everything in them follows from the entries. A backend may lose them.
+*Snapshots* are a cache: their content can be computed from the entries. A backend may lose them.
 
 *Threads and processes.* Any number of threads and processes may have a backend open on one store. A
 backend object is used by one writing thread at a time and by any number of reading threads.
@@ -69,7 +70,7 @@ class Head(NamedTuple):
     """Where a journal ends."""
 
     journal: Hashable
-    """The backend's own key of the journal; nobody else interprets it."""
+    """The backend's own key of the journal; no other code interprets it."""
     seq: int
     """Number of the last entry."""
     hash: bytes

@@ -1,7 +1,7 @@
-"""Which backend keeps the journals of a URL: it is chosen by the URL's scheme.
+"""The backend that keeps the journals of a URL is chosen by the URL's scheme.
 
-A package of your own registers a backend by calling ``register_backend``, or without being imported first
-by an entry point of the group ``c4b.journals`` whose name is the scheme::
+Another package registers a backend in one of two ways. It calls ``register_backend``, or it declares an
+entry point of the group ``c4b.journals`` whose name is the scheme; then it need not be imported first::
 
     [project.entry-points."c4b.journals"]
     redis = "my_package.journals:RedisBackend"

@@ -11,8 +11,8 @@ how = 1: they are zlib (RFC 1950) of length of header: uint32 | header | bytes o
          first the lowest byte of every number, then the second of every number, and so on; then the seal.
 
 The text beside is a salt of 16 random bytes and a decision's context in UTF-8. The field ``context_hash``
-is the SHA-256 of both: it shows that the text is the one that was recorded, and tells nothing about it
-once the text is erased, because the salt is erased, too.
+is the SHA-256 of both: it shows that the text is the one that was recorded. Once the text is erased,
+the hash says nothing about it, because the salt is erased, too.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LEVEL = 6
 
 
 def new_salt() -> bytes:
-    """What nobody can guess."""
+    """Random bytes that cannot be guessed."""
     return os.urandom(_SALT)
 
 

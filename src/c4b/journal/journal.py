@@ -1,9 +1,9 @@
 """Reading a journal: every entry is checked against the hash chain before it is used.
 
 This is the same for every backend. An entry is returned only after its hash has been compared with the
-copy in the next entry, or with the head's: a changed, missing, moved or inserted entry raises
-``JournalCorrupt`` in whoever reads it. Only someone who rewrites every later entry and the head goes
-unnoticed; keep ``state().hash`` elsewhere to notice that, too.
+copy in the next entry, or with the head's. Reading a changed, missing, moved or inserted entry raises
+``JournalCorrupt``. A change is not noticed only if every later entry and the head are rewritten as well;
+keep ``state().hash`` elsewhere to notice that, too.
 
 The contract of the store below is in ``backend``, the format of an entry in ``entries``.
 """

@@ -1,8 +1,8 @@
 """Journals in the memory of this process, for tests and notebooks: ``memory://NAME``.
 
-Everybody who opens the same name in one process shares one store, which lives as long as the process.
-Nothing is durable. A forked child refuses to use its parent's stores: it would have a copy, and two
-copies of one journal would spend one budget twice.
+All callers in one process that open the same name share one store, which exists as long as the process.
+Nothing is durable. In a forked child the stores of its parent cannot be used: the child would have a
+copy, and two copies of one journal would spend one budget twice.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ class MemoryBackend:
             )
 
     def close(self) -> None:
-        """The store stays; whoever opens its name again finds it."""
+        """The store remains: opening its name again gives the same store."""
 
     def _contents(self, name: str) -> _Contents:
         self.after_fork()

@@ -1,9 +1,10 @@
-"""Seals: a keyed hash in every entry, which nobody without the key can make.
+"""Seals: a keyed hash in every entry, which cannot be made without the key.
 
-The hash chain shows that a journal is whole. Whoever can write to the store can make another whole one:
-change a reward, decide everything after it again, and hash it all. With a key that is kept outside of the
-store, every entry ends with its seal: HMAC-SHA256 over everything that the entry's hash covers, except
-the seal itself, which is the payload's last 32 bytes (the last array, ``seal``).
+The hash chain shows that a journal is consistent. A person who can write to the store can replace it by
+another consistent journal: change a reward, decide everything after it again, and compute all hashes
+again. With a key that is kept outside of the store, every entry ends with its seal: HMAC-SHA256 over
+everything that the entry's hash covers, except the seal itself, which is the payload's last 32 bytes
+(the last array, ``seal``).
 
 Keys are given in the environment variable ``C4B_JOURNAL_KEY``, or in a file that ``C4B_JOURNAL_KEY_FILE``
 names: texts of at least 32 characters, separated by white space. New deployments are sealed with the

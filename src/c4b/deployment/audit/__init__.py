@@ -1,1 +1,1 @@
-"""Recompute a journal with code that decided nothing."""
+"""Recompute a journal with code that takes no part in decisions."""

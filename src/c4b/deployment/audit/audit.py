@@ -1,17 +1,18 @@
-"""Audit a journal with code that decided nothing: hashes, order, sets, banks, admissibility.
+"""Audit a journal with code that takes no part in decisions: hashes, order, sets, banks, admissibility.
 
-Three independent readings of one journal:
+An audit reads one journal in three independent ways:
 
-1. *by itself* (``auditor``): numbers without gaps, hashes, times, every outcome about an open decision,
-   banks that continue each other exactly, every executed candidate the one that the recorded margins and
-   scores choose, every entry found by the store's indexes;
-2. *by other arithmetic* (``recomputed_checks``): every confidence set, bound, margin and bank once more
-   from the raw features and rewards. For a gate in plain Python there is no other arithmetic;
+1. *by itself* (``auditor``): entries are numbered without gaps, hashes and times are right, every outcome
+   is about an open decision, each bank continues the one before it exactly, every executed candidate is
+   the one that the recorded margins and scores choose, and the store's indexes find every entry;
+2. *by other arithmetic* (``recomputed_checks``): every confidence set, bound, margin and bank is computed
+   again from the raw features and rewards. For a gate in plain Python there is no other arithmetic;
    ``replayed_checks`` decides every round again instead, and the report's level says so;
-3. *by replay*: the fast path's state after every entry against the recorded fingerprints and snapshots.
+3. *by replay*: the fast path's state after every entry is compared with the recorded fingerprints and
+   snapshots.
 
-The first entry for which something does not hold ends the audit. Replay may differ in the last bits
-between machines. That is counted and not a finding, because 2. bounds the difference.
+The audit ends at the first entry for which something does not hold. Replay may differ in the last bits
+between machines. Such a difference is counted and is not a finding, because 2. bounds it.
 
 The journal is read in pages, each in a transaction of its own: an audit may take hours, and a server ends
 transactions that are idle for long.

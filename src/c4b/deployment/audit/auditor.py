@@ -1,8 +1,8 @@
-"""One journal, followed entry by entry.
+"""Follow one journal entry by entry.
 
-What a journal must be by itself is checked here for every policy: kinds and times, outcomes about open
-decisions, banks that continue each other, fingerprints and snapshots of the replayed state. Whether the
-decisions are right is left to ``DecisionChecks``, at one of two levels.
+The checks here are the same for every policy: kinds and times of entries, outcomes about open decisions,
+banks that continue each other, fingerprints and snapshots of the replayed state. ``DecisionChecks``
+checks whether the decisions are right, at one of two levels.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Entries read by the format that is written down in ``c4b.journal.entries``.
+"""Read entries by the format that ``c4b.journal.entries`` documents.
 
-This shares no code with what wrote them.
+This module shares no code with the modules that write entries.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Audits give way to decisions on the same machine."""
+"""Run audits at low priority, so that they do not delay decisions on the same machine."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""An audit on several cores.
+"""Run one audit on several cores.
 
 Every process follows the whole journal, which is cheap, and recomputes its share of the decisions, which
-is not. So each of them knows by itself that the past of its decisions holds.
+is not. So each process checks by itself everything that its decisions depend on.
 """
 
 from __future__ import annotations

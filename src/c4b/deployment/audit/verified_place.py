@@ -1,4 +1,4 @@
-"""How far an audit came: a small file from which the next audit goes on."""
+"""The point up to which an audit verified a journal: a small file from which the next audit continues."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class VerifiedPlace(NamedTuple):
     hash: str
 
     def write(self, path: Path) -> None:
-        """Replace the file, so that it is never half there."""
+        """Replace the file in one step, so that it is never incomplete."""
         with written_whole(path) as draft:
             draft.write_text(json.dumps(self._asdict()) + "\n")
 

@@ -1,1 +1,1 @@
-"""What people ask first, kept up to date with every entry."""
+"""Answers to the most frequent questions, updated with every entry."""

@@ -1,7 +1,8 @@
-"""What a decision's set said of every candidate's contrast: the estimate, and the bound from above.
+"""The bounds of each candidate's contrast at a decision: the estimate, and the upper bound.
 
-The lower bound (8) decides and is among the details. The rest explains: the journal keeps the centre of
-the set (d numbers), from which the estimates follow, and the upper bounds where they do not follow.
+The lower bound (8) decides and is among the details. The other numbers explain a decision. The journal
+keeps the centre of the set (d numbers), from which the estimates follow. It keeps the upper bounds where
+they do not follow from it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""All decisions as a series of bounded length: a plot of any journal at once.
+"""All decisions as a series of bounded length, so that any journal can be plotted at once.
 
-Every ``stride``-th decision is kept; when there are too many, every second one is dropped and the stride
-doubles. So what is kept depends on the journal alone, and snapshots hold it with the rest of the state.
+Every ``stride``-th decision is kept. When there are too many, every second one is dropped and the stride
+doubles. So the kept decisions depend on the journal alone, and snapshots hold them with the rest of the
+state.
 """
 
 from __future__ import annotations

@@ -1,12 +1,14 @@
-"""What became of each label: how often it was offered, admissible and played, and what it earned.
+"""Counts for each label: how often it was offered, admissible and played, and what it earned.
 
 The interval of an item's mean reward is a confidence sequence: with probability 95 % it holds after
-every number n of rewards at once, so one may look whenever one likes. It bounds the average of the
-conditional means of the plays whose reward is known, and assumes what the model assumes of noise: mean
-zero and sub-Gaussian with the declared scale s, given everything before, the choice included (for a
-range of rewards, s is half of it). Half its width is s sqrt((n + r) log((n + r) / (r d^2))) / n with r
-= 10 and d = 0.05: the normal mixture of Robbins, by Ville's inequality. It also assumes that whether a
-reward has been reported yet does not depend on its value. Each item has its own 5 %.
+every number n of rewards at once, so it may be looked at at any time. It bounds the average of the
+conditional means of the plays whose reward is known.
+
+It assumes what the model assumes of noise: mean zero and sub-Gaussian with the declared scale s, given
+everything before, the choice included (for a range of rewards, s is half of it). Half its width is
+s sqrt((n + r) log((n + r) / (r d^2))) / n with r = 10 and d = 0.05: the normal mixture of Robbins, by
+Ville's inequality. It also assumes that whether a reward has been reported yet does not depend on its
+value. Each item has its own 5 %.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What people ask of a journal first, kept up to date with every entry: sums, items, alarms.
+"""A summary of a journal for the most frequent questions, updated with every entry: sums, items, alarms.
 
-It is part of the state: it follows from the entries alone, and snapshots hold it.
+It is part of the state: it can be computed from the entries alone, and snapshots hold it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class AlarmMark(NamedTuple):
     """Of the last one's id."""
     reason: str
     source: str
-    """``model``: the data speak against it, certificates are void. ``ledger``: the bank is negative."""
+    """``model``: the data contradict it, certificates are void. ``ledger``: the bank is negative."""
 
 
 class Mark(NamedTuple):

@@ -1,16 +1,16 @@
-"""Sums over all decisions, and the same sums as they were after some earlier ones.
+"""Sums over all decisions, and the same sums as they were after some earlier decisions.
 
-A window of the past is the difference of two such sums, so a question about the last day costs the same
-in a journal of a hundred decisions and of a million. After how many decisions sums are kept depends on
-the number alone: of the last 32 after every one, of the last 64 after every second, of the last 128
-after every fourth, and so on. So a window that ends now begins where it was asked to, to about 3 % of
-its length, and the number of kept sums grows with the logarithm of the number of decisions.
+A window of the past is the difference of two such sums. So a question about the last day costs the same
+in a journal of a hundred decisions and of a million. The decisions after which sums are kept depend on
+the number of decisions alone: of the last 32 after every one, of the last 64 after every second, of the
+last 128 after every fourth, and so on. So a window that ends now begins where it was asked to, to about
+3 % of its length, and the number of kept sums grows with the logarithm of the number of decisions.
 
-Sums belong to decisions, not to the time of a report: a reward that comes late, or another execution
-that is reported late, is added to every kept sum that its decision is part of.
+Sums belong to decisions, not to the time of a report. If a reward or a report of another execution comes
+late, it is added to every kept sum that includes its decision.
 
-What comes in is noted and added up later, many at a time and in the same order: when somebody asks, or
-when enough has come together. So a decision that is taken back is only a note that is dropped.
+New numbers are noted first and added up later, many at a time and in the same order: when a sum is read,
+or when there are enough of them. So taking back a decision only drops a note.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ class RunningTotals:
         return rows
 
     def mark(self) -> int:
-        """What ``undo`` needs to take back the decisions that follow, if nobody asks for sums before."""
+        """A mark for ``undo``, which takes back the decisions after it, if no sum is read before."""
         self.settle()
         return len(self._notes)
 

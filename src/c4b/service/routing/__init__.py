@@ -1,1 +1,1 @@
-"""From a request to a call of a deployment and back: routes, bodies, answers, errors."""
+"""From a request to a call of a deployment and back: routes, request bodies, responses, errors."""

@@ -1,11 +1,13 @@
-"""Decisions and outcomes that are plain from the beginning, answered without a task of their own.
+"""Answer plain requests to decide or to report an outcome without a task of their own.
 
-Most requests have their body at once, a token that is known, and a deployment that is open. Then nothing
-has to be waited for but the commit, and a task, with its time limit, its events and its layers of
-coroutines, costs more than the decision. Such a request is begun in the callback of the connection that
-completes its body, and answered in the callback of its commit, after the same checks in the same order
-as in ``HotRoutes``. A check that fails leaves the request to ``HotRoutes``, as if nothing had happened.
-So does an answer that is an error, or late: ``HotRoutes`` then waits for what was begun here.
+For most requests the body arrives at once, the token is known, and the deployment is open. Then the
+server has to wait for nothing but the commit, and a task, with its time limit, its events and its layers
+of coroutines, costs more than the decision. Such a request is started in the callback of the connection
+that completes its body, and answered in the callback of its commit, after the same checks in the same
+order as in ``HotRoutes``.
+
+If a check fails, ``HotRoutes`` gets the request as if nothing had happened. It also gets a request whose
+answer is an error or late; it then waits for the work that was started here.
 """
 
 from __future__ import annotations

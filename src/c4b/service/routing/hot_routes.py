@@ -1,10 +1,10 @@
-"""The two requests of every round, decide and report an outcome, without the framework's detours.
+"""The two requests of every round, decide and report an outcome, without the framework's overhead.
 
-A framework finds the route, resolves its parameters and validates its response for every request, which
-costs more than the decision. This application knows two routes. It calls what the framework would call,
-in the same order: the authorization, the body's parser, the route's own function, the serializer of its
-response, the descriptions of errors. Whatever is not plain is left to the framework: a body of unknown
-size, a name or a key that is too long.
+The framework finds the route, resolves its parameters and validates its response for every request, which
+costs more than the decision. This application has two routes. It calls what the framework would call, in
+the same order: the authorization, the body's parser, the route's own function, the serializer of its
+response, the descriptions of errors. The framework handles every other request: a body of unknown size, a
+name or a key that is too long.
 """
 
 from __future__ import annotations

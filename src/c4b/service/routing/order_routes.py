@@ -1,4 +1,4 @@
-"""What only an admin may do with a deployment that exists: orders, erasures, a successor."""
+"""Routes for admins only, about an existing deployment: orders, erasures, a successor."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Read the body of a decision that is plainly valid, without the schema and without lists of lists.
 
-Most bodies have rows of numbers, and perhaps labels and a context. To see that takes a fraction of the
-time of the schema and of NumPy's search for a shape. Whatever looks different is not judged here.
+Most bodies have rows of numbers, and perhaps labels and a context. Recognising such a body takes a
+fraction of the time of the schema and of NumPy's search for a shape. Every other body is left to the
+schema.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ def validation_error(error: RequestValidationError) -> JSONResponse:
 
 
 def without_details(error: errors.C4BError) -> Refused:
-    """The refusal for somebody without a token. The message may name hosts and paths: the log has it."""
+    """The refusal for a caller without a token. The message may name hosts and paths; the log has it."""
     request_log.logger.error("%s", error)
     request = request_log.request_id.get()
     detail = f"the store does not answer as it should; the log has the reason by request id {request}"

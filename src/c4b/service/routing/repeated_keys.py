@@ -1,8 +1,8 @@
-"""Finds a key that a JSON object has twice: the parser keeps the last value and forgets the others.
+"""Find a key that a JSON object has twice: the parser keeps the last value and drops the others.
 
-A search takes as long as parsing once more. Nearly always, counting shows that nothing was forgotten. A
-text has a colon for each key, beside those within its strings. Whatever is forgotten takes one along, so
-if what was parsed accounts for all of them, it is all there was.
+A complete search takes as long as parsing again. A count nearly always shows that no value was dropped. A
+text has one colon for each key, besides the colons within its strings, and every dropped value takes at
+least one colon with it. So if the parsed value accounts for all colons, nothing was dropped.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The parser and the validator hold the interpreter's lock. Moving them to a thread is therefore not enough:
 the work itself is bounded. A body with too many values is refused before it is parsed, and validation
 stops at the first wrong element of a list and at the first unknown key (``schemas.RequestBody``). Large
-bodies are parsed in a thread, one at a time, so that the event loop waits for one of them at most.
+bodies are parsed in a thread, one at a time. So the event loop waits for one of them at most.
 """
 
 from __future__ import annotations

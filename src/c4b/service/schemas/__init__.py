@@ -1,5 +1,7 @@
-"""Request and response bodies of the API, used by service and client. Rewards and banks are in units
-of reward."""
+"""Request and response bodies of the API, used by the service and the client.
+
+Rewards and banks are in units of reward.
+"""
 
 from c4b.service.schemas.bodies import (
     PLAIN,

@@ -1,4 +1,4 @@
-"""What bodies of requests and responses have in common, and the types of their numbers."""
+"""The common parts of request and response bodies, and the types of their numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies of decisions and outcomes."""
+"""Request and response bodies of decisions and outcomes."""
 
 from __future__ import annotations
 

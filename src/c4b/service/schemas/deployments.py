@@ -1,4 +1,4 @@
-"""Bodies about a deployment: its model, its configuration, its state."""
+"""Request and response bodies about a deployment: its model, its configuration, its state."""
 
 from __future__ import annotations
 

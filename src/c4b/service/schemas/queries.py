@@ -1,4 +1,4 @@
-"""Bodies of answers about what was decided, and of errors."""
+"""Response bodies of questions about decisions, and of errors."""
 
 from __future__ import annotations
 

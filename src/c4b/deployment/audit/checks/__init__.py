@@ -1,1 +1,1 @@
-"""What an audit compares with what was recorded."""
+"""The parts of an audit that compare the journal with what is computed again."""

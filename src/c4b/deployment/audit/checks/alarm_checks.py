@@ -1,8 +1,8 @@
-"""Alarms in a journal: what was due is recorded, and what is recorded was due.
+"""Check the alarms in a journal: every alarm that was due is recorded, and every recorded alarm was due.
 
-The journal has an entry for each alarm, right after the entry that gave rise to it. Whether the model is
-refuted is recomputed for every decision (``recomputed_checks``). Here the entries are compared with that.
-Where rounding decides, replay knows, if its bits are those of the deployment.
+The journal has an entry for each alarm, right after the entry that caused it. ``recomputed_checks``
+computes for every decision whether the model is refuted; here the entries are compared with that. Where
+rounding decides, replay gives the answer, if its bits are those of the deployment.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class AlarmChecks:
             if doubted is not None and alarm is None:
                 raise Finding(f"follows the alarm {doubted!r}, and does not have it")
             if alarm != state.model_alarm and fields.get("held") != "shadow":
-                self._due = alarm  # in shadow a told mean speaks against its own round only
+                self._due = alarm  # in shadow a told mean contradicts its own round only
 
     def _recorded(self, reason: object, source: object, due: str | None, state: State) -> None:
         if not isinstance(reason, str):

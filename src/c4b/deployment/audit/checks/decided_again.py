@@ -1,4 +1,4 @@
-"""A recorded decision, decided again by the fast path from the replayed state."""
+"""Repeat a recorded decision on the fast path, from the replayed state."""
 
 from __future__ import annotations
 
@@ -27,8 +27,10 @@ def decided_again(gate: Gate, decision: RecordedDecision, id_: str) -> Decision:
 
 
 def check_numbers_again(gate: Gate, decision: RecordedDecision) -> None:
-    """The numbers are those of the fast path, whose allowance for rounding nothing else knows; raises
-    ``Finding``. The gate stays as it is."""
+    """Check that the numbers are those of the fast path, the only code with its allowance for rounding.
+
+    Raises ``Finding`` if they are not. The gate is not changed.
+    """
     mark = gate.mark()
     again = decided_again(gate, decision, "again")
     gate.undo(mark)

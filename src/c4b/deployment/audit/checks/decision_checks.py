@@ -1,4 +1,4 @@
-"""What an audit asks of whoever checks decisions: the seam between the two levels of an audit."""
+"""The interface between ``auditor`` and the checks of decisions, which exist at two levels."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class RecordedDecision(NamedTuple):
 
     @property
     def charged(self) -> bool:
-        """Whether the ledger knows the round: in shadow it does not."""
+        """Whether the ledger counts the round: in shadow it does not."""
         return self.fields.get("held") != "shadow"
 
 
@@ -90,7 +90,7 @@ class DecisionChecks(Protocol):
     def absorb(self, played: Played, reward: float | tuple[float, ...], charged: bool) -> None:
         """The outcome of what was executed; a tuple has one reward for each item of a slate.
 
-        charged: whether the ledger knows the round, as ``RecordedDecision.charged``.
+        charged: whether the ledger counts the round, as ``RecordedDecision.charged``.
         """
 
     def decided(self, decision: RecordedDecision) -> None:

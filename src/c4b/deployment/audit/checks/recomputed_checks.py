@@ -1,8 +1,8 @@
-"""Decisions of compiled policies, recomputed from raw features and rewards by independent arithmetic.
+"""Recompute the decisions of compiled policies from raw features and rewards, by independent arithmetic.
 
-``recompute`` factorises every confidence set afresh with NumPy; for a sample of decisions ``exact`` does
-it in 50 digits. What was executed must be what the recorded margins and scores choose, and what is not
-recorded must not choose otherwise.
+``recompute`` factorises every confidence set afresh with NumPy; for a sample of decisions ``exact``
+computes the set in 50 digits. The executed action must be the one that the recorded margins and scores
+choose. Margins and scores that are not recorded must not lead to another choice.
 """
 
 from __future__ import annotations
@@ -159,10 +159,13 @@ class RecomputedChecks:
                 self.set.within_ball = self.judge.region.within_ball = True
 
     def _in_either_arithmetic(self, check: Callable[[], None], has_same_bits: bool = False) -> None:
-        """A check in float64. Where rounding may be visible, 50 digits have the last word; an audit that
-        does without them forgives as much as rounding can do. What a deployment knew in float64 has the
-        last word about the choice where features differ so much that 50 digits know more. Where the set
-        is lost, replay knows the choice, if it ``has_same_bits``."""
+        """Run a check in float64, and again in 50 digits where rounding may be visible.
+
+        There the result in 50 digits decides. An audit without 50 digits allows as much as rounding can
+        change. Where features differ so much that 50 digits tell more than the deployment's float64, its
+        float64 numbers decide about the choice. Where the set is lost, replay decides about the choice,
+        if it ``has_same_bits``.
+        """
         near, allowance = self._two_arithmetics, self._allowance
         self.judge = Judge(self.set, near, allowance, max(near, allowance))
         try:
@@ -196,7 +199,7 @@ class RecomputedChecks:
 
     @property
     def _can_be_exact(self) -> bool:
-        """Whether somebody wants 50 digits, and sums have enough of them; those of ``bounded``, which are
+        """Whether 50 digits are asked for, and sums have enough of them; those of ``bounded``, which are
         weighted in float64, do not if they are wide."""
         return bool(self.every) and not (self.set.variance is not None and self.sums.is_wide)
 
@@ -365,7 +368,7 @@ class RecomputedChecks:
                 )
 
     def _explanation(self, arrays: dict[str, Array]) -> None:
-        """What decides nothing, but is shown to whoever asks why; early versions did not record it."""
+        """Check the numbers that only explain a decision; early versions did not record them."""
         candidates, baseline = arrays["candidates"], arrays["baseline"]
         contrasts = candidates - (1.0 - self.books.alpha) * baseline
         with np.errstate(invalid="ignore"):

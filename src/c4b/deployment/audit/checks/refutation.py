@@ -1,4 +1,4 @@
-"""Whether the data speak against the model, as far as rounding lets an audit know."""
+"""Whether the data contradict the model, as far as rounding lets an audit decide it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Decisions of a gate or a confidence set in plain Python, decided again by a fresh gate, bit for bit.
+"""Repeat the decisions of a gate or a confidence set in plain Python with a fresh gate, bit for bit.
 
-There is no independent arithmetic for a gate or a set that somebody else wrote. So this shows that the
-journal is what the gate does, not that the gate is right: the conformance kit judges that.
+There is no independent arithmetic for a gate or a set that was written outside of this package. So this
+check shows that the journal records what the gate does. It does not show that the gate is right: use the
+conformance kit for that.
 """
 
 from __future__ import annotations

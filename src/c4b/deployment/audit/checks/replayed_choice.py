@@ -1,8 +1,9 @@
-"""What a set of the fast path chooses from the data, followed row by row.
+"""The choices that a set of the fast path makes from the data, followed row by row.
 
-Every choice gives a set that holds ((B) and (M) of docs/theory.md); it decides tightness only. So an
-audit takes it from the fast path, checks that it is allowed, and recomputes the set that it gives. The
-norm ball holds in any case, so whether it is all that is left is taken from there, too.
+Every allowed choice gives a set that holds ((B) and (M) of docs/theory.md); the choice decides tightness
+only. So an audit takes the choice from the fast path, checks that it is allowed, and recomputes the set
+that it gives. The norm ball holds in any case, so the audit also takes from the fast path whether the
+ball is all that is left.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether decisions followed the orders: shadow, freeze, ramp, close. Shares no code with ``rollout``."""
+"""Check that decisions followed the orders: shadow, freeze, ramp, close. Independent of ``rollout``."""
 
 from __future__ import annotations
 

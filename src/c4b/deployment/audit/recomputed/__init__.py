@@ -1,1 +1,1 @@
-"""Every formula once more, for the audit. Shares no code with what decides."""
+"""Independent computations of every formula, for audits. They share no code with the deciding modules."""

@@ -1,7 +1,8 @@
-"""What a deployment that keeps the inverse of one ellipsoid adds to its radius for rounding.
+"""The allowance for rounding in the radius of a deployment that keeps the inverse of one ellipsoid.
 
-Rounding adds up over rank-one updates until the inverse is computed anew, so it depends on the order of
-the rows, and not on their sums alone: docs/theory.md, section "Rounding", "One ellipsoid".
+Rounding errors accumulate over rank-one updates until the inverse is computed again from the sums. So the
+allowance depends on the order of the rows, and not on their sums alone: docs/theory.md, section
+"Rounding", "One ellipsoid".
 """
 
 from __future__ import annotations

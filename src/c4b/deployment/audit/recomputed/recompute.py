@@ -1,6 +1,6 @@
-"""The confidence sets once more, for the audit: NumPy, from the sums, sharing no code with the kernels.
+"""Recompute the confidence sets for audits, in NumPy, from the sums. Shares no code with the kernels.
 
-Nothing is updated incrementally but sums: every set is factorised afresh. Equation numbers as elsewhere.
+Only sums are updated incrementally: every set is factorised afresh. Equation numbers as elsewhere.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ class RecomputedSet:
 
     @property
     def is_lost(self) -> bool:
-        """Whether float64 says nothing about the set: all that a deployment then knows is the norm ball,
+        """Whether float64 says nothing about the set: a deployment then has only the norm ball,
         and neither its radius nor an alarm means anything."""
         return not self.rounding() < 1.0 or (self.choice is not None and self.choice.is_lost)
 
@@ -245,8 +245,8 @@ class Bounded(Protocol):
 
 
 def within_ball(region: Bounded, vectors: Array, low: Array, high: Array) -> tuple[Array, Array]:
-    """Bounds with ||theta|| <= S: always in a stack of several ellipsoids, or where that is all that a
-    deployment knows; else where there are none."""
+    """Bounds with ||theta|| <= S: always in a stack of several ellipsoids, or where a deployment has
+    no other bounds; else where there are none."""
     far = region.norm_bound * np.sqrt(np.sum(vectors**2, axis=1))
     several = region.ellipsoids > 1 or region.is_lost
     low = np.where(several | ~np.isfinite(low), np.maximum(low, -far), low)

@@ -1,4 +1,4 @@
-"""What a choice believes of theta, recomputed: docs/theory.md, section "Choice", *Belief*."""
+"""The belief of a choice about theta, recomputed: docs/theory.md, section "Choice", *Belief*."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ UNIT = 2e-16
 
 
 class Belief(NamedTuple):
-    """theta is N(mean, noise^2 root root^T) in the eyes of the choice."""
+    """The choice takes theta for N(mean, noise^2 root root^T)."""
 
     mean: Array  # (d,)
     root: Array  # (d, d)

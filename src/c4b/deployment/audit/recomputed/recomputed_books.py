@@ -1,6 +1,6 @@
-"""The ledgers once more, for the audit: NumPy, sharing no code with the kernels.
+"""Recompute the ledgers for audits, in NumPy. Shares no code with the kernels.
 
-What a round is worth is asked of the recomputed set; equation numbers as elsewhere.
+The bounds of each round come from the recomputed set; equation numbers as elsewhere.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What the rule of a choice plays among candidates, recomputed: docs/theory.md, section "Choice".
+"""The candidate that the rule of a choice plays, recomputed: docs/theory.md, section "Choice".
 
-Scores and margins are those that a decision records; what they are compared with is recomputed. Where
-rounding could decide, the decision is right either way.
+Scores and margins are those that a decision records; the numbers that they are compared with are
+recomputed. Where rounding could decide, both choices count as right.
 """
 
 from __future__ import annotations

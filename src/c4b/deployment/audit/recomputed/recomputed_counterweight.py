@@ -1,7 +1,7 @@
-"""Which candidate a choice plays because the best-scored one is not admissible, recomputed.
+"""The candidate that a choice plays because the best-scored one is not admissible, recomputed.
 
 The rule is that of docs/theory.md, section "Choice". Scores and margins are those that the decision
-records; what it compares them with is recomputed, so a comparison may hang on rounding.
+records; the numbers that they are compared with are recomputed, so rounding may decide a comparison.
 """
 
 from __future__ import annotations

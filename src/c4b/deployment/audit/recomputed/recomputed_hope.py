@@ -1,4 +1,4 @@
-"""What a hopeful choice tries where no candidate promises more than the baseline, recomputed.
+"""The candidate that hope tries where no candidate promises more than the baseline, recomputed.
 
 The rule is that of docs/theory.md, section "Choice", *Hope*.
 """

@@ -1,4 +1,4 @@
-"""The alarm against means that are not linear, once more for the audit: (L) of docs/theory.md."""
+"""The alarm against means that are not linear, recomputed for audits: (L) of docs/theory.md."""
 
 from __future__ import annotations
 

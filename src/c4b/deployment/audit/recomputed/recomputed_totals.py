@@ -1,4 +1,4 @@
-"""What sums of rewards say by themselves, once more for the audit: (K) and (J) of docs/theory.md."""
+"""The bounds from sums of rewards alone, recomputed for audits: (K) and (J) of docs/theory.md."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ OWN = (
 
 
 class Totals:
-    """What ``bounded`` knows from sums of rewards alone, where the lowest reward is 0: (K)."""
+    """The bounds of ``bounded`` from sums of rewards alone, where the lowest reward is 0: (K)."""
 
     together = False
     most_kept_back = math.inf

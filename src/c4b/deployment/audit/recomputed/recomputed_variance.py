@@ -1,4 +1,4 @@
-"""What the sets for rewards in a range have beside A and m: weights, radius, multipliers.
+"""The parts of the sets for rewards in a range, besides A and m: weights, radius, multipliers.
 
 (B) of docs/theory.md, in NumPy, for audits.
 """

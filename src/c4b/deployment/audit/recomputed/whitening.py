@@ -1,4 +1,4 @@
-"""Matrices above a known one, whitened: there is always an inverse, however large their entries are."""
+"""Whiten matrices above a known one. The inverse always exists, however large their entries are."""
 
 from __future__ import annotations
 
