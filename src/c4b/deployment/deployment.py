@@ -45,6 +45,8 @@ from c4b.policies.rounds.decision import Decision
 from c4b.policies.rounds.round import Round, as_rounds, checked_round
 from c4b.policies.rounds.slates import Outcome, Reward, checked_execution, checked_outcome
 
+_new = tuple.__new__
+"""Makes a ``Round`` of all its fields in the least time."""
 Outcomes = Mapping[str, Reward] | Iterable[tuple[str | Decision, Reward]]
 """Rewards of decisions: a mapping from ids, or pairs."""
 
@@ -349,7 +351,7 @@ class Deployment(DeploymentOrders, DeploymentStorage, DeploymentQuestions):
             dim *= 1 + max(items.candidates.shape[1], len(items.baseline))
         size = self._limits.pool(f"{argument}candidates", len(candidates), dim, text, labels)
         id_ = checks.request_id(f"{argument}request_id", request_id)
-        return Round(candidates, baseline, mean, labels, id_, text, argument, items), size
+        return _new(Round, (candidates, baseline, mean, labels, id_, text, argument, items)), size
 
     def reported(self, decision_id: str | Decision, reward: Reward) -> ReportedOutcome:
         """Return the checked arguments of ``observe`` for ``call_each``."""

@@ -53,7 +53,8 @@ import hashlib
 import json
 import math
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -70,8 +71,8 @@ GENESIS = bytes(32)
 """What the first entry carries for a previous hash."""
 
 _HEAD = struct.Struct("<qqq")
-canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
-"""JSON with sorted keys and no spaces. Raises ``ValueError`` for a number that is not finite."""
+_JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+_MAKE_ENCODER: Any = getattr(json.encoder, "c_make_encoder", None)
 _LENGTH = struct.Struct("<I")
 _FLOATS = np.dtype("<f8")
 
@@ -131,6 +132,26 @@ def _named(kind: str) -> bytes:
 
 
 _NAMES = {kind: _named(kind) for kind in KINDS}
+
+
+def _new_encoder() -> Callable[[Any], str]:
+    """``_JSON.encode`` in half the time.
+
+    The original makes a compiled encoder for each text; this one keeps it. Where there is no such encoder,
+    or one that takes other arguments, the original is returned.
+    """
+    with suppress(TypeError, ValueError):
+        encoder = _MAKE_ENCODER(
+            None, _JSON.default, json.encoder.encode_basestring_ascii, None, ":", ",", True, False, False
+        )
+        sample = {"b": [1.5, None, True], "a": '"\u00fc'}
+        if "".join(encoder(sample, 0)) == _JSON.encode(sample):
+            return lambda value: "".join(encoder(value, 0))
+    return _JSON.encode
+
+
+canonical = _new_encoder()
+"""JSON with sorted keys and no spaces. Raises ``ValueError`` for a number that is not finite."""
 
 
 def pack(fields: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:

@@ -128,7 +128,8 @@ class Decision(DecisionFields):
     @property
     def numbers(self) -> DecisionNumbers:
         """The banks, the bounds and the radius as one value."""
-        return DecisionNumbers(self.bank_before, self.bank, self.certificate, self.ucb, self.radius)
+        _, _, bank, certificate, ucb, radius, before, *_ = self
+        return _new(DecisionNumbers, (before, bank, certificate, ucb, radius))
 
     @property
     def is_baseline(self) -> bool:

@@ -14,6 +14,8 @@ from c4b._validate import LARGEST
 from c4b.errors import InvalidInput
 from c4b.policies.rounds.slates import Slates, checked_slates, features_of, has_items
 
+_new = tuple.__new__
+"""Makes a ``Round`` of all its fields in the least time."""
 BASELINE_MEAN = "baseline_mean"
 """The input that a gate must ask for (``needs``) before a round may carry it."""
 
@@ -57,7 +59,8 @@ def as_rounds(rounds: object) -> list[Round]:
             candidates, baseline = given
         except (TypeError, ValueError) as error:
             raise InvalidInput(f"rounds[{n}]", given, remedy) from error
-        listed.append(Round(candidates, baseline, argument=f"rounds[{n}]."))
+        fields = (candidates, baseline, None, None, None, None, f"rounds[{n}].", None)
+        listed.append(_new(Round, fields))
     return listed
 
 
@@ -82,7 +85,7 @@ def checked_round(given: Round, dim: int, needs: Collection[str] = ()) -> Round:
         mean = checked_mean(prefix, mean, needs)
     if labels is not None:
         labels = _checked_labels(prefix, _array_likes.texts(labels), len(candidates))
-    return Round(candidates, baseline, mean, labels, request_id, context, prefix, items)
+    return _new(Round, (candidates, baseline, mean, labels, request_id, context, prefix, items))
 
 
 def checked_mean(prefix: str, mean: object, needs: Collection[str]) -> float | None:
