@@ -137,8 +137,8 @@ _NAMES = {kind: _named(kind) for kind in KINDS}
 def _new_encoder() -> Callable[[Any], str]:
     """``_JSON.encode`` in half the time.
 
-    The original makes a compiled encoder for each text; this one keeps it. Where there is no such encoder,
-    or one that takes other arguments, the original is returned.
+    The original makes a compiled encoder for each text; this one keeps it. Where there is no such
+    encoder, or one that takes other arguments, the original is returned.
     """
     with suppress(TypeError, ValueError):
         encoder = _MAKE_ENCODER(
