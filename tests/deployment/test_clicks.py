@@ -131,8 +131,7 @@ def test_what_counterweight_the_rule_takes() -> None:
             np.array(margins),
             pool,
             lambda _: (promise, doubt),
-            rival,
-            near,
+            (np.full(4, rival - near), np.full(4, rival + near)),
             lowest,
         )
         return found.candidate if found.is_sure else "rounding decides"

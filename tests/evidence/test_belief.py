@@ -7,16 +7,19 @@ import pytest
 
 import c4b
 from c4b.policies.rounds.candidate_fields import CandidateField
+from support.oracle_belief import careful_mean
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 NOISE, BOUND = 0.4, 1.3
 
 
-def decided(confidence: str, dim: int, size: int, score: str = "believed") -> tuple[Array, Array, Array]:
+def decided(
+    confidence: str, dim: int, size: int, score: str = "believed", selection: str = "hopeful-4"
+) -> tuple[Array, Array, Array]:
     """Scores (K,) of a first decision after 30 observations, and the posterior means and deviations."""
     rng = np.random.default_rng([dim, size])
     features, rewards = rng.normal(size=(30, dim)), rng.normal(size=30)
-    parts = c4b.Composition("x", "joint", "checkpoints", "hopeful-4", "", score, confidence)
+    parts = c4b.Composition("x", "joint", "checkpoints", selection, "", score, confidence)
     policy = c4b.Policy(parts, c4b.LinearModel(dim, NOISE, BOUND), alpha=0.01, reserve=100.0)
     policy.learn(features, rewards)
     pool = rng.normal(size=(size, dim))
@@ -29,11 +32,12 @@ def decided(confidence: str, dim: int, size: int, score: str = "believed") -> tu
 
 @pytest.mark.parametrize("confidence", ["several-ridges", "unbiased", "constrained"])
 @pytest.mark.parametrize(("dim", "size"), [(1, 2), (3, 5), (10, 300)])
+@pytest.mark.parametrize("selection", ["hopeful-4", "hopeful-7"])
 def test_scores_are_the_posterior_mean_and_two_standard_deviations(
-    confidence: str, dim: int, size: int
+    confidence: str, dim: int, size: int, selection: str
 ) -> None:
-    """Two, or more with fewer features than five."""
-    scores, means, spreads = decided(confidence, dim, size)
+    """Two, or more with fewer features than five. A careful expectation does not change scores."""
+    scores, means, spreads = decided(confidence, dim, size, selection=selection)
     spreads = spreads * np.sqrt(5.0 / min(dim, 5))
     kept = np.isfinite(scores)  # others were passed over
     assert kept.any()
@@ -68,3 +72,37 @@ def test_what_is_expected_to_be_worse_promises_nothing() -> None:
         assert actions["believed"] == (actions["measured-2"] if expected > 0.0 else None)
         differ += actions["believed"] != actions["measured-2"]
     assert differ > 0
+
+
+@pytest.mark.parametrize("confidence", ["several-ridges", "unbiased", "constrained"])
+def test_little_is_expected_where_the_data_show_little(confidence: str) -> None:
+    """Rewards of which the features but the first explain a part that differs from world to world. The
+    candidate is played if both its interval and the careful expectation promise more than the baseline;
+    the expectation is recomputed here from its definition."""
+    dim, noise, bound = 8, 0.7, 1.5
+    parts = {
+        selection: c4b.Composition("x", "joint", "checkpoints", selection, "", score, confidence)
+        for selection, score in (("competitive", "measured-2"), ("hopeful-7", "believed"))
+    }
+    rng, refused, plain = np.random.default_rng(11), 0, 0
+    for world in range(60):
+        features = np.c_[np.ones(20), 0.6 * rng.normal(size=(20, dim - 1))]
+        theta = np.r_[1.0, rng.choice([0.02, 0.6]) * rng.normal(size=dim - 1) / np.sqrt(dim)]
+        rewards = features @ theta + noise * rng.normal(size=20)
+        pool = np.c_[1.0, 0.6 * rng.normal(size=(1, dim - 1))]
+        baseline, actions = np.r_[rng.uniform(0.9, 1.1), np.zeros(dim - 1)], {}
+        for selection, composition in parts.items():
+            policy = c4b.Policy(
+                composition, c4b.LinearModel(dim, noise, bound), alpha=0.01, reserve=100.0
+            )
+            policy.learn(features, rewards)
+            actions[selection] = policy.decide(pool, baseline).action
+        gram, moment, contrast = features.T @ features, features.T @ rewards, pool[0] - baseline
+        shape = gram + dim * (noise / bound) ** 2 * np.eye(dim)
+        spread = 0.04 * noise * np.sqrt(contrast @ np.linalg.solve(shape, contrast))
+        expected = contrast @ careful_mean(gram, moment, noise, bound) + spread
+        assert actions["hopeful-7"] == (actions["competitive"] if expected > 0.0 else None), world
+        refused += actions["competitive"] != actions["hopeful-7"]
+        plain += (expected > 0.0) != (contrast @ np.linalg.solve(shape, moment) + spread > 0.0)
+    assert refused >= 5
+    assert plain >= 3  # the usual prior would have said otherwise

@@ -16,6 +16,7 @@ from c4b.policies.compiled.compiled_choice import choose
 from c4b.policies.compiled.tied_scores import TIE, shuffle_ties
 from c4b.policies.rounds.candidate_fields import MARGIN, ROWS, SCORE, UCB
 from support.oracle import random_stream
+from support.oracle_belief import careful_mean
 from support.oracle_comparison import history
 
 
@@ -231,6 +232,45 @@ def test_a_shuffle_changes_scores_by_less_than_a_tie_and_nothing_else(
     assert np.array_equal(after[-3:], before[SCORE, -3:], equal_nan=True)
     change = np.abs(after[:-3] - before[SCORE, :-3])
     assert np.all(change <= TIE * np.abs(before[SCORE, :-3]) * (1.0 + 1e-9))
+
+
+@pytest.mark.parametrize("selection", ["hopeful-6", "hopeful-7"])
+def test_what_is_played_to_save_is_worth_what_it_costs(selection: str) -> None:
+    """A play that is expected to lose saves rounds of the baseline; the best-scored candidate is expected
+    to gain as much in them. The rule before did not ask for that. In this world the bank is always
+    short."""
+    dim, noise, bound, alpha = 5, 0.8, 1.2, 0.05
+    theta, baseline = np.array([1.0, 0.3, 0.0, 0.0, 0.0]), np.array([1.05, 0.0, 0.0, 0.0, 0.0])
+    spec = c4b.Policy("reserve-c4b+", c4b.LinearModel(dim, noise, bound)).spec
+    assert isinstance(spec, c4b.Composition)
+    parts = replace(spec, name="made up", selection=selection)
+    paid = dear = 0
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        made = c4b.Policy(parts, c4b.LinearModel(dim, noise, bound), alpha=alpha)
+        gram, moment = np.zeros((dim, dim)), np.zeros(dim)
+        for _ in range(200):
+            directions = rng.normal(size=(60, dim - 1))
+            directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+            pool = np.c_[np.ones(60), 0.8 * directions]
+            waits = made.preview(np.empty((0, dim)), baseline)  # what the baseline would leave, and save
+            decision = made.decide(pool, baseline)
+            expected = (pool - baseline) @ careful_mean(gram, moment, noise, bound)
+            scores = decision.details[SCORE]
+            if decision.action is not None and expected[decision.action] < -1e-6:
+                played, saved = decision.action, decision.bank - waits.bank
+                top = int(np.argmax(scores))
+                saves_up = decision.details[MARGIN, top] < 0.0 and not np.isneginf(scores).any()
+                if saves_up and saved > 1e-9:  # where hope tries one, the others are passed over
+                    gained = saved / waits.certificate * max(expected[top], 0.0)
+                    paid += gained >= -expected[played] * (1.0 - 1e-9)
+                    dear += gained < -expected[played] * (1.0 - 1e-9)
+            features = baseline if decision.action is None else pool[decision.action]
+            reward = float(features @ theta + noise * rng.normal())
+            made.observe(decision.id, reward)
+            gram, moment = gram + np.outer(features, features), moment + reward * features
+    assert paid >= 10
+    assert dear == 0 if selection == "hopeful-7" else dear >= 50
 
 
 def test_no_counterweight_for_a_candidate_that_promises_no_more_than_the_baseline() -> None:

@@ -3,10 +3,16 @@
 With theta ~ N(0, S^2/d I) before any data and Gaussian noise, theta has after them the mean
 (A + l I)^-1 m and the covariance sigma^2 (A + l I)^-1, l = d sigma^2 / S^2. The middle of a confidence
 interval is no such mean: in many dimensions the best-looking of many middles is mostly luck.
+
+Scores are by that mean. What is expected is more careful, if a rule wants it so: the prior's variance may
+also be a part of S^2/d, and the data say how likely each part is. Otherwise, where theta is nearly the
+baseline's direction alone, the best of many means would be mostly luck, too.
 """
 
 import math
 from typing import NamedTuple
+
+import numpy as np
 
 from c4b._compilation.jit import inlined
 from c4b._compilation.kernel_parts import EIGENBASES
@@ -18,43 +24,89 @@ from c4b.evidence.pools.pool_forms import CROSS, coordinates
 
 
 class Belief(NamedTuple):
-    """Mean and covariance of theta; all arrays are empty where nothing is believed."""
+    """Means and covariance of theta; all arrays are empty where nothing is believed."""
 
-    mean: Array  # (d,)
-    turned: Array  # (1, d) the mean's coordinates in the eigenbasis
+    mean: Array  # (d,) what is expected
+    turned: Array  # (1, d) its coordinates in the eigenbasis
+    hoped: Array  # (1, d) coordinates of the mean that scores are by
     factors: Array  # (1, d) eigenvalues of the covariance / sigma^2
     noise: float  # sigma
 
 
+PRIORS, PART, ODDS = 4, 4.0, 2.0
+"""Variances of the careful prior: S^2/d, a PART-th of it, and so on. Each is so many times less likely
+beforehand than the one before."""
+
+
 def belief_size(dim: int) -> int:
     """Numbers that a belief takes."""
-    return 3 * dim
+    return 4 * dim + PRIORS
 
 
 room_for_belief = inlined(belief_size)
 
 
 @inlined
-def believed(region: Region, data: Data, terms: Terms, wanted: bool, space: Array) -> Belief:
+def believed(
+    region: Region, data: Data, terms: Terms, wanted: bool, careful: bool, space: Array
+) -> Belief:
     """Written into ``space``; nothing unless ``wanted`` and the set keeps the eigenbasis of A."""
     known = EIGENBASES and wanted and region.spectral and data.code < BOUNDED
     dim = len(data.moment) if known else 0
     rows = 1 if known else 0
     mean = shaped_view(space, 0, (dim,))
     turned, factors = shaped_view(space, dim, (rows, dim)), shaped_view(space, 2 * dim, (rows, dim))
+    hoped = shaped_view(space, 3 * dim, (rows, dim))
     if known:
         ridge, values = dim * (terms.noise / terms.norm_bound) ** 2, data.spectrum.values
         for i in range(dim):
             mean[i] = 0.0
-        for i in range(dim):
             along = 0.0
             for j in range(dim):
                 along += region.basis[i, j] * data.moment[j]
             factors[0, i] = 1.0 / (max(values[i], 0.0) + ridge)
-            turned[0, i] = along * factors[0, i]
+            turned[0, i] = along
+            hoped[0, i] = along * factors[0, i]
+        if careful:
+            weights = shaped_view(space, 4 * dim, (PRIORS,))
+            _shrink(values, ridge, terms.noise, weights, turned)
+        else:
+            for i in range(dim):
+                turned[0, i] = hoped[0, i]
+        for i in range(dim):
             for j in range(dim):
                 mean[j] += region.basis[i, j] * turned[0, i]
-    return Belief(mean, turned, factors, terms.noise)
+    return Belief(mean, turned, hoped, factors, terms.noise)
+
+
+@inlined
+def _shrink(values: Array, ridge: float, noise: float, weights: Array, along: Array) -> None:
+    """Coordinates of m (1, d) in the eigenbasis of A become those of the mean under the careful prior.
+
+    ``values`` (d,) of A. The direction of the largest has the usual ridge, and no say in the ``weights``
+    (PRIORS,): the baseline's mean lies there, and its size says nothing about the others.
+    """
+    dim, known, top = len(values), 0, -np.inf
+    for i in range(dim):
+        if values[i] > values[known]:
+            known = i
+    for p in range(PRIORS):
+        part, evidence = ridge * PART**p, -2.0 * p * math.log(ODDS)
+        for i in range(dim):
+            if i != known:
+                shape = max(values[i], 0.0) + part
+                evidence += math.log(part / shape) + (along[0, i] / noise) * (along[0, i] / noise) / shape
+        weights[p] = 0.5 * evidence
+        top = max(top, weights[p])
+    total = 0.0
+    for p in range(PRIORS):
+        weights[p] = math.exp(weights[p] - top)
+        total += weights[p]
+    for i in range(dim):
+        value, factor = max(values[i], 0.0), 0.0
+        for p in range(PRIORS):
+            factor += weights[p] / total / (value + ridge * PART**p)
+        along[0, i] *= factor if i != known else 1.0 / (value + ridge)
 
 
 @inlined
@@ -65,7 +117,7 @@ def believes(belief: Belief) -> bool:
 
 @inlined
 def expected(belief: Belief, v: Array) -> float:
-    """The mean of v @ theta."""
+    """What is expected of v @ theta."""
     total = 0.0
     for i in range(len(v)):
         total += v[i] * belief.mean[i]
@@ -85,15 +137,16 @@ def deviation(region: Region, belief: Belief, v: Array) -> float:
 
 
 @inlined
-def pool_belief(belief: Belief, stack: int, forms: Array, row: int, out: Array) -> None:
-    """out[row, k]: the mean of x_k @ theta; the scratch row of ``forms``: its standard deviation.
+def pool_belief(belief: Belief, mean: Array, stack: int, forms: Array, row: int, out: Array) -> None:
+    """out[row, k]: x_k @ theta for a ``mean`` of theta, ``turned`` or ``hoped``; the scratch row of
+    ``forms``: its standard deviation.
 
     ``forms`` are those of a stack of so many ellipsoids, from ``pool_forms``: they hold the pool's
     coordinates in the eigenbasis, and their squares.
     """
     dim, size = len(belief.mean), out.shape[1]
     turned, squared = coordinates(forms, stack, dim)
-    pool_chains(turned, belief.turned, 0, 1, row, 1, out)
+    pool_chains(turned, mean, 0, 1, row, 1, out)
     pool_chains(squared, belief.factors, 0, 1, CROSS, 1, forms)
     for k in range(size):
         forms[CROSS, k] = belief.noise * math.sqrt(forms[CROSS, k])

@@ -74,6 +74,12 @@ def rule_in_words(spec: PolicySpec, dim: int) -> str:
             "admissible, the best-scored candidate is played among those that leave more in the bank "
             "than the baseline would."
         )
+        if rule.careful:
+            sentences.append(
+                "Due: a candidate that is expected to earn less than the baseline counts as leaving more "
+                "only if that is worth its cost: if the best-scored candidate is expected to gain as "
+                "much in the rounds of the baseline that it saves."
+            )
     leeway = f"alpha sqrt(t) - {rule.reluctance:.2g}"
     if rule.hope:
         fund = f"{1.0 - rule.unfunded:g} ({leeway})" if rule.unfunded else leeway
@@ -207,7 +213,7 @@ def _because_played(decision: Decision, rule: Rule, played: int, gated: bool) ->
         return (
             f"Saving up: the best-scored candidate is not admissible yet. This one, with {named}, leaves "
             f"{margins[played]:.4f} in the bank of {decision.bank_before:.4f}, more than the baseline "
-            "would, and has the highest score of those that do."
+            f"would, and has the highest score of those that {'are worth it' if rule.careful else 'do'}."
         )
     if higher and rule.thrift:
         best = max(higher, key=lambda k: scores[k])

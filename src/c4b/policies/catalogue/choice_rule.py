@@ -51,6 +51,7 @@ class Rule(NamedTuple):
     believes: float = 0.0  # standard deviations in a score by what is believed of theta; 0: it is not
     unfunded: float = 0.0  # share of the leeway that the fund for optimistic rounds goes without
     shuffles: bool = False  # equal scores are ordered by the data, not by the list of candidates
+    careful: bool = False  # the data say how wide the prior is; what a play saves must be worth its cost
 
 
 def rule_numbers(rule: Rule) -> Array:
@@ -90,6 +91,7 @@ def opened_rule(numbers: Array) -> Rule:
         numbers[19],
         numbers[20],
         numbers[21] != 0.0,
+        numbers[22] != 0.0,
     )
 
 

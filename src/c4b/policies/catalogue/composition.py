@@ -245,6 +245,7 @@ latches=False, learns='all', earned='none', phase=1)
             believes=score.believes * few,
             unfunded=selection.unfunded,
             shuffles=selection.shuffles,
+            careful=selection.careful,
         )
 
     def account(

@@ -51,6 +51,11 @@ class Selection(NamedTuple):
     shuffles: bool = False
     """Candidates whose scores are equal, such as arms that nobody has tried, are ordered by the data, as
     if at random; else the first of the list comes first."""
+    careful: bool = False
+    """What is expected of a candidate is by a prior whose variance the data say: ``c4b.evidence.belief``.
+    And a candidate that is played for what it leaves in the bank saves rounds of the baseline: what the
+    best-scored candidate is expected to gain in them must be more than what this one is expected to
+    lose."""
 
 
 _COMPETITIVE = Selection(thrift=0.9, competes=BASELINE_COMPETES, trust=0.02)
@@ -59,6 +64,7 @@ _HOPEFUL_2 = _HOPEFUL._replace(saving=0.5)
 _HOPEFUL_3 = _HOPEFUL_2._replace(ambition=0.2)
 _HOPEFUL_4 = _HOPEFUL_3._replace(saving=0.75, endures=True)
 _HOPEFUL_5 = _HOPEFUL_4._replace(thrift=0.0, competes=SAVES_UP, unfunded=0.75)
+_HOPEFUL_6 = _HOPEFUL_5._replace(shuffles=True)
 
 SELECTIONS = {
     # the best-scored admissible candidate
@@ -90,5 +96,8 @@ SELECTIONS = {
     # baseline
     "hopeful-5": _HOPEFUL_5,
     # and of candidates that nothing tells apart not always the first of the list is tried first
-    "hopeful-6": _HOPEFUL_5._replace(shuffles=True),
+    "hopeful-6": _HOPEFUL_6,
+    # and less is expected of candidates where the data show little; and what is played for what it leaves
+    # in the bank costs no more than is gained in the rounds of the baseline that it saves
+    "hopeful-7": _HOPEFUL_6._replace(careful=True),
 }

@@ -165,7 +165,7 @@ def write_contrasts(
         pool_forms(region, pool, forms)
         pool_interval(region, forms, pool, LOW, HIGH, part)
         if believes(belief):
-            pool_belief(belief, len(region.radius), forms, EXPECTED, part)
+            pool_belief(belief, belief.turned, len(region.radius), forms, EXPECTED, part)
             for k in range(count):
                 part[DEVIATION, k] = forms[CROSS, k]
         for row in range(CONTRASTS if believes(belief) else EXPECTED):

@@ -118,6 +118,19 @@ def promises(
     )
 
 
+@inlined
+def due(
+    belief: Belief, exchange: float, candidates: Array, k: int, baseline: Array, scratch: Array
+) -> float:
+    """What a candidate must leave in the bank above the baseline's margin, to be played for that: what it
+    is expected to lose, at ``exchange`` for each unit."""
+    if not exchange > 0.0:
+        return 0.0
+    write_contrast(candidates, k, baseline, scratch)
+    loss = -expected(belief, scratch)
+    return exchange * loss if loss > 0.0 else 0.0
+
+
 @called
 def possible_gain(
     region: Region, belief: Belief, rule: Rule, candidates: Array, k: int, baseline: Array, scratch: Array

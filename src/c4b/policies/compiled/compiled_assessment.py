@@ -30,7 +30,7 @@ def score(region: Region, belief: Belief, assessed: Assessment, boldness: float)
     pool_forms(region, assessed.pool, forms)
     if COMPETITION and believes(belief):
         pool_upper(region, forms, assessed.pool, UCB, details)
-        pool_belief(belief, len(region.radius), forms, SCORE, details)
+        pool_belief(belief, belief.hoped, len(region.radius), forms, SCORE, details)
         for k in range(details.shape[1]):
             details[SCORE, k] += boldness * forms[CROSS, k]
     elif not COMPETITION or boldness == 1.0:

@@ -11,7 +11,7 @@ from c4b._compilation.jit import inlined, larger, pooled
 from c4b._compilation.kernel_parts import COMPETITION
 from c4b._validate import LARGEST, Array
 from c4b.certificates.contrast_kernels import structural, structural_above
-from c4b.evidence.belief import Belief
+from c4b.evidence.belief import Belief, believes, expected
 from c4b.evidence.bounds import interval, upper
 from c4b.evidence.ellipsoids import Region
 from c4b.ledger.books import Account, Certificate, Ledger, Tally
@@ -30,12 +30,14 @@ from c4b.policies.catalogue.choice_rule import (
 from c4b.policies.compiled.comparison import (
     contrast_interval,
     could_gain,
+    due,
     exceeds,
     is_expected,
     is_worth_trying,
     possible_gain,
     promises,
     scored,
+    write_contrast,
 )
 from c4b.policies.rounds.candidate_fields import MARGIN, SCORE, UCB
 
@@ -116,6 +118,7 @@ class Contest(NamedTuple):
     hopes_score: float
     fund: float  # margin that a candidate must have that is not surely better than the baseline
     aim: float  # and what it must be able to gain, to take from the bank; NaN: nobody has asked yet
+    exchange: float  # what a play must save for each reward that it is expected to lose; NaN: likewise
 
 
 @inlined
@@ -160,7 +163,7 @@ def opened_contest(
     aim = np.nan if rule.ambition > 0.0 else -np.inf
     return Contest(
         refuted, alarmed, competes, optimistic, least, rival, 0, hopeful, allowance, BASELINE, 0.0, kept,
-        aim,
+        aim, np.nan,
     )  # fmt: skip
 
 
@@ -187,7 +190,7 @@ def chosen(
     """
     (
         refuted, alarmed, competes, optimistic, least, rival, passed_over, hopeful, allowance, hope,
-        value, kept, aim,
+        value, kept, aim, exchange,
     ) = contest  # fmt: skip
     action, hoping = BASELINE, hopeful or allowance > 0.0
     waits = rule.competes >= COUNTERWEIGHTS and competes
@@ -232,7 +235,11 @@ def chosen(
                 rival = baseline_margin(ledger, account, region, baseline, mean, earned, scratch)
             spares = BANK_COMPETES <= rule.competes <= COUNTERWEIGHTS
             spare = ledger.bank[0] if spares else np.inf
-            if details[MARGIN, action] > rival or (
+            if np.isnan(exchange):
+                top = best_from(details, 0.0, True, lazy)
+                exchange = _exchange(region, belief, account, rule, candidates, top, baseline, scratch)
+            needed = rival + due(belief, exchange, candidates, action, baseline, scratch)
+            if details[MARGIN, action] > needed or (
                 details[MARGIN, action] > spare and scored(1.0, low, high) > 0.0
             ):
                 break
@@ -263,12 +270,12 @@ def chosen(
             if passed_over == ASKED_ONE_BY_ONE:
                 if hoping and hope == BASELINE:
                     hope, value = _first_hope(
-                        region, belief, rule, hopeful, allowance, candidates, baseline, rival, least, aim,
-                        details, contrasts, scratch,
+                        region, belief, rule, hopeful, allowance, candidates, baseline, rival, exchange,
+                        least, aim, details, contrasts, scratch,
                     )  # fmt: skip
                 _pass_over(
-                    region, belief, rule, candidates, baseline, rival, spare, kept, aim, details,
-                    contrasts, scratch,
+                    region, belief, rule, candidates, baseline, rival, exchange, spare, kept, aim,
+                    details, contrasts, scratch,
                 )  # fmt: skip
         else:
             break
@@ -279,7 +286,7 @@ def chosen(
         action = BASELINE
     return action, Contest(
         refuted, alarmed, competes, optimistic, least, rival, passed_over, hopeful, allowance, hope,
-        value, kept, aim,
+        value, kept, aim, exchange,
     )  # fmt: skip
 
 
@@ -312,6 +319,32 @@ def _aim(
     ):
         return rule.ambition * possible_gain(region, belief, rule, candidates, top, baseline, scratch)
     return -np.inf
+
+
+@inlined
+def _exchange(
+    region: Region,
+    belief: Belief,
+    account: Account,
+    rule: Rule,
+    candidates: Array,
+    top: int,
+    baseline: Array,
+    scratch: Array,
+) -> float:
+    """What a play must leave in the bank, above what the baseline leaves, for each reward that it is
+    expected to lose: what a round of the baseline saves, over what ``top``, the best-scored candidate, is
+    expected to gain in a round. So a play costs no more than is gained in the rounds of the baseline that
+    it saves. inf if nothing is gained; 0, everything may be lost, where nothing is believed."""
+    if not (rule.careful and believes(belief)):
+        return 0.0
+    if top == BASELINE or not usable(candidates, top):
+        return np.inf
+    write_contrast(candidates, top, baseline, scratch)
+    gain = expected(belief, scratch)
+    if not gain > 0.0:
+        return np.inf
+    return structural(region, baseline, account.alpha, 0.0, account.tolerance) / gain
 
 
 @inlined
@@ -373,10 +406,14 @@ def _meanwhile(
             rival = baseline_margin(ledger, account, region, baseline, mean, earned, scratch)
         sign = 1.0 if rule.competes == SAVES_UP else -1.0
         best, least = -np.inf, max(rival, 0.0)
+        exchange = _exchange(region, belief, account, rule, candidates, top, baseline, scratch)
         for k in range(details.shape[1]):
             value, margin = sign * details[SCORE, k], details[MARGIN, k]
             saves = margin > least or (lazy and np.isnan(margin))
-            if saves and best < value < np.inf and usable(candidates, k):
+            if not (saves and best < value < np.inf and usable(candidates, k)):
+                continue
+            bar = least + due(belief, exchange, candidates, k, baseline, scratch)
+            if margin > bar or np.isnan(margin):
                 action, best = k, value
         if action != BASELINE and np.isnan(details[MARGIN, action]):
             action = BEST_MARGINS
@@ -391,6 +428,7 @@ def _pass_over(
     candidates: Array,
     baseline: Array,
     rival: float,
+    exchange: float,
     spare: float,
     kept: float,
     aim: float,
@@ -405,8 +443,10 @@ def _pass_over(
     Asking the best-scored one again and again would take time quadratic in the number of candidates.
     """
     for k in range(details.shape[1]):
-        beaten = details[MARGIN, k] >= 0.0 and not details[MARGIN, k] > rival and usable(candidates, k)
-        if not beaten:
+        if not (details[MARGIN, k] >= 0.0 and usable(candidates, k)):
+            continue
+        margin = details[MARGIN, k]
+        if margin > rival and margin > rival + due(belief, exchange, candidates, k, baseline, scratch):
             continue
         if promises(region, belief, rule, candidates, k, baseline, contrasts, scratch):
             spends = details[MARGIN, k] < kept or not could_gain(
@@ -431,6 +471,7 @@ def _first_hope(
     candidates: Array,
     baseline: Array,
     rival: float,
+    exchange: float,
     least: float,
     aim: float,
     details: Array,
@@ -447,7 +488,7 @@ def _first_hope(
         if later or not (margin >= 0.0 and -np.inf < score < np.inf and usable(candidates, k)):
             continue
         if (
-            not margin > rival
+            not margin > rival + due(belief, exchange, candidates, k, baseline, scratch)
             and not promises(region, belief, rule, candidates, k, baseline, contrasts, scratch)
             and could_gain(region, belief, rule, aim, candidates, k, baseline, contrasts, scratch)
             and is_worth_trying(

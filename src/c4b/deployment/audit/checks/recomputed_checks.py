@@ -231,7 +231,7 @@ class RecomputedChecks:
         recomputed = books.details(candidates, baseline, boldness, bool(self.rule.by_certificate))
         choice = self._choice(optimistic, boldness, scale, reach)
         if choice.belief is not None:
-            recomputed[SCORE] = sum(choice.belief.view(candidates, self.rule.believes))
+            recomputed[SCORE] = choice.belief.scores(candidates, self.rule.believes)
         recomputed[:, barred] = details[:, barred]
         lows = self.judge.region.bounds(candidates)[0]
         sizes = scale + _finite(lows)
@@ -296,7 +296,7 @@ class RecomputedChecks:
             self.rule,
             self.books,
             self.judge.region,
-            belief_of(self.set) if believing else None,
+            belief_of(self.set, bool(self.rule.careful)) if believing else None,
             float(self.model["noise"]),
             self.model["misspecification"] == 0.0,
             self.baseline_nonnegative,

@@ -23,6 +23,7 @@ from c4b.deployment.audit.recomputed.recomputed_counterweight import (
     Counterweight,
     counterweight,
 )
+from c4b.deployment.audit.recomputed.recomputed_dues import dues
 from c4b.deployment.audit.recomputed.recomputed_hope import (
     Hope,
     check_hope,
@@ -62,6 +63,7 @@ class RecordedRule(NamedTuple):
     believes: float = 0.0
     unfunded: float = 0.0
     shuffles: float = 0.0
+    careful: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +141,10 @@ class RecomputedChoice:
         candidates, books = decision.arrays["candidates"], self.books
         near = self.tolerance * (self.scale + float(np.abs(baseline).max(initial=0.0)))
         passed_over = np.isneginf(details[SCORE])
+        scores = np.where(passed_over, recomputed, details[SCORE])
+        doubts = near + np.where(passed_over, self.tolerance * self.blur(candidates), 0.0)
+        least, most = self._dues(candidates, baseline, scores, doubts)
+        bar = max(books.baseline_margin(baseline), 0.0)
 
         def promise(k: int) -> tuple[float, float]:
             one = candidates[k : k + 1]
@@ -148,13 +154,12 @@ class RecomputedChoice:
             return float(self._promises(one, baseline)[0]), doubt
 
         return counterweight(
-            np.where(passed_over, recomputed, details[SCORE]),
-            near + np.where(passed_over, self.tolerance * self.blur(candidates), 0.0),
+            scores,
+            doubts,
             details[MARGIN],
             candidates,
             promise,
-            books.baseline_margin(baseline),
-            near,
+            (bar + least - near, bar + most + near),
             self.rule.competes == COUNTERWEIGHTS,
         )
 
@@ -174,6 +179,7 @@ class RecomputedChoice:
         rival = self.books.baseline_margin(baseline)
         scale = self._sizes(candidates, baseline)
         near = self.tolerance * self.scale
+        least, most = self._dues(candidates, baseline, recomputed, near + self.tolerance * scale)
         sure = self.books.promises(candidates, baseline, -1.0)
         hope = self._hopes(candidates, baseline, recomputed)
         gains, aims = hope.could, self._aims(hope, margins, candidates, baseline)
@@ -181,7 +187,7 @@ class RecomputedChoice:
         pays &= gains > aims[1] + self.tolerance * scale
         short = np.where(pays, np.inf, sure)  # of surely being better, if below 0
         more = (promises > self.tolerance * scale) & (short > self.tolerance * scale)
-        more |= margins > rival + near
+        more |= margins > rival + most + near
         could = np.full(len(margins), -np.inf)  # how much better a candidate could be that is tried
         if BANK_COMPETES <= self.rule.competes <= COUNTERWEIGHTS:
             could = self.books.promises(candidates, baseline, 1.0)
@@ -195,7 +201,7 @@ class RecomputedChoice:
         if chosen is None or self.is_baseline(chosen, candidates, baseline):
             self._hope(hope, aims, details, candidates, baseline, None)
             return
-        leaves_more = margins[chosen] > rival - near
+        leaves_more = margins[chosen] > rival + least[chosen] - near
         if could[chosen] > -self.tolerance * scale[chosen]:
             leaves_more = leaves_more or margins[chosen] > self.books.bank - near
         unplayable = self._baseline_is_unplayable(baseline)
@@ -220,6 +226,20 @@ class RecomputedChoice:
             if low:
                 raise Finding(f"tries candidate {chosen}, which takes what is saved for a better one")
             self._hope(hope, aims, details, candidates, baseline, chosen)
+
+    def _dues(
+        self, candidates: Array, baseline: Array, scores: Array, doubts: Array
+    ) -> tuple[Array, Array]:
+        """The least and the most (K,) that candidates must leave in the bank for their expected losses.
+
+        scores (K,) before any candidate was left out; doubts: what rounding may change in them."""
+        if not self.rule.careful or self.belief is None:
+            return np.zeros(len(candidates)), np.zeros(len(candidates))
+        books, gains = self.books, self.belief.view(candidates - baseline, 0.0)[0]
+        saved = books.credit(baseline, books.tolerance, 0.0)
+        near = self.tolerance * (1.0 + float(np.abs(baseline).max(initial=0.0)))
+        nears = self.tolerance * self._sizes(candidates, baseline)
+        return dues(scores, doubts, gains, nears, (saved - near, saved + near))
 
     def _fund(self, baseline: Array) -> float:
         """What a candidate must leave in the bank that is not surely better than the baseline."""

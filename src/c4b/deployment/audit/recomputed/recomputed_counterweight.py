@@ -34,15 +34,15 @@ def counterweight(
     margins: Array,
     candidates: Array,
     promise: Callable[[int], tuple[float, float]],
-    rival: float,
-    near: float,
+    bars: tuple[Array, Array],
     lowest: bool,
 ) -> Counterweight:
     """From scores (K,) before any candidate was passed over, NaN or inf where there is none.
 
     doubts (K,): difference that rounding can make in a score. promise: what a candidate promises above
-    the baseline, and the difference in it. rival: the baseline's margin. near: difference in a margin.
-    lowest: the lowest-scored one is played, not the best-scored one.
+    the baseline, and the difference in it. bars: the margin (K,) that each candidate must exceed, the
+    least and the most that rounding can make it. lowest: the lowest-scored one is played, not the
+    best-scored one.
     """
     rank = np.where(np.abs(scores) < np.inf, scores, -np.inf)
     if not np.any(rank > -np.inf):
@@ -59,9 +59,8 @@ def counterweight(
     if promised < 0.0:
         return NONE
     usable = np.isfinite(rank) & (np.abs(candidates).max(axis=1, initial=0.0) <= LARGEST)
-    least = max(rival, 0.0)
-    order = np.where(usable & (margins > least - near), -rank if lowest else rank, -np.inf)
+    order = np.where(usable & (margins > bars[0]), -rank if lowest else rank, -np.inf)
     if not np.any(order > -np.inf):
         return NONE
     first = int(np.argmax(order))
-    return Counterweight(first, bool(margins[first] > least + near))
+    return Counterweight(first, bool(margins[first] > bars[1][first]))
