@@ -85,7 +85,7 @@ def test_little_is_expected_where_the_data_show_little(confidence: str) -> None:
         for selection, score in (("competitive", "measured-2"), ("hopeful-7", "believed"))
     }
     rng, refused, plain = np.random.default_rng(11), 0, 0
-    for world in range(60):
+    for world in range(120):
         features = np.c_[np.ones(20), 0.6 * rng.normal(size=(20, dim - 1))]
         theta = np.r_[1.0, rng.choice([0.02, 0.6]) * rng.normal(size=dim - 1) / np.sqrt(dim)]
         rewards = features @ theta + noise * rng.normal(size=20)
@@ -100,7 +100,7 @@ def test_little_is_expected_where_the_data_show_little(confidence: str) -> None:
         gram, moment, contrast = features.T @ features, features.T @ rewards, pool[0] - baseline
         shape = gram + dim * (noise / bound) ** 2 * np.eye(dim)
         spread = 0.04 * noise * np.sqrt(contrast @ np.linalg.solve(shape, contrast))
-        expected = contrast @ careful_mean(gram, moment, noise, bound) + spread
+        expected = contrast @ careful_mean(gram, moment, baseline, noise, bound) + spread
         assert actions["hopeful-7"] == (actions["competitive"] if expected > 0.0 else None), world
         refused += actions["competitive"] != actions["hopeful-7"]
         plain += (expected > 0.0) != (contrast @ np.linalg.solve(shape, moment) + spread > 0.0)

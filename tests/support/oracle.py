@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from support.oracle_belief import careful_mean
 from support.oracle_sets import Array, OracleSet
 
 TRUST = 0.02  # half-widths that count in what a candidate promises above the baseline
@@ -138,7 +139,7 @@ class OraclePolicy:
             return False
         left = (self.set.lower(self.prefix) + self.set.upper(self.prefix)) / 2.0
         if self.set.confidence in BELIEVING:
-            left = self._believed(self.prefix)[0]
+            left = self._view(self.prefix, baseline)[0]
         mean = (self.set.lower(baseline) + self.set.upper(baseline)) / 2.0
         lost = self.rounds * self.alpha * mean - left
         without = (0.25 / self.alpha) ** 2 * self.set.dim / 5.0
@@ -158,7 +159,7 @@ class OraclePolicy:
         share = max(0.5, min(0.5 * math.sqrt(5.0 / self.set.dim), 1.0))
         views = [((low + high) / 2.0, share * (high - low) / 2.0)]
         if self.set.confidence in BELIEVING:
-            mean, deviation = self._believed(x - baseline)
+            mean, deviation = self._view(x - baseline, baseline)
             views.append((mean, self._deviations() * deviation))
         return all(self._pays(x - baseline, middle, more, hopeful) for middle, more in views)
 
@@ -179,7 +180,7 @@ class OraclePolicy:
         """What x could gain: what is believed of x - x(b) and some standard deviations, or the middle
         plus half of the half-width, or more of it, at most all, with fewer features than 5."""
         if self.set.confidence in BELIEVING:
-            mean, deviation = self._believed(x - baseline)
+            mean, deviation = self._view(x - baseline, baseline)
             return mean + self._deviations() * deviation
         low, high = self.set.lower(x - baseline), self.set.upper(x - baseline)
         share = max(0.5, min(0.5 * math.sqrt(5.0 / self.set.dim), 1.0))
@@ -198,7 +199,7 @@ class OraclePolicy:
         left = margins[top] + self.rounds * self.alpha * max(self.set.lower(baseline), 0.0)
         low, high = self.set.lower(xs[top] - baseline), self.set.upper(xs[top] - baseline)
         promise = (low + high) / 2.0 + TRUST * (high - low) / 2.0
-        promise = min(promise, self._believed_promise(xs[top] - baseline))
+        promise = min(promise, self._believed_promise(xs[top] - baseline, baseline))
         self.promises += [left, promise]
         if left < 0.0 or not (promise > 0.0 or self._worth_trying(xs[top], baseline, hopeful)):
             return -math.inf
@@ -207,8 +208,9 @@ class OraclePolicy:
     def _saves_up(
         self, scores: list[float], margins: list[float], xs: Array, baseline: Array
     ) -> int | None:
-        """The best-scored candidate of those that leave more than the baseline would, if the best-scored
-        one of all promises more than the baseline but is not admissible."""
+        """If the best-scored candidate of all promises more than the baseline but is not admissible: the
+        admissible one that brings it nearest, less what is due. Where nothing is believed, the
+        best-scored one of those that leave more than the baseline would."""
         if self.name != "reserve-c4b+" or self._optimistic() or self.alarmed or not len(scores):
             return None
         rival = self._baseline_margin(baseline)
@@ -217,10 +219,20 @@ class OraclePolicy:
         top = int(np.argmax(scores))
         low, high = self.set.lower(xs[top] - baseline), self.set.upper(xs[top] - baseline)
         promise = (low + high) / 2.0 + TRUST * (high - low) / 2.0
-        promise = min(promise, self._believed_promise(xs[top] - baseline))
+        promise = min(promise, self._believed_promise(xs[top] - baseline, baseline))
         self.promises += [promise, margins[top]]
         if margins[top] >= 0.0 or promise <= 0.0:
             return None
+        if self.set.confidence in BELIEVING:
+            usual = self._ahead(baseline, baseline, xs[top])
+            gains = {
+                k: self._ahead(xs[k], baseline, xs[top]) - usual - self._due(xs[k], baseline, xs[top])
+                for k, margin in enumerate(margins)
+                if margin >= 0.0
+            }
+            order = sorted(gains.values(), reverse=True)
+            self.promises += [*margins, *order[:1], *(order[0] - gain for gain in order[1:2])]
+            return max(gains, key=lambda k: gains[k]) if order and order[0] > 0.0 else None
         self.promises += [margin - max(rival, 0.0) for margin in margins]
         leaving = [k for k, margin in enumerate(margins) if margin > max(rival, 0.0)]
         return max(leaving, key=lambda k: scores[k], default=None)
@@ -239,8 +251,8 @@ class OraclePolicy:
             return ahead > 0.0
         low, high = self.set.lower(x - baseline), self.set.upper(x - baseline)
         promise = (low + high) / 2.0 + TRUST * (high - low) / 2.0
-        promise = min(promise, self._believed_promise(x - baseline))
-        rival = self._baseline_margin(baseline)
+        promise = min(promise, self._believed_promise(x - baseline, baseline))
+        rival = self._baseline_margin(baseline) + self._due(x, baseline, self.best)
         self.promises += [promise, margin - rival] if promise <= 0.0 else [promise]
         gain = self._gain(x, baseline)
         self.promises.append(gain - self.aim if self.aim > -math.inf else 1.0)
@@ -254,9 +266,9 @@ class OraclePolicy:
         """Standard deviations that count as possible: two, and more with fewer features than 5."""
         return 2.0 * max(1.0, math.sqrt(5.0 / self.set.dim))
 
-    def _believed_promise(self, v: Array) -> float:
-        """What is believed of v @ theta, and a fiftieth of what is possible."""
-        mean, deviation = self._believed(v)
+    def _believed_promise(self, v: Array, baseline: Array) -> float:
+        """What is expected of v @ theta, and a fiftieth of what is possible."""
+        mean, deviation = self._view(v, baseline)
         return mean + TRUST * self._deviations() * deviation
 
     def _believed(self, v: Array) -> tuple[float, float]:
@@ -264,14 +276,52 @@ class OraclePolicy:
         whom theta was N(0, S^2/d I); nothing is believed with sets that have other coordinates."""
         if self.set.confidence not in BELIEVING:
             return math.inf, 0.0
-        precision = np.eye(self.set.dim) * self.set.dim / self.set.norm_bound**2
-        pull = np.zeros(self.set.dim)
-        for x, y in zip(self.set.features, self.set.rewards, strict=True):
-            precision += np.outer(x, x) / self.set.noise**2
-            pull += x * y / self.set.noise**2
-        return float(v @ np.linalg.solve(precision, pull)), float(
+        precision, moment = self._precision(), self._sums()[1] / self.set.noise**2
+        return float(v @ np.linalg.solve(precision, moment)), float(
             np.sqrt(v @ np.linalg.solve(precision, v))
         )
+
+    def _view(self, v: Array, baseline: Array) -> tuple[float, float]:
+        """The same, with the mean of somebody who does not know the prior's variance."""
+        if self.set.confidence not in BELIEVING:
+            return math.inf, 0.0
+        gram, moment = self._sums()
+        mean = careful_mean(gram, moment, baseline, self.set.noise, self.set.norm_bound)
+        return float(v @ mean), self._believed(v)[1]
+
+    def _sums(self) -> tuple[Array, Array]:
+        """The sums of x x^T and of x y."""
+        gram, moment = np.zeros((self.set.dim, self.set.dim)), np.zeros(self.set.dim)
+        for x, y in zip(self.set.features, self.set.rewards, strict=True):
+            gram += np.outer(x, x)
+            moment += x * y
+        return gram, moment
+
+    def _precision(self) -> Array:
+        prior = np.eye(self.set.dim) * self.set.dim / self.set.norm_bound**2
+        return np.asarray(prior + self._sums()[0] / self.set.noise**2)
+
+    def _due(self, x: Array, baseline: Array, best: Array) -> float:
+        """What a play must leave above the baseline's margin: the rounds of the baseline that it saves
+        are worth what it is expected to lose, if ``best`` is played in them."""
+        if self.set.confidence not in BELIEVING:
+            return 0.0
+        loss = -self._view(x - baseline, baseline)[0]
+        gain = self._view(best - baseline, baseline)[0]
+        self.promises += [loss, gain]
+        if loss <= 0.0:
+            return 0.0
+        return loss * self.alpha * max(self.set.lower(baseline), 0.0) / gain if gain > 0.0 else math.inf
+
+    def _ahead(self, x: Array, baseline: Array, target: Array) -> float:
+        """What will be certified of the prefix, and of ``target`` after it, once x was observed: the mean
+        as expected now, and as many deviations less as there are now in half a width."""
+        waits = self.prefix + self.alpha * baseline + target - self.c * baseline
+        whole = waits + x - baseline
+        widths = (self.set.upper(waits) - self.set.lower(waits)) / 2.0 / self._believed(waits)[1]
+        precision = self._precision() + np.outer(x, x) / self.set.noise**2
+        deviation = float(np.sqrt(whole @ np.linalg.solve(precision, whole)))
+        return self._view(whole, baseline)[0] - widths * deviation
 
     def _score(self, x: Array) -> float:
         """What is believed plus some standard deviations, else the middle of the interval plus some
@@ -307,6 +357,7 @@ class OraclePolicy:
         self.is_dear = False
         hopeful = not self._optimistic() and self._hopeful(baseline)
         before = list(score)
+        self.best = candidates[int(np.argmax(score))] if len(score) else baseline
         self.aim: float = self._aim(score, margin, candidates, baseline, hopeful)
         self.is_low = False
 

@@ -7,27 +7,27 @@ import numpy as np
 Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 
-def careful_mean(gram: Array, moment: Array, noise: float, norm_bound: float) -> Array:
+def careful_mean(gram: Array, moment: Array, baseline: Array, noise: float, norm_bound: float) -> Array:
     """theta (d,) as it is expected from A = ``gram`` and m = ``moment``.
 
-    In the eigenbasis of A the coordinates of m are independent, N(lambda_i theta_i, lambda_i sigma^2).
-    theta_i is N(0, s^2), s^2 one of S^2/d, a quarter, a sixteenth and a sixty-fourth of it, each half as
-    likely beforehand as the one before. The direction of the largest eigenvalue has s^2 = S^2/d for sure.
+    In the baseline's direction theta is N(0, S^2/d); across it N(0, s^2 I), s^2 one of S^2/d, a quarter, a
+    sixteenth and a sixty-fourth of it, each half as likely beforehand as the one before. Given A, m is
+    N(0, A C A + sigma^2 A) if the prior's covariance is C. Where A is singular, m lies in its range.
     """
     dim = len(moment)
+    unit = baseline / np.linalg.norm(baseline)
     values, vectors = np.linalg.eigh(gram)
-    seen = vectors.T @ moment
+    seen = vectors[:, values > 1e-9 * values[-1]]
     logs, means = [], []
     for j in range(4):
-        variance = norm_bound**2 / dim / 4.0**j
-        log, coordinates = j * np.log(0.5), np.empty(dim)
-        for i in range(dim):
-            own = norm_bound**2 / dim if i == dim - 1 else variance
-            coordinates[i] = own * seen[i] / (own * values[i] + noise**2)
-            if i < dim - 1 and values[i] > 1e-9 * values[-1]:
-                spread = values[i] * (values[i] * variance + noise**2)
-                log -= 0.5 * (np.log(2.0 * np.pi * spread) + seen[i] ** 2 / spread)
-        logs.append(log)
-        means.append(coordinates)
+        variance = norm_bound**2 / dim
+        prior = variance * np.outer(unit, unit)
+        prior += variance / 4.0**j * (np.eye(dim) - np.outer(unit, unit))
+        spread = seen.T @ (gram @ prior @ gram + noise**2 * gram) @ seen
+        _, volume = np.linalg.slogdet(2.0 * np.pi * spread)
+        value = seen.T @ moment
+        logs.append(j * np.log(0.5) - 0.5 * (volume + value @ np.linalg.solve(spread, value)))
+        precision = np.linalg.inv(prior) + gram / noise**2
+        means.append(np.linalg.solve(precision, moment / noise**2))
     weights = np.exp(np.array(logs) - max(logs))
-    return np.asarray(vectors @ (weights @ np.array(means)) / weights.sum())
+    return np.asarray(weights @ np.array(means) / weights.sum())

@@ -4,9 +4,9 @@ With theta ~ N(0, S^2/d I) before any data and Gaussian noise, theta has after t
 (A + l I)^-1 m and the covariance sigma^2 (A + l I)^-1, l = d sigma^2 / S^2. The middle of a confidence
 interval is no such mean: in many dimensions the best-looking of many middles is mostly luck.
 
-Scores are by that mean. What is expected is more careful, if a rule wants it so: the prior's variance may
-also be a part of S^2/d, and the data say how likely each part is. Otherwise, where theta is nearly the
-baseline's direction alone, the best of many means would be mostly luck, too.
+Scores are by that mean. What is expected is more careful, if a rule wants it so: across the baseline the
+prior's variance may also be a part of S^2/d, and the data say how likely each part is. Otherwise, where
+theta is nearly the baseline's direction alone, the best of many means would be mostly luck, too.
 """
 
 import math
@@ -34,13 +34,13 @@ class Belief(NamedTuple):
 
 
 PRIORS, PART, ODDS = 4, 4.0, 2.0
-"""Variances of the careful prior: S^2/d, a PART-th of it, and so on. Each is so many times less likely
-beforehand than the one before."""
+"""Variances of the careful prior across the baseline: S^2/d, a PART-th of it, and so on. Each is so many
+times less likely beforehand than the one before."""
 
 
 def belief_size(dim: int) -> int:
     """Numbers that a belief takes."""
-    return 4 * dim + PRIORS
+    return 5 * dim + 2 * PRIORS
 
 
 room_for_belief = inlined(belief_size)
@@ -48,7 +48,13 @@ room_for_belief = inlined(belief_size)
 
 @inlined
 def believed(
-    region: Region, data: Data, terms: Terms, wanted: bool, careful: bool, space: Array
+    region: Region,
+    data: Data,
+    terms: Terms,
+    wanted: bool,
+    careful: bool,
+    baseline: Array,
+    space: Array,
 ) -> Belief:
     """Written into ``space``; nothing unless ``wanted`` and the set keeps the eigenbasis of A."""
     known = EIGENBASES and wanted and region.spectral and data.code < BOUNDED
@@ -68,8 +74,19 @@ def believed(
             turned[0, i] = along
             hoped[0, i] = along * factors[0, i]
         if careful:
-            weights = shaped_view(space, 4 * dim, (PRIORS,))
-            _shrink(values, ridge, terms.noise, weights, turned)
+            towards = shaped_view(space, 4 * dim, (dim,))
+            length = 0.0
+            for j in range(dim):
+                length += baseline[j] * baseline[j]
+            length = math.sqrt(length)
+            for i in range(dim):
+                along = 0.0
+                for j in range(dim):
+                    along += region.basis[i, j] * baseline[j]
+                towards[i] = along / length if length > 0.0 else 0.0
+            weights = shaped_view(space, 5 * dim, (PRIORS,))
+            pulls = shaped_view(space, 5 * dim + PRIORS, (PRIORS,))
+            _shrink(values, ridge, terms.noise, towards, weights, pulls, turned)
         else:
             for i in range(dim):
                 turned[0, i] = hoped[0, i]
@@ -80,33 +97,50 @@ def believed(
 
 
 @inlined
-def _shrink(values: Array, ridge: float, noise: float, weights: Array, along: Array) -> None:
+def _shrink(
+    values: Array,
+    ridge: float,
+    noise: float,
+    towards: Array,
+    weights: Array,
+    pulls: Array,
+    along: Array,
+) -> None:
     """Coordinates of m (1, d) in the eigenbasis of A become those of the mean under the careful prior.
 
-    ``values`` (d,) of A. The direction of the largest has the usual ridge, and no say in the ``weights``
-    (PRIORS,): the baseline's mean lies there, and its size says nothing about the others.
+    ``values`` (d,) of A; ``towards`` (d,): the baseline's direction, or 0. Prior p has the usual ridge l in
+    that direction u and PART^p l across it, together D_p = PART^p l I + c u u^T. So the inverse of A + D_p
+    and its determinant are those of a diagonal matrix and one term more. ``weights`` (PRIORS,) begin as
+    logarithms, and those of the first prior are 0: what all have in common would hide their differences.
     """
-    dim, known, top = len(values), 0, -np.inf
+    dim, top, unit = len(values), -np.inf, 0.0
     for i in range(dim):
-        if values[i] > values[known]:
-            known = i
+        unit += towards[i] * towards[i]
     for p in range(PRIORS):
-        part, evidence = ridge * PART**p, -2.0 * p * math.log(ODDS)
+        part, wider = ridge * PART**p, math.log(PART**p)
+        change, spread, pull = ridge - part, 0.0, 0.0
+        log = -2.0 * p * math.log(ODDS) - (wider if unit > 0.0 else 0.0)
         for i in range(dim):
-            if i != known:
-                shape = max(values[i], 0.0) + part
-                evidence += math.log(part / shape) + (along[0, i] / noise) * (along[0, i] / noise) / shape
-        weights[p] = 0.5 * evidence
+            value = max(values[i], 0.0)
+            shape, usual = value + part, value + ridge
+            spread += towards[i] * towards[i] / shape
+            pull += towards[i] * (along[0, i] / shape)
+            log += wider + math.log(usual / shape)
+            log += change * (along[0, i] / shape / noise) * (along[0, i] / usual / noise)
+        rest = 1.0 + change * spread
+        log -= math.log(rest) + change * (pull / noise) * (pull / noise) / rest
+        pulls[p] = change * pull / rest
+        weights[p] = 0.5 * log
         top = max(top, weights[p])
     total = 0.0
     for p in range(PRIORS):
         weights[p] = math.exp(weights[p] - top)
         total += weights[p]
     for i in range(dim):
-        value, factor = max(values[i], 0.0), 0.0
+        value, mean = max(values[i], 0.0), 0.0
         for p in range(PRIORS):
-            factor += weights[p] / total / (value + ridge * PART**p)
-        along[0, i] *= factor if i != known else 1.0 / (value + ridge)
+            mean += weights[p] / total * (along[0, i] - pulls[p] * towards[i]) / (value + ridge * PART**p)
+        along[0, i] = mean
 
 
 @inlined

@@ -59,6 +59,12 @@ def rule_numbers(rule: Rule) -> Array:
     return np.array(rule, dtype=np.float64)
 
 
+def completed(numbers: Array) -> Array:
+    """``rule_numbers`` of an earlier version, which had fewer fields, with the defaults of the others."""
+    missing = Rule._fields[len(numbers) :]
+    return np.append(numbers, [float(Rule._field_defaults[field]) for field in missing])
+
+
 def is_plain(numbers: Array) -> bool:
     """Whether these ``rule_numbers`` choose by UCB and margins alone: ``kernel_parts.COMPETITION``."""
     rule = Rule(*numbers.tolist()[: len(Rule._fields)])

@@ -27,6 +27,7 @@ from c4b.policies.catalogue.choice_rule import (
     hopes,
     is_optimistic,
 )
+from c4b.policies.compiled.approach import nearest
 from c4b.policies.compiled.comparison import (
     contrast_interval,
     could_gain,
@@ -183,10 +184,11 @@ def chosen(
     scratch: Array,
     contrasts: Array,
     lazy: bool,
+    space: Array,
 ) -> tuple[int, Contest]:
     """The choice among assessed candidates (K, d): an index, BASELINE, or which margins it needs first.
 
-    details (ROWS, K); ``scratch`` (d,); ``contrasts`` as in ``comparison``.
+    details (ROWS, K); ``scratch`` (d,); ``contrasts`` as in ``comparison``; ``space`` as in ``approach``.
     """
     (
         refuted, alarmed, competes, optimistic, least, rival, passed_over, hopeful, allowance, hope,
@@ -197,7 +199,7 @@ def chosen(
     if COMPETITION and waits and not (alarmed or optimistic or passed_over > 0):
         action, rival = _meanwhile(
             region, belief, ledger, account, rule, rival, candidates, baseline, mean, earned, details,
-            scratch, lazy,
+            scratch, lazy, space,
         )  # fmt: skip
     settled = alarmed or action != BASELINE
     while not settled:
@@ -344,7 +346,8 @@ def _exchange(
     gain = expected(belief, scratch)
     if not gain > 0.0:
         return np.inf
-    return structural(region, baseline, account.alpha, 0.0, account.tolerance) / gain
+    floor = max(account.floor, 0.0)
+    return structural(region, baseline, account.alpha, floor, account.tolerance) / gain
 
 
 @inlined
@@ -377,14 +380,16 @@ def _meanwhile(
     details: Array,
     scratch: Array,
     lazy: bool,
+    space: Array,
 ) -> tuple[int, float]:
     """What to play because the best-scored candidate is not admissible, and the baseline's margin.
 
-    If that candidate promises more than the baseline (for COUNTERWEIGHTS by the set alone): of those that
-    leave more in the bank than the baseline, ``rival``, would, the best-scored one (SAVES_UP) or the
-    lowest-scored one (COUNTERWEIGHTS). It undoes what earlier plays left uncertain, so that the
-    best-scored ones are admissible again, and the lowest-scored one teaches about the same direction as
-    they do. BASELINE if there is none, or the code of margins that are needed first.
+    If that candidate promises more than the baseline (for COUNTERWEIGHTS by the set alone): the one that
+    brings it ``nearest``, for a careful rule. Else, of those that leave more in the bank than the
+    baseline, ``rival``, would, the best-scored one (SAVES_UP) or the lowest-scored one (COUNTERWEIGHTS).
+    It undoes what earlier plays left uncertain, so that the best-scored ones are admissible again, and
+    the lowest-scored one teaches about the same direction as they do. BASELINE if there is none, or the
+    code of margins that are needed first.
     """
     top = best_from(details, 0.0, True, lazy)
     while top != BASELINE and not usable(candidates, top):
@@ -399,21 +404,25 @@ def _meanwhile(
         and scored(rule.trust, *contrast_interval(region, candidates, top, baseline, scratch)) > 0.0
         and (rule.competes == COUNTERWEIGHTS or is_expected(region, belief, rule, scratch))
     ):
-        near = details[MARGIN, top] >= (1.0 - FEW_BANKS) * ledger.bank[0]
-        if lazy and not (near and rule.competes == SAVES_UP):
+        near, ahead = details[MARGIN, top] >= (1.0 - FEW_BANKS) * ledger.bank[0], rule.careful
+        ahead = ahead and believes(belief)
+        if lazy and (ahead or not (near and rule.competes == SAVES_UP)):
             return ALL_MARGINS, rival
+        if ahead:
+            exchange = _exchange(region, belief, account, rule, candidates, top, baseline, scratch)
+            action = nearest(
+                region, belief, ledger, account, exchange, top, candidates, baseline, details, scratch,
+                space,
+            )  # fmt: skip
+            return action, rival
         if np.isnan(rival):
             rival = baseline_margin(ledger, account, region, baseline, mean, earned, scratch)
         sign = 1.0 if rule.competes == SAVES_UP else -1.0
         best, least = -np.inf, max(rival, 0.0)
-        exchange = _exchange(region, belief, account, rule, candidates, top, baseline, scratch)
         for k in range(details.shape[1]):
             value, margin = sign * details[SCORE, k], details[MARGIN, k]
             saves = margin > least or (lazy and np.isnan(margin))
-            if not (saves and best < value < np.inf and usable(candidates, k)):
-                continue
-            bar = least + due(belief, exchange, candidates, k, baseline, scratch)
-            if margin > bar or np.isnan(margin):
+            if saves and best < value < np.inf and usable(candidates, k):
                 action, best = k, value
         if action != BASELINE and np.isnan(details[MARGIN, action]):
             action = BEST_MARGINS

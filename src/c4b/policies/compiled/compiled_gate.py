@@ -20,7 +20,7 @@ from c4b.evidence.sets.box import check_arm, check_arms
 from c4b.evidence.sums import earned, regret
 from c4b.ledger import books, ledger_kernels
 from c4b.ledger.books import LedgerKind, SumsOf, Tally, Term
-from c4b.policies.catalogue.choice_rule import rule_numbers
+from c4b.policies.catalogue.choice_rule import completed, rule_numbers
 from c4b.policies.catalogue.composition import Composition
 from c4b.policies.compiled import sliced_scores
 from c4b.policies.compiled.compiled_choice import BASELINE
@@ -356,6 +356,7 @@ class CompiledGate(Gate):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        self._rule = completed(self._rule)  # an earlier version's has fewer numbers
         self._connect()
 
     def mark(self) -> Array:

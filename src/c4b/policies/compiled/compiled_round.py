@@ -100,14 +100,15 @@ def settle(
     earned: Array,
     details: Array,
     executed: Array,
+    space: Array,
 ) -> tuple[int, float]:
-    """Choose among candidates whose margins are all known, and execute."""
+    """Choose among candidates whose margins are all known, and execute; ``space`` as in ``approach``."""
     contest = opened_contest(
         region, belief, ledger, account, rule, alarmed, baseline, mean, earned, executed
     )
     action, contest = chosen(
         region, belief, ledger, account, rule, contest, candidates, baseline, mean, earned, details,
-        executed, shaped_view(executed, 0, (CONTRASTS, 0)), False,
+        executed, shaped_view(executed, 0, (CONTRASTS, 0)), False, space,
     )  # fmt: skip
     return execute(
         region, ledger, account, contest, action, candidates, baseline, mean, earned, details, executed
@@ -193,7 +194,7 @@ def decide(
         region = innermost(whole_region, size >= THOROUGH, room.region)
     contrasts, lazy = shaped_view(space, 0, (CONTRASTS, 0)), lazy and may_be_lazy(region, account, rule)
     believing = COMPETITION and rule.believes > 0.0 and not is_optimistic(ledger, account, rule)
-    belief = believed(region, data, terms, believing, rule.careful, room.belief)
+    belief = believed(region, data, terms, believing, rule.careful, baseline, room.belief)
     if not usable(shaped_view(baseline, 0, (1, dim)), 0):
         return NOT_FINITE, BASELINE, np.nan, np.nan, np.nan, radius, before, True, alarm
     wanted = region.spectral and has_bank(account)
@@ -223,7 +224,7 @@ def decide(
     while True:
         action, contest = chosen(
             region, belief, ledger, account, rule, contest, candidates, baseline, mean, earned, details,
-            executed, contrasts, lazy,
+            executed, contrasts, lazy, rest,
         )  # fmt: skip
         if not EIGENBASES or action > ALL_MARGINS:
             break

@@ -153,6 +153,7 @@ def _play(
     baselines, baseline_means = shaped_view(scene.baselines, 0, (rounds, dim)), scene.baseline_means
     theta = shaped_view(scene.theta, 0, (dim,))
     forms = shaped_view(work.forms, 0, (form_rows(stack, dim, region.spectral, size), size))
+    settling = shaped_view(work.forms, 0, (work.forms.size,))  # once the forms have done their work
     details = shaped_view(work.details, 0, (ROWS, size))
     executed, scratch = shaped_view(work.executed, 0, (dim,)), shaped_view(work.scratch, 0, (dim,))
     gated = account.kind != LedgerKind.NONE
@@ -178,7 +179,7 @@ def _play(
         alarmed = rule.latches and data.tally[ALARM] != 0.0
         assessed = Assessment(pool, forms, baseline, details, scratch, told_mean, earned, no_claims)
         believing = rule.believes > 0.0 and not is_optimistic(ledger, account, rule)
-        belief = believed(region, data, terms, believing, rule.careful, work.belief)
+        belief = believed(region, data, terms, believing, rule.careful, baseline, work.belief)
         boldness = boldness_now(ledger, account, rule)
         score(region, belief, assessed, rule.believes if believes(belief) else boldness)
         certify(region, ledger, account, rule, assessed, False)
@@ -200,6 +201,7 @@ def _play(
             earned,
             details,
             executed,
+            settling,
         )
         fell_back = action == BASELINE
         mean = baseline_mean if fell_back else means[t, action]

@@ -35,10 +35,10 @@ class Belief(NamedTuple):
         return np.asarray(vectors @ self.hoped + self.view(vectors, deviations)[1])
 
 
-def belief_of(data: RecomputedSet, careful: bool) -> Belief | None:
+def belief_of(data: RecomputedSet, careful: Array | None) -> Belief | None:
     """From a prior N(0, S^2/d I) and the sums of all observations; None where nothing is believed.
 
-    careful: what is expected is by a prior whose variance is not known.
+    careful: the baseline (d,), if what is expected is by a prior whose variance across it is not known.
     """
     if data.model["confidence"] not in SETS or data.ellipsoids == 1:
         return None
@@ -54,25 +54,37 @@ def belief_of(data: RecomputedSet, careful: bool) -> Belief | None:
     moved = trace * float(np.linalg.norm(hoped)) + np.sqrt(trace * data.squares)
     steps = 20.0 * UNIT * (data.count + 100.0 * dim**2)
     blur = steps * moved / least
-    if careful:
-        means, logs = _under_each_ridge(values, along, ridge, noise)
+    if careful is not None:
+        means, logs, size = _under_each_ridge(values, along, vectors.T @ careful, ridge, noise)
         mean = vectors @ (_weights(logs) @ means)
-        doubt = 2.0 * steps * float(np.abs(logs).max()) * (1.0 + trace / least)
-        if dim > 1 and values[-1] - values[-2] <= steps * trace:
-            doubt = 1.0  # either may be the direction that has no say
+        doubt = 2.0 * steps * size * (1.0 + trace / least)
+        blur *= 1.0 + float(RIDGES[-1])  # the baseline's direction mixes all others
         blur += min(doubt, 1.0) * float(np.linalg.norm(means - means[0], axis=1).max())
     return Belief(hoped, mean, vectors * np.sqrt(factors), noise, float(blur))
 
 
-def _under_each_ridge(values: Array, along: Array, ridge: float, noise: float) -> tuple[Array, Array]:
-    """Means (J, d) in the eigenbasis, and logarithms (J,) of how likely each ridge is, from ascending
-    ``values``: the last direction has the usual ridge, and no say."""
-    ridges = (ridge * RIDGES)[:, None]
-    means = along / (values + ridges)
-    means[:, -1] = along[-1] / (values[-1] + ridge)
-    shapes = values[:-1] + ridges
-    logs = np.sum(np.log(ridges / shapes) + (along[:-1] / noise) ** 2 / shapes, axis=1)
-    return means, np.asarray(np.log(ODDS) + 0.5 * logs)
+def _under_each_ridge(
+    values: Array, along: Array, baseline: Array, ridge: float, noise: float
+) -> tuple[Array, Array, float]:
+    """Means (J, d) in the eigenbasis, logarithms (J,) of how likely each ridge is, relative to the first,
+    and the size of what they are sums of. The baseline's direction has the usual ridge."""
+    dim, length = len(values), float(np.linalg.norm(baseline))
+    unit = baseline / length if length > 0.0 else np.zeros(dim)
+    means, logs, size = np.empty((len(RIDGES), dim)), np.empty(len(RIDGES)), 1.0
+    for j, wider in enumerate(RIDGES):
+        diagonal = values + wider * ridge
+        change = (1.0 - wider) * ridge
+        plain, turned = along / diagonal, unit / diagonal
+        rest = 1.0 + change * float(unit @ turned)
+        pull = change * float(unit @ plain) / rest
+        means[j] = plain - pull * turned
+        grown = dim * np.log(wider) - (np.log(wider) if length > 0.0 else 0.0)
+        narrowed = np.sum(np.log((values + ridge) / diagonal))
+        fitted = change * float((plain / noise) @ (along / (values + ridge) / noise))
+        pulled = pull * float(unit @ plain) / noise**2
+        logs[j] = np.log(ODDS[j]) + 0.5 * (grown + narrowed - np.log(rest) + fitted - pulled)
+        size = max(size, float(abs(grown) + abs(narrowed) + abs(fitted) + abs(pulled)))
+    return means, logs, size
 
 
 def _weights(logs: Array) -> Array:

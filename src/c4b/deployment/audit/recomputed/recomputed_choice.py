@@ -15,6 +15,7 @@ import numpy as np
 from c4b._validate import Array
 from c4b.deployment.audit.audit_report import Finding
 from c4b.deployment.audit.checks.decision_checks import RecordedDecision
+from c4b.deployment.audit.recomputed.recomputed_approach import Approach, nearest
 from c4b.deployment.audit.recomputed.recomputed_belief import Belief
 from c4b.deployment.audit.recomputed.recomputed_books import MARGIN, SCORE, Books
 from c4b.deployment.audit.recomputed.recomputed_counterweight import (
@@ -143,8 +144,6 @@ class RecomputedChoice:
         passed_over = np.isneginf(details[SCORE])
         scores = np.where(passed_over, recomputed, details[SCORE])
         doubts = near + np.where(passed_over, self.tolerance * self.blur(candidates), 0.0)
-        least, most = self._dues(candidates, baseline, scores, doubts)
-        bar = max(books.baseline_margin(baseline), 0.0)
 
         def promise(k: int) -> tuple[float, float]:
             one = candidates[k : k + 1]
@@ -153,13 +152,20 @@ class RecomputedChoice:
                 return float(books.promises(one, baseline, self.rule.trust)[0]), doubt
             return float(self._promises(one, baseline)[0]), doubt
 
+        if self.rule.careful and self.belief is not None:
+            view = Approach(
+                self.belief, self.region, books.prefix, books.alpha, candidates, baseline, self.tolerance
+            )
+            dues = self._dues(candidates, baseline, scores, doubts)
+            return nearest(scores, doubts, details[MARGIN], promise, view, dues, decision.chosen)
         return counterweight(
             scores,
             doubts,
             details[MARGIN],
             candidates,
             promise,
-            (bar + least - near, bar + most + near),
+            books.baseline_margin(baseline),
+            near,
             self.rule.competes == COUNTERWEIGHTS,
         )
 
@@ -236,7 +242,7 @@ class RecomputedChoice:
         if not self.rule.careful or self.belief is None:
             return np.zeros(len(candidates)), np.zeros(len(candidates))
         books, gains = self.books, self.belief.view(candidates - baseline, 0.0)[0]
-        saved = books.credit(baseline, books.tolerance, 0.0)
+        saved = books.credit(baseline, books.tolerance, max(books.floor, 0.0))
         near = self.tolerance * (1.0 + float(np.abs(baseline).max(initial=0.0)))
         nears = self.tolerance * self._sizes(candidates, baseline)
         return dues(scores, doubts, gains, nears, (saved - near, saved + near))

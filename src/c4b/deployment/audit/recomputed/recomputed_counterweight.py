@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from c4b._validate import LARGEST, Array
 
@@ -28,39 +29,56 @@ class Counterweight(NamedTuple):
 NONE = Counterweight(None, True)
 
 
+Promise = Callable[[int], tuple[float, float]]
+"""What a candidate promises above the baseline, and the difference that rounding can make in it."""
+
+
+def awaited(
+    scores: Array, doubts: Array, margins: Array, promise: Promise
+) -> tuple[npt.NDArray[np.intp], bool]:
+    """The best-scored candidate if it promises more than the baseline but is not admissible, or all that
+    it may be, as rounding decides; none if the rule does not apply. And whether rounding decides that.
+
+    From scores (K,) before any candidate was passed over, NaN or inf where there is none; doubts (K,):
+    difference that rounding can make in a score.
+    """
+    none = np.empty(0, np.intp)
+    rank = np.where(np.abs(scores) < np.inf, scores, -np.inf)
+    if not np.any(rank > -np.inf):
+        return none, True
+    top = int(np.argmax(rank))
+    close = rank + doubts >= rank[top] - doubts[top]
+    if (margins[close] >= 0.0).any():
+        return none, bool(margins[top] >= 0.0 and (margins[close] >= 0.0).all())
+    promised, doubt = promise(top)
+    if not abs(promised) > doubt:
+        return none, False
+    return (np.flatnonzero(close) if promised > 0.0 else none), True
+
+
 def counterweight(
     scores: Array,
     doubts: Array,
     margins: Array,
     candidates: Array,
-    promise: Callable[[int], tuple[float, float]],
-    bars: tuple[Array, Array],
+    promise: Promise,
+    rival: float,
+    near: float,
     lowest: bool,
 ) -> Counterweight:
-    """From scores (K,) before any candidate was passed over, NaN or inf where there is none.
+    """Where the best-scored candidate is ``awaited``: who leaves more in the bank than the baseline.
 
-    doubts (K,): difference that rounding can make in a score. promise: what a candidate promises above
-    the baseline, and the difference in it. bars: the margin (K,) that each candidate must exceed, the
-    least and the most that rounding can make it. lowest: the lowest-scored one is played, not the
-    best-scored one.
+    rival: the baseline's margin. near: difference that rounding can make in a margin. lowest: the
+    lowest-scored one is played, not the best-scored one.
     """
+    targets, is_sure = awaited(scores, doubts, margins, promise)
+    if not is_sure or not len(targets):
+        return Counterweight(None, is_sure)
     rank = np.where(np.abs(scores) < np.inf, scores, -np.inf)
-    if not np.any(rank > -np.inf):
-        return NONE
-    top = int(np.argmax(rank))
-    close = rank + doubts >= rank[top] - doubts[top]
-    if (margins[close] >= 0.0).any():
-        return (
-            NONE if margins[top] >= 0.0 and (margins[close] >= 0.0).all() else Counterweight(None, False)
-        )
-    promised, doubt = promise(top)
-    if not abs(promised) > doubt:
-        return Counterweight(None, False)
-    if promised < 0.0:
-        return NONE
     usable = np.isfinite(rank) & (np.abs(candidates).max(axis=1, initial=0.0) <= LARGEST)
-    order = np.where(usable & (margins > bars[0]), -rank if lowest else rank, -np.inf)
+    least = max(rival, 0.0)
+    order = np.where(usable & (margins > least - near), -rank if lowest else rank, -np.inf)
     if not np.any(order > -np.inf):
         return NONE
     first = int(np.argmax(order))
-    return Counterweight(first, bool(margins[first] > bars[1][first]))
+    return Counterweight(first, bool(margins[first] > least + near))

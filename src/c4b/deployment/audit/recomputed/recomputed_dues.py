@@ -29,6 +29,8 @@ def dues(
         return np.zeros(len(scores)), np.zeros(len(scores))
     top = int(np.argmax(rank))
     close = rank + doubts >= rank[top] - doubts[top]
+    if not close.any():  # doubts are not finite
+        return np.zeros(len(scores)), np.full(len(scores), np.inf)
     least = _rate(saved[0], float((gains + nears)[close].max()))
     most = _rate(saved[1], float((gains - nears)[close].min()))
     return _times(least, -gains - nears), _times(most, nears - gains)
