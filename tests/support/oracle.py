@@ -56,6 +56,7 @@ class OraclePolicy:
         self.rounds = 0
         self.past = [(reserve, np.zeros(set.dim))]  # (B_s, Z_s) after s rounds, all of them
         self.alarmed = False
+        self.best = np.zeros(set.dim)  # the best-scored candidate of the round at hand
         self.pending: dict[int, Pending] = {}
 
     def learn(self, X: Array, y: Array) -> None:

@@ -10,8 +10,8 @@ Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 def careful_mean(gram: Array, moment: Array, baseline: Array, noise: float, norm_bound: float) -> Array:
     """theta (d,) as it is expected from A = ``gram`` and m = ``moment``.
 
-    In the baseline's direction theta is N(0, S^2/d); across it N(0, s^2 I), s^2 one of S^2/d, a quarter, a
-    sixteenth and a sixty-fourth of it, each half as likely beforehand as the one before. Given A, m is
+    In the baseline's direction theta is N(0, S^2/d); across it N(0, s^2 I), s^2 one of S^2/d, a quarter,
+    a sixteenth and a sixty-fourth of it, each half as likely beforehand as the one before. Given A, m is
     N(0, A C A + sigma^2 A) if the prior's covariance is C. Where A is singular, m lies in its range.
     """
     dim = len(moment)

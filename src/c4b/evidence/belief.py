@@ -108,10 +108,10 @@ def _shrink(
 ) -> None:
     """Coordinates of m (1, d) in the eigenbasis of A become those of the mean under the careful prior.
 
-    ``values`` (d,) of A; ``towards`` (d,): the baseline's direction, or 0. Prior p has the usual ridge l in
-    that direction u and PART^p l across it, together D_p = PART^p l I + c u u^T. So the inverse of A + D_p
-    and its determinant are those of a diagonal matrix and one term more. ``weights`` (PRIORS,) begin as
-    logarithms, and those of the first prior are 0: what all have in common would hide their differences.
+    ``values`` (d,) of A; ``towards`` (d,): the baseline's direction, or 0. Prior p has the usual ridge l
+    in that direction u and PART^p l across it, together D_p = PART^p l I + c u u^T. So the inverse of
+    A + D_p and its determinant are those of a diagonal matrix and one term more. ``weights`` (PRIORS,)
+    begin as logarithms relative to the first prior: what all have in common would hide differences.
     """
     dim, top, unit = len(values), -np.inf, 0.0
     for i in range(dim):

@@ -68,18 +68,24 @@ def rule_in_words(spec: PolicySpec, dim: int) -> str:
             "admissible, the lowest-scored candidate is played among those that leave more in the bank "
             "than the baseline would."
         )
-    if rule.competes == SAVES_UP:
+    if rule.competes == SAVES_UP and rule.careful:
+        sentences.append(
+            "Saving up: if the best-scored candidate promises more than the baseline but is not "
+            "admissible, the admissible candidate is played that brings it nearest: by what it earns, "
+            "undoes or teaches. (With a confidence set without an eigenbasis: the best-scored one of "
+            "those that leave more in the bank than the baseline would.)"
+        )
+        sentences.append(
+            "Due: a candidate that is expected to earn less than the baseline is played for what it "
+            "saves, or brings nearer, only if that is worth its cost: if the best-scored candidate is "
+            "expected to gain as much in the rounds of the baseline that it saves."
+        )
+    elif rule.competes == SAVES_UP:
         sentences.append(
             "Saving up: if the best-scored candidate promises more than the baseline but is not "
             "admissible, the best-scored candidate is played among those that leave more in the bank "
             "than the baseline would."
         )
-        if rule.careful:
-            sentences.append(
-                "Due: a candidate that is expected to earn less than the baseline counts as leaving more "
-                "only if that is worth its cost: if the best-scored candidate is expected to gain as "
-                "much in the rounds of the baseline that it saves."
-            )
     leeway = f"alpha sqrt(t) - {rule.reluctance:.2g}"
     if rule.hope:
         fund = f"{1.0 - rule.unfunded:g} ({leeway})" if rule.unfunded else leeway
@@ -210,10 +216,14 @@ def _because_played(decision: Decision, rule: Rule, played: int, gated: bool) ->
             "about the same direction."
         )
     if higher and rule.competes == SAVES_UP:
+        why = (
+            " and is played to bring it nearer"
+            if rule.careful
+            else ", more than the baseline would, and has the highest score of those that do"
+        )
         return (
             f"Saving up: the best-scored candidate is not admissible yet. This one, with {named}, leaves "
-            f"{margins[played]:.4f} in the bank of {decision.bank_before:.4f}, more than the baseline "
-            f"would, and has the highest score of those that {'are worth it' if rule.careful else 'do'}."
+            f"{margins[played]:.4f} in the bank of {decision.bank_before:.4f}{why}."
         )
     if higher and rule.thrift:
         best = max(higher, key=lambda k: scores[k])
