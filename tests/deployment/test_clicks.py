@@ -131,7 +131,8 @@ def test_what_counterweight_the_rule_takes() -> None:
             np.array(margins),
             pool,
             lambda _: (promise, doubt),
-            (np.full(4, rival - near), np.full(4, rival + near)),
+            rival,
+            near,
             lowest,
         )
         return found.candidate if found.is_sure else "rounding decides"

@@ -166,13 +166,16 @@ def test_why_this_one() -> None:
         dep_rule = first.rule
         assert "Saving up:" in dep_rule
         assert "Latch:" in dep_rule
-    with Deployment.create(f"memory://labels-{next(_numbers)}", "shop", MODEL, reserve=0.5) as dep:
+    with Deployment.create(f"memory://labels-{next(_numbers)}", "shop", MODEL, reserve=1.2) as dep:
         dep.learn([[1.0, 0.0]] * 300, [0.5] * 300)
-        pool = [[1.0, 0.9], [1.0, 0.2], [1.05, 0.0]]
-        made = [dep.decide(pool, BASELINE, labels=["bold", "modest", "sure"]) for _ in range(6)]
-        said = [dep.record(one).because for one in made if one.action is not None]
-        assert len(said) == 6
-        assert all(text.startswith("Saving up: the best-scored candidate is not") for text in said)
+        pool = [[1.0, 0.9], [1.001, 0.2], [1.0, -0.2]]
+        made = [dep.decide(pool, BASELINE, labels=["bold", "modest", "back"]) for _ in range(3)]
+        assert [one.action for one in made] == [0, 2, 2]
+        said = [dep.record(one).because for one in made]
+        assert said[0].startswith("It has a score of")
+        for text in said[1:]:
+            assert text.startswith("Saving up: the best-scored candidate is not admissible yet.")
+            assert text.endswith("and is played to bring it nearer.")
 
 
 def test_an_archived_beginning_hinders_nothing(tmp_path: Path) -> None:

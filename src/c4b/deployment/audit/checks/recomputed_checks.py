@@ -35,6 +35,8 @@ LEAST_TOLERANCE, ROUNDINGS = 1e-10, 20.0
 journals have known it."""
 SUM = 8.0 * np.finfo(np.float64).eps
 """Relative rounding error of a sum of three numbers, generously."""
+TIE = 2.0**-36
+"""Relative difference that the order of equal scores may make in them, where the rule shuffles them."""
 SMALL = 1e-4
 """Share of a candidate's own bound: a smaller difference to the baseline counts as so large."""
 ALLOWANCE = 1e-3
@@ -353,7 +355,7 @@ class RecomputedChecks:
         if not near[scored].all():
             raise Finding("gives a candidate another score than its bounds do")
         size = 1.0 + np.abs(details[UCB])
-        above = scores > details[UCB] + SUM * size
+        above = scores > details[UCB] + (SUM + (TIE if self.rule.shuffles else 0.0)) * size
         above &= ~(scores <= recomputed[SCORE] + self._tolerance * (size + scale))
         if above[scored].any():
             raise Finding("gives a candidate a score above its UCB")
