@@ -3,6 +3,7 @@
 import copy
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -139,3 +140,18 @@ def test_nothing_stands_for_no_decision(tmp_path: Path) -> None:
         with pytest.raises(c4b.errors.UnknownDecision):
             again.observe(name, 0.5)
     assert len(again.pending) == 1
+
+
+def test_a_pickle_of_an_earlier_version_has_a_rule_with_fewer_numbers() -> None:
+    """A kernel does not check where an array ends: what is missing must not be read from memory."""
+    parts = c4b.Policy("reserve-c4b+", c4b.LinearModel(DIM, 0.2, 1.5)).spec
+    assert isinstance(parts, c4b.Composition)
+    former = replace(parts, name="made up", selection="hopeful-6")
+    made = c4b.Policy(former, c4b.LinearModel(DIM, 0.2, 1.5), reserve=0.5)
+    assert isinstance(made.gate, CompiledGate)
+    state = made.gate.__getstate__()
+    whole = state["_rule"]
+    again = CompiledGate.__new__(CompiledGate)
+    again.__setstate__({**state, "_rule": whole[:-1]})
+    np.testing.assert_array_equal(again.__getstate__()["_rule"], whole)
+    assert whole[-1] == 0.0  # what that version did
