@@ -7,7 +7,7 @@ import pytest
 
 import c4b
 from c4b.policies.rounds.candidate_fields import CandidateField
-from support.oracle_belief import careful_mean
+from support.oracle_belief import expected_theta
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 NOISE, BOUND = 0.4, 1.3
@@ -100,7 +100,7 @@ def test_little_is_expected_where_the_data_show_little(confidence: str) -> None:
         gram, moment, contrast = features.T @ features, features.T @ rewards, pool[0] - baseline
         shape = gram + dim * (noise / bound) ** 2 * np.eye(dim)
         spread = 0.04 * noise * np.sqrt(contrast @ np.linalg.solve(shape, contrast))
-        expected = contrast @ careful_mean(gram, moment, baseline, noise, bound) + spread
+        expected = contrast @ expected_theta(gram, moment, pool, baseline, noise, bound) + spread
         assert actions["hopeful-7"] == (actions["competitive"] if expected > 0.0 else None), world
         refused += actions["competitive"] != actions["hopeful-7"]
         plain += (expected > 0.0) != (contrast @ np.linalg.solve(shape, moment) + spread > 0.0)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from support.oracle_belief import careful_mean
+from support.oracle_belief import expected_theta
 from support.oracle_sets import Array, OracleSet
 
 TRUST = 0.02  # half-widths that count in what a candidate promises above the baseline
@@ -56,7 +56,8 @@ class OraclePolicy:
         self.rounds = 0
         self.past = [(reserve, np.zeros(set.dim))]  # (B_s, Z_s) after s rounds, all of them
         self.alarmed = False
-        self.best = np.zeros(set.dim)  # the best-scored candidate of the round at hand
+        self.best = np.zeros(set.dim)  # the best-scored candidate of the round at hand,
+        self.pool = np.zeros((0, set.dim))  # and all of them
         self.pending: dict[int, Pending] = {}
 
     def learn(self, X: Array, y: Array) -> None:
@@ -287,7 +288,7 @@ class OraclePolicy:
         if self.set.confidence not in BELIEVING:
             return math.inf, 0.0
         gram, moment = self._sums()
-        mean = careful_mean(gram, moment, baseline, self.set.noise, self.set.norm_bound)
+        mean = expected_theta(gram, moment, self.pool, baseline, self.set.noise, self.set.norm_bound)
         return float(v @ mean), self._believed(v)[1]
 
     def _sums(self) -> tuple[Array, Array]:
@@ -346,6 +347,7 @@ class OraclePolicy:
         candidates = np.array(candidates, dtype=float).reshape(-1, self.set.dim)
         if not (np.all(np.isfinite(candidates)) and np.all(np.isfinite(baseline))):
             raise ValueError("features must be finite")
+        self.pool = candidates
         ucb = [self.set.upper(x) for x in candidates]
         margin = [self._candidate_margin(x, baseline) for x in candidates]
         joint = [self.set.lower(x - self.c * baseline) for x in candidates]  # (8)

@@ -7,8 +7,21 @@ import numpy as np
 Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 
+def expected_theta(
+    gram: Array, moment: Array, pool: Array, baseline: Array, noise: float, norm_bound: float
+) -> Array:
+    """theta (d,) as it is expected where this pool (K, d), K at most 64, and this baseline are offered:
+    carefully in the share of the baseline's direction that candidates have in the mean, from 0 to 1."""
+    dim = len(moment)
+    plain = np.linalg.solve(gram + np.eye(dim) * dim * (noise / norm_bound) ** 2, moment)
+    careful = careful_mean(gram, moment, baseline, noise, norm_bound)
+    share = np.clip(np.mean(pool @ baseline) / (baseline @ baseline), 0.0, 1.0) if len(pool) else 1.0
+    return np.asarray(share * careful + (1.0 - share) * plain)
+
+
 def careful_mean(gram: Array, moment: Array, baseline: Array, noise: float, norm_bound: float) -> Array:
-    """theta (d,) as it is expected from A = ``gram`` and m = ``moment``.
+    """theta (d,) as it is expected of candidates that are the baseline with changes, from A = ``gram``
+    and m = ``moment``.
 
     In the baseline's direction theta is N(0, S^2/d); across it N(0, s^2 I), s^2 one of S^2/d, a quarter,
     a sixteenth and a sixty-fourth of it, each half as likely beforehand as the one before. Given A, m is

@@ -6,7 +6,9 @@ interval is no such mean: in many dimensions the best-looking of many middles is
 
 Scores are by that mean. What is expected is more careful, if a rule wants it so: across the baseline the
 prior's variance may also be a part of S^2/d, and the data say how likely each part is. Otherwise, where
-theta is nearly the baseline's direction alone, the best of many means would be mostly luck, too.
+theta is nearly the baseline's direction alone, the best of many means would be mostly luck, too. That
+supposes that candidates are the baseline with changes. An arm of its own has all of its mean across the
+baseline, so what is expected is careful only as far as candidates resemble the baseline.
 """
 
 import math
@@ -38,6 +40,10 @@ PRIORS, PART, ODDS = 4, 4.0, 2.0
 times less likely beforehand than the one before."""
 
 
+ASKED = 64
+"""Candidates, evenly spaced in the list, whose resemblance to the baseline is looked at, at most."""
+
+
 def belief_size(dim: int) -> int:
     """Numbers that a belief takes."""
     return 5 * dim + 2 * PRIORS
@@ -53,10 +59,14 @@ def believed(
     terms: Terms,
     wanted: bool,
     careful: bool,
+    candidates: Array,
     baseline: Array,
     space: Array,
 ) -> Belief:
-    """Written into ``space``; nothing unless ``wanted`` and the set keeps the eigenbasis of A."""
+    """Written into ``space``; nothing unless ``wanted`` and the set keeps the eigenbasis of A.
+
+    ``careful`` for these candidates (K, d) and this baseline, or not at all.
+    """
     known = EIGENBASES and wanted and region.spectral and data.code < BOUNDED
     dim = len(data.moment) if known else 0
     rows = 1 if known else 0
@@ -87,6 +97,9 @@ def believed(
             weights = shaped_view(space, 5 * dim, (PRIORS,))
             pulls = shaped_view(space, 5 * dim + PRIORS, (PRIORS,))
             _shrink(values, ridge, terms.noise, towards, weights, pulls, turned)
+            share = _resemblance(candidates, baseline)
+            for i in range(dim):
+                turned[0, i] = share * turned[0, i] + (1.0 - share) * hoped[0, i]
         else:
             for i in range(dim):
                 turned[0, i] = hoped[0, i]
@@ -94,6 +107,27 @@ def believed(
             for j in range(dim):
                 mean[j] += region.basis[i, j] * turned[0, i]
     return Belief(mean, turned, hoped, factors, terms.noise)
+
+
+@inlined
+def _resemblance(candidates: Array, baseline: Array) -> float:
+    """The component of candidates (K, d) in the baseline's direction, over the baseline's own: the mean
+    of some of them, from 0 to 1. 1 without candidates, or without a direction."""
+    size, dim, length = len(candidates), len(baseline), 0.0
+    for i in range(dim):
+        length += baseline[i] * baseline[i]
+    total, count = 0.0, 0
+    for k in range(0, size, (size + ASKED - 1) // ASKED if size > 0 else 1):
+        along = 0.0
+        for i in range(dim):
+            along += candidates[k, i] * baseline[i]
+        if abs(along) < np.inf:
+            total += along
+            count += 1
+    if not (count > 0 and length > 0.0):
+        return 1.0
+    share: float = min(max(total / count / length, 0.0), 1.0)
+    return share
 
 
 @inlined

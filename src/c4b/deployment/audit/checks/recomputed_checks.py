@@ -231,7 +231,7 @@ class RecomputedChecks:
             candidates = np.where(barred[:, None], 0.0, candidates)
             decision = decision._replace(arrays={**decision.arrays, "candidates": candidates})
         recomputed = books.details(candidates, baseline, boldness, bool(self.rule.by_certificate))
-        choice = self._choice(baseline, optimistic, boldness, scale, reach)
+        choice = self._choice((shown["candidates"], baseline), optimistic, boldness, scale, reach)
         if choice.belief is not None:
             recomputed[SCORE] = choice.belief.scores(candidates, self.rule.believes)
         recomputed[:, barred] = details[:, barred]
@@ -292,15 +292,20 @@ class RecomputedChecks:
             self._exactly(decision, scale)
 
     def _choice(
-        self, baseline: Array, optimistic: bool, boldness: float, scale: float, reach: float
+        self,
+        offered: tuple[Array, Array],
+        optimistic: bool,
+        boldness: float,
+        scale: float,
+        reach: float,
     ) -> RecomputedChoice:
-        """The rule of the decision at hand."""
+        """The rule of the decision at hand; ``offered``: candidates and baseline."""
         believing = self.rule.believes and not optimistic
         return RecomputedChoice(
             self.rule,
             self.books,
             self.judge.region,
-            belief_of(self.set, baseline if self.rule.careful else None) if believing else None,
+            belief_of(self.set, offered if self.rule.careful else None) if believing else None,
             float(self.model["noise"]),
             self.model["misspecification"] == 0.0,
             self.baseline_nonnegative,

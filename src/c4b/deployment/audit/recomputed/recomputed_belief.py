@@ -35,10 +35,11 @@ class Belief(NamedTuple):
         return np.asarray(vectors @ self.hoped + self.view(vectors, deviations)[1])
 
 
-def belief_of(data: RecomputedSet, careful: Array | None) -> Belief | None:
+def belief_of(data: RecomputedSet, careful: tuple[Array, Array] | None) -> Belief | None:
     """From a prior N(0, S^2/d I) and the sums of all observations; None where nothing is believed.
 
-    careful: the baseline (d,), if what is expected is by a prior whose variance across it is not known.
+    careful: candidates (K, d) and baseline (d,), if what is expected is by a prior whose variance across
+    the baseline is not known, as far as the candidates resemble the baseline.
     """
     if data.model["confidence"] not in SETS or data.ellipsoids == 1:
         return None
@@ -55,12 +56,24 @@ def belief_of(data: RecomputedSet, careful: Array | None) -> Belief | None:
     steps = 20.0 * UNIT * (data.count + 100.0 * dim**2)
     blur = steps * moved / least
     if careful is not None:
-        means, logs, size = _under_each_ridge(values, along, vectors.T @ careful, ridge, noise)
-        mean = vectors @ (_weights(logs) @ means)
+        candidates, baseline = careful
+        means, logs, size = _under_each_ridge(values, along, vectors.T @ baseline, ridge, noise)
+        share = _resemblance(candidates, baseline)
+        mean = share * (vectors @ (_weights(logs) @ means)) + (1.0 - share) * hoped
         doubt = 2.0 * steps * size * (1.0 + trace / least)
         blur *= 1.0 + float(RIDGES[-1])  # the baseline's direction mixes all others
         blur += min(doubt, 1.0) * float(np.linalg.norm(means - means[0], axis=1).max())
     return Belief(hoped, mean, vectors * np.sqrt(factors), noise, float(blur))
+
+
+def _resemblance(candidates: Array, baseline: Array) -> float:
+    """Mean component of up to 64 candidates, evenly spaced, in the baseline's direction, over its own."""
+    square = float(baseline @ baseline)
+    if not len(candidates) or not square > 0.0:
+        return 1.0
+    along = candidates[:: -(-len(candidates) // 64)] @ baseline
+    along = along[np.isfinite(along)]
+    return float(np.clip(along.mean() / square, 0.0, 1.0)) if len(along) else 1.0
 
 
 def _under_each_ridge(
