@@ -85,7 +85,7 @@ def test_little_is_expected_where_the_data_show_little(confidence: str) -> None:
         for selection, score in (("competitive", "measured-2"), ("hopeful-7", "believed"))
     }
     rng, refused, plain = np.random.default_rng(11), 0, 0
-    for world in range(120):
+    for world in range(400):
         features = np.c_[np.ones(20), 0.6 * rng.normal(size=(20, dim - 1))]
         theta = np.r_[1.0, rng.choice([0.02, 0.6]) * rng.normal(size=dim - 1) / np.sqrt(dim)]
         rewards = features @ theta + noise * rng.normal(size=20)

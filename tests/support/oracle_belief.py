@@ -10,25 +10,16 @@ Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 def expected_theta(
     gram: Array, moment: Array, pool: Array, baseline: Array, noise: float, norm_bound: float
 ) -> Array:
-    """theta (d,) as it is expected where this pool (K, d), K at most 64, and this baseline are offered:
-    carefully in the share of the baseline's direction that candidates have in the mean, from 0 to 1."""
-    dim = len(moment)
-    plain = np.linalg.solve(gram + np.eye(dim) * dim * (noise / norm_bound) ** 2, moment)
-    careful = careful_mean(gram, moment, baseline, noise, norm_bound)
-    share = np.clip(np.mean(pool @ baseline) / (baseline @ baseline), 0.0, 1.0) if len(pool) else 1.0
-    return np.asarray(share * careful + (1.0 - share) * plain)
+    """theta (d,) as it is expected from A = ``gram`` and m = ``moment``, where this pool (K, d), K at
+    most 64, and this baseline are offered.
 
-
-def careful_mean(gram: Array, moment: Array, baseline: Array, noise: float, norm_bound: float) -> Array:
-    """theta (d,) as it is expected of candidates that are the baseline with changes, from A = ``gram``
-    and m = ``moment``.
-
-    In the baseline's direction theta is N(0, S^2/d); across it N(0, s^2 I), s^2 one of S^2/d, a quarter,
-    a sixteenth and a sixty-fourth of it, each half as likely beforehand as the one before. Given A, m is
-    N(0, A C A + sigma^2 A) if the prior's covariance is C. Where A is singular, m lies in its range.
+    In the direction of their sum theta is N(0, S^2/d); across it N(0, s^2 I), s^2 one of S^2/d, a
+    quarter, a sixteenth and a sixty-fourth of it, each half as likely beforehand as the one before. Given
+    A, m is N(0, A C A + sigma^2 A) if the prior's covariance is C. Where A is singular, m lies in its
+    range.
     """
-    dim = len(moment)
-    unit = baseline / np.linalg.norm(baseline)
+    dim, common = len(moment), baseline + pool.sum(axis=0)
+    unit = common / np.linalg.norm(common)
     values, vectors = np.linalg.eigh(gram)
     seen = vectors[:, values > 1e-9 * values[-1]]
     logs, means = [], []

@@ -4,11 +4,10 @@ With theta ~ N(0, S^2/d I) before any data and Gaussian noise, theta has after t
 (A + l I)^-1 m and the covariance sigma^2 (A + l I)^-1, l = d sigma^2 / S^2. The middle of a confidence
 interval is no such mean: in many dimensions the best-looking of many middles is mostly luck.
 
-Scores are by that mean. What is expected is more careful, if a rule wants it so: across the baseline the
-prior's variance may also be a part of S^2/d, and the data say how likely each part is. Otherwise, where
-theta is nearly the baseline's direction alone, the best of many means would be mostly luck, too. That
-supposes that candidates are the baseline with changes. An arm of its own has all of its mean across the
-baseline, so what is expected is careful only as far as candidates resemble the baseline.
+Scores are by that mean. What is expected is more careful, if a rule wants it so: the actions of a round
+may differ less than the prior's variance says, by a part of S^2/d, and the data say how likely each part
+is. What all of them have in common keeps its variance. Otherwise, where theta is nearly what they have in
+common alone, the best of many means would be mostly luck, too.
 """
 
 import math
@@ -36,12 +35,14 @@ class Belief(NamedTuple):
 
 
 PRIORS, PART, ODDS = 4, 4.0, 2.0
-"""Variances of the careful prior across the baseline: S^2/d, a PART-th of it, and so on. Each is so many
-times less likely beforehand than the one before."""
+"""Variances of the careful prior across what actions have in common: S^2/d, a PART-th of it, and so on.
+Each is so many times less likely beforehand than the one before."""
 
 
 ASKED = 64
-"""Candidates, evenly spaced in the list, whose resemblance to the baseline is looked at, at most."""
+"""Candidates, evenly spaced in the list, that say what all have in common, at most."""
+NOTHING = 1e-6
+"""Share of the actions' sizes: if their sum is smaller, they have nothing in common."""
 
 
 def belief_size(dim: int) -> int:
@@ -65,7 +66,7 @@ def believed(
 ) -> Belief:
     """Written into ``space``; nothing unless ``wanted`` and the set keeps the eigenbasis of A.
 
-    ``careful`` for these candidates (K, d) and this baseline, or not at all.
+    ``careful`` about differences of these candidates (K, d) and this baseline.
     """
     known = EIGENBASES and wanted and region.spectral and data.code < BOUNDED
     dim = len(data.moment) if known else 0
@@ -76,7 +77,6 @@ def believed(
     if known:
         ridge, values = dim * (terms.noise / terms.norm_bound) ** 2, data.spectrum.values
         for i in range(dim):
-            mean[i] = 0.0
             along = 0.0
             for j in range(dim):
                 along += region.basis[i, j] * data.moment[j]
@@ -85,24 +85,15 @@ def believed(
             hoped[0, i] = along * factors[0, i]
         if careful:
             towards = shaped_view(space, 4 * dim, (dim,))
-            length = 0.0
-            for j in range(dim):
-                length += baseline[j] * baseline[j]
-            length = math.sqrt(length)
-            for i in range(dim):
-                along = 0.0
-                for j in range(dim):
-                    along += region.basis[i, j] * baseline[j]
-                towards[i] = along / length if length > 0.0 else 0.0
+            _write_common(region, candidates, baseline, mean, towards)
             weights = shaped_view(space, 5 * dim, (PRIORS,))
             pulls = shaped_view(space, 5 * dim + PRIORS, (PRIORS,))
             _shrink(values, ridge, terms.noise, towards, weights, pulls, turned)
-            share = _resemblance(candidates, baseline)
-            for i in range(dim):
-                turned[0, i] = share * turned[0, i] + (1.0 - share) * hoped[0, i]
         else:
             for i in range(dim):
                 turned[0, i] = hoped[0, i]
+        for j in range(dim):
+            mean[j] = 0.0
         for i in range(dim):
             for j in range(dim):
                 mean[j] += region.basis[i, j] * turned[0, i]
@@ -110,24 +101,27 @@ def believed(
 
 
 @inlined
-def _resemblance(candidates: Array, baseline: Array) -> float:
-    """The component of candidates (K, d) in the baseline's direction, over the baseline's own: the mean
-    of some of them, from 0 to 1. 1 without candidates, or without a direction."""
-    size, dim, length = len(candidates), len(baseline), 0.0
-    for i in range(dim):
-        length += baseline[i] * baseline[i]
-    total, count = 0.0, 0
+def _write_common(
+    region: Region, candidates: Array, baseline: Array, scratch: Array, towards: Array
+) -> None:
+    """The direction of the sum of the baseline and some candidates (K, d), in the eigenbasis, into
+    ``towards`` (d,); 0 if they have nothing in common. scratch is (d,)."""
+    size, dim, length, sizes = len(candidates), len(baseline), 0.0, 0.0
+    for j in range(dim):
+        scratch[j] = baseline[j]
+        sizes += abs(baseline[j])
     for k in range(0, size, (size + ASKED - 1) // ASKED if size > 0 else 1):
+        for j in range(dim):
+            scratch[j] += candidates[k, j]
+            sizes += abs(candidates[k, j])
+    for j in range(dim):
+        length += scratch[j] * scratch[j]
+    length = math.sqrt(length)
+    for i in range(dim):
         along = 0.0
-        for i in range(dim):
-            along += candidates[k, i] * baseline[i]
-        if abs(along) < np.inf:
-            total += along
-            count += 1
-    if not (count > 0 and length > 0.0):
-        return 1.0
-    share: float = min(max(total / count / length, 0.0), 1.0)
-    return share
+        for j in range(dim):
+            along += region.basis[i, j] * scratch[j]
+        towards[i] = along / length if NOTHING * sizes < length < np.inf else 0.0
 
 
 @inlined
@@ -142,8 +136,8 @@ def _shrink(
 ) -> None:
     """Coordinates of m (1, d) in the eigenbasis of A become those of the mean under the careful prior.
 
-    ``values`` (d,) of A; ``towards`` (d,): the baseline's direction, or 0. Prior p has the usual ridge l
-    in that direction u and PART^p l across it, together D_p = PART^p l I + c u u^T. So the inverse of
+    ``values`` (d,) of A; ``towards`` (d,): a unit vector u, or 0. Prior p has the usual ridge l in the
+    direction u and PART^p l across it, together D_p = PART^p l I + c u u^T. So the inverse of
     A + D_p and its determinant are those of a diagonal matrix and one term more. ``weights`` (PRIORS,)
     begin as logarithms relative to the first prior: what all have in common would hide differences.
     """

@@ -12,6 +12,8 @@ from c4b.deployment.audit.recomputed.recompute import RecomputedSet
 SETS = ("constrained", "unbiased", "several-ridges")
 """Sets that keep the eigenbasis in which a belief is computed; with others nothing is believed."""
 UNIT = 2e-16
+NOTHING = 1e-6
+"""Share of the actions' sizes: if their sum is smaller, they have nothing in common."""
 RIDGES, ODDS = 4.0 ** np.arange(4), 0.5 ** np.arange(4)
 """Of the careful prior: ridges over the usual one, and how likely each is beforehand."""
 
@@ -39,7 +41,7 @@ def belief_of(data: RecomputedSet, careful: tuple[Array, Array] | None) -> Belie
     """From a prior N(0, S^2/d I) and the sums of all observations; None where nothing is believed.
 
     careful: candidates (K, d) and baseline (d,), if what is expected is by a prior whose variance across
-    the baseline is not known, as far as the candidates resemble the baseline.
+    what they have in common is not known.
     """
     if data.model["confidence"] not in SETS or data.ellipsoids == 1:
         return None
@@ -56,33 +58,35 @@ def belief_of(data: RecomputedSet, careful: tuple[Array, Array] | None) -> Belie
     steps = 20.0 * UNIT * (data.count + 100.0 * dim**2)
     blur = steps * moved / least
     if careful is not None:
-        candidates, baseline = careful
-        means, logs, size = _under_each_ridge(values, along, vectors.T @ baseline, ridge, noise)
-        share = _resemblance(candidates, baseline)
-        mean = share * (vectors @ (_weights(logs) @ means)) + (1.0 - share) * hoped
+        common, uncertain = _common(*careful)
+        means, logs, size = _under_each_ridge(values, along, vectors.T @ common, ridge, noise)
+        mean = vectors @ (_weights(logs) @ means)
         doubt = 2.0 * steps * size * (1.0 + trace / least)
-        blur *= 1.0 + float(RIDGES[-1])  # the baseline's direction mixes all others
+        blur *= 1.0 + float(RIDGES[-1])  # the common direction mixes all others
         blur += min(doubt, 1.0) * float(np.linalg.norm(means - means[0], axis=1).max())
+        blur += min(uncertain, 1.0) * float(np.linalg.norm(means, axis=1).max())
     return Belief(hoped, mean, vectors * np.sqrt(factors), noise, float(blur))
 
 
-def _resemblance(candidates: Array, baseline: Array) -> float:
-    """Mean component of up to 64 candidates, evenly spaced, in the baseline's direction, over its own."""
-    square = float(baseline @ baseline)
-    if not len(candidates) or not square > 0.0:
-        return 1.0
-    along = candidates[:: -(-len(candidates) // 64)] @ baseline
-    along = along[np.isfinite(along)]
-    return float(np.clip(along.mean() / square, 0.0, 1.0)) if len(along) else 1.0
+def _common(candidates: Array, baseline: Array) -> tuple[Array, float]:
+    """The direction (d,) of the sum of the baseline and up to 64 candidates, evenly spaced in the list, or
+    0 if they have nothing in common; and what rounding can change in the means by it."""
+    rows = np.vstack([baseline, candidates[:: max(-(-len(candidates) // 64), 1)]])
+    with np.errstate(over="ignore", invalid="ignore"):
+        total, sizes = rows.sum(axis=0), float(np.abs(rows).sum())
+        length = float(np.linalg.norm(total))
+    if not NOTHING * sizes < length < np.inf:
+        hangs = 0.99 * NOTHING * sizes < length < np.inf
+        return np.zeros(len(total)), 1.0 if hangs else 0.0
+    return np.asarray(total / length), 1e4 * UNIT * sizes / length
 
 
 def _under_each_ridge(
-    values: Array, along: Array, baseline: Array, ridge: float, noise: float
+    values: Array, along: Array, unit: Array, ridge: float, noise: float
 ) -> tuple[Array, Array, float]:
     """Means (J, d) in the eigenbasis, logarithms (J,) of how likely each ridge is, relative to the first,
-    and the size of what they are sums of. The baseline's direction has the usual ridge."""
-    dim, length = len(values), float(np.linalg.norm(baseline))
-    unit = baseline / length if length > 0.0 else np.zeros(dim)
+    and the size of what they are sums of. The direction ``unit`` has the usual ridge."""
+    dim = len(values)
     means, logs, size = np.empty((len(RIDGES), dim)), np.empty(len(RIDGES)), 1.0
     for j, wider in enumerate(RIDGES):
         diagonal = values + wider * ridge
@@ -91,7 +95,7 @@ def _under_each_ridge(
         rest = 1.0 + change * float(unit @ turned)
         pull = change * float(unit @ plain) / rest
         means[j] = plain - pull * turned
-        grown = dim * np.log(wider) - (np.log(wider) if length > 0.0 else 0.0)
+        grown = dim * np.log(wider) - (np.log(wider) if unit.any() else 0.0)
         narrowed = np.sum(np.log((values + ridge) / diagonal))
         fitted = change * float((plain / noise) @ (along / (values + ridge) / noise))
         pulled = pull * float(unit @ plain) / noise**2
