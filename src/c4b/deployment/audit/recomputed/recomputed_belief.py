@@ -69,8 +69,8 @@ def belief_of(data: RecomputedSet, careful: tuple[Array, Array] | None) -> Belie
 
 
 def _common(candidates: Array, baseline: Array) -> tuple[Array, float]:
-    """The direction (d,) of the sum of the baseline and up to 64 candidates, evenly spaced in the list, or
-    0 if they have nothing in common; and what rounding can change in the means by it."""
+    """The direction (d,) of the sum of the baseline and up to 64 candidates, evenly spaced in the list,
+    or 0 if they have nothing in common; and what rounding can change in the means by it."""
     rows = np.vstack([baseline, candidates[:: max(-(-len(candidates) // 64), 1)]])
     with np.errstate(over="ignore", invalid="ignore"):
         total, sizes = rows.sum(axis=0), float(np.abs(rows).sum())
