@@ -54,7 +54,8 @@ def completed(
     because = record.because
     if state.summary is not None:
         first = state.summary.first_play is None
-        because = choice_in_words.because(made, configuration.spec, configuration.model.dim, first)
+        model = configuration.model
+        because = choice_in_words.because(made, configuration.spec, model.dim, first, model.confidence)
     contrasts = np.stack([record.contrasts[0], above])
     return replace(record, decision=made, contrasts=contrasts, because=because, evaluated=None)
 

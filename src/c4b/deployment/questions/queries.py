@@ -272,6 +272,7 @@ def _record(state: State, past: JournalSummary | None, entry: Entry, later: Iter
         items = round_.items.baseline if made.action is None else round_.items.candidates[made.action]
     alarm = None if past is None else past.model_alarm
     first = None if past is None else past.first_play
+    set_name = configuration.model.confidence
     return Record(
         decision=made,
         at=moment(entry.at),
@@ -288,8 +289,8 @@ def _record(state: State, past: JournalSummary | None, entry: Entry, later: Iter
         evaluated=_some(fields.get(recording.EVALUATED)),
         kept=_some(fields.get(recording.KEPT)),
         context_erased=envelope.CONTEXT_HASH in fields and round_.context is None,
-        rule=choice_in_words.rule_in_words(spec, dim),
-        because=choice_in_words.because(made, spec, dim, first is None or entry.seq < first),
+        rule=choice_in_words.rule_in_words(spec, dim, set_name),
+        because=choice_in_words.because(made, spec, dim, first is None or entry.seq < first, set_name),
         alarm_later=None if alarm is None or alarm.seq < entry.seq else moment(alarm.at),
         items=items,
         item_rewards=item_rewards,

@@ -21,11 +21,15 @@ NO_NOISE = 0.0
 """The noise that sentences assume: none of them depends on it."""
 
 
-def rule_in_words(spec: PolicySpec, dim: int) -> str:
-    """How ``spec`` orders admissible candidates of ``dim`` features."""
+BELIEVING = ("constrained", "unbiased", "several-ridges")
+"""Confidence sets beside which something is believed of theta; with others, scores are by intervals."""
+
+
+def rule_in_words(spec: PolicySpec, dim: int, confidence: str | None = None) -> str:
+    """How ``spec`` orders admissible candidates of ``dim`` features, with this confidence set."""
     if not isinstance(spec, Composition):
         return f"{ADMISSIBLE} Among these, {spec.name} chooses by its own rule: {spec.summary}."
-    rule = spec.rule(dim, NO_NOISE)
+    rule = _rule(spec, dim, confidence)
     if not spec.gated:
         return f"There is no gate. The score is {_score(rule)}; the highest score is played."
     sentences = [ADMISSIBLE, f"The score is {_score(rule)}."]
@@ -50,13 +54,12 @@ def rule_in_words(spec: PolicySpec, dim: int) -> str:
         sentences.append("The admissible candidate with the highest score is played.")
     if rule.competes in (BASELINE_COMPETES, SAVES_UP):
         sentences.append(
-            "A candidate that promises no more than the baseline and leaves no more in the bank is "
-            "passed over."
+            "A candidate that promises no more than the baseline and leaves no more in the bank"
+            f"{', or less than is due,' if rule.careful else ''} is passed over."
         )
         if rule.believes:
-            sentences.append(
-                "It promises more only if both its interval and the posterior expectation say so."
-            )
+            view = "a more cautious expectation" if rule.careful else "the posterior expectation"
+            sentences.append(f"It promises more only if both its interval and {view} say so.")
     elif rule.competes:
         sentences.append(
             "A candidate that promises no more than the baseline and leaves no more in the bank is "
@@ -72,13 +75,12 @@ def rule_in_words(spec: PolicySpec, dim: int) -> str:
         sentences.append(
             "Saving up: if the best-scored candidate promises more than the baseline but is not "
             "admissible, the admissible candidate is played that brings it nearest: by what it earns, "
-            "undoes or teaches. (With a confidence set without an eigenbasis: the best-scored one of "
-            "those that leave more in the bank than the baseline would.)"
+            "undoes or teaches."
         )
         sentences.append(
             "Due: a candidate that is expected to earn less than the baseline is played for what it "
-            "saves, or brings nearer, only if that is worth its cost: if the best-scored candidate is "
-            "expected to gain as much in the rounds of the baseline that it saves."
+            "saves, or brings nearer, only if that is worth its cost: if it replaces so many rounds of "
+            "saving that the best-scored candidate is expected to gain more in them."
         )
     elif rule.competes == SAVES_UP:
         sentences.append(
@@ -164,14 +166,27 @@ def _shown(score: float) -> str:
     return f"{score:.4f}" if abs(score) < 1e9 else f"{score:.0e}"
 
 
-def because(decision: Decision, spec: PolicySpec, dim: int, before_any_play: bool = False) -> str:
+def _rule(spec: Composition, dim: int, confidence: str | None) -> Rule:
+    """The rule, without what only a belief can say if there is none."""
+    rule = spec.rule(dim, NO_NOISE)
+    believes = confidence is None or confidence in BELIEVING
+    return rule if believes else rule._replace(believes=0.0, careful=False)
+
+
+def because(
+    decision: Decision,
+    spec: PolicySpec,
+    dim: int,
+    before_any_play: bool = False,
+    confidence: str | None = None,
+) -> str:
     """Why this action was chosen, in one or two sentences; empty if the summary already says it.
 
     before_any_play: no candidate was played in any round before this one.
     """
     if not isinstance(spec, Composition) or decision.propensity is not None:
         return ""
-    rule = spec.rule(dim, NO_NOISE)
+    rule = _rule(spec, dim, confidence)
     if decision.alarm and rule.latches and decision.action is None:
         return (
             f"Latch: the data contradict the model ({decision.alarm}), so certificates are void and only "

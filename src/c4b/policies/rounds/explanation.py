@@ -41,6 +41,7 @@ class CandidateReport(NamedTuple):
 
 PASSED_OVER = "promises too little compared with the baseline"
 SAVES_LESS = "would leave less in the bank"
+BRINGS_LESS = "brings the best-scored candidate less near"
 HELD = {
     "shadow": "the deployment is in shadow mode",
     "frozen": "the deployment is frozen",
@@ -234,7 +235,7 @@ def _reasons(decision: Decision) -> list[str]:
         elif played is None:
             reasons.append(LOWER_UCB if by_ucb and ucb_to_beat < decision.ucb else "")
         elif score > scores[played]:
-            reasons.append(SAVES_LESS if margin < margins[played] else "")
+            reasons.append(SAVES_LESS if margin < margins[played] else BRINGS_LESS)
         else:
             reasons.append(LOWER_UCB if by_ucb else LOWER_SCORE)
     return reasons

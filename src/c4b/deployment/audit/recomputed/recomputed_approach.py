@@ -36,7 +36,7 @@ class Approach(NamedTuple):
         spread = self.belief.view(whole[None, :], 1.0)[1][0]
         with np.errstate(all="ignore"):
             widths = 0.5 * (high[0] - low[0]) / spread
-            doubt = (self.tolerance * (1.0 + reach) + self.belief.blur) / spread
+            doubt = (self.tolerance * (1.0 + reach) + self.belief.mean_blur) / spread
             plays = np.vstack([self.baseline, self.candidates])
             ahead, near = self._ahead(whole, plays, widths, doubt)
         return ahead[1:] - ahead[0], near[1:] + near[0]
@@ -56,7 +56,7 @@ class Approach(NamedTuple):
         means = onward @ belief.mean
         sizes = np.linalg.norm(onward, axis=1)
         near = (most - least) * (widths + doubt) + doubt * most
-        near += belief.blur * sizes + self.tolerance * (1.0 + np.abs(means) + widths * deviations)
+        near += belief.mean_blur * sizes + self.tolerance * (1.0 + np.abs(means) + widths * deviations)
         return means - widths * deviations, near
 
 
@@ -78,17 +78,17 @@ def nearest(
         return Counterweight(None, is_sure)
     able = (margins >= 0.0) & (np.abs(scores) < np.inf)
     able &= np.abs(approach.candidates).max(axis=1, initial=0.0) <= LARGEST
-    first: int | None = None
+    able &= (approach.candidates != approach.baseline).any(axis=1)  # the baseline brings nothing nearer
+    possible, surely, first = np.zeros(len(scores), bool), True, -1
     for target in targets.tolist():
         gains, near = approach.gains(target)
         if np.isnan(gains).any() or not np.isfinite(near).all():
             return Counterweight(None, False)
         most = np.where(able, gains + near - dues[0], -np.inf)
         least = np.where(able, gains - near - dues[1], -np.inf)
-        surely_one = bool(least.max(initial=-np.inf) > 0.0)
-        if made is not None and most[made] > 0.0 and most[made] >= least.max():
-            return Counterweight(made, True)
-        if not surely_one:
-            return Counterweight(None, len(targets) == 1 and not (most > 0.0).any())
+        possible |= (most > 0.0) & (most >= least.max(initial=-np.inf))
+        surely &= bool(least.max(initial=-np.inf) > 0.0)
         first = int(least.argmax())
-    return Counterweight(first, True)
+    if not surely:
+        return Counterweight(None, not possible.any(), possible)
+    return Counterweight(made if made is not None and possible[made] else first, True)

@@ -25,7 +25,8 @@ class Belief(NamedTuple):
     mean: Array  # (d,)
     root: Array  # (d, d)
     noise: float
-    blur: float  # times ||v||: what two arithmetics may differ in v @ mean and v @ hoped
+    blur: float  # times ||v||: what two arithmetics may differ in v @ hoped
+    mean_blur: float  # and in v @ mean
 
     def view(self, vectors: Array, deviations: float) -> tuple[Array, Array]:
         """What is expected (K,) of v @ theta, and so many standard deviations."""
@@ -56,16 +57,16 @@ def belief_of(data: RecomputedSet, careful: tuple[Array, Array] | None) -> Belie
     trace = float(np.trace(data.gram))
     moved = trace * float(np.linalg.norm(hoped)) + np.sqrt(trace * data.squares)
     steps = 20.0 * UNIT * (data.count + 100.0 * dim**2)
-    blur = steps * moved / least
+    blur = mean_blur = steps * moved / least
     if careful is not None:
         common, uncertain = _common(*careful)
         means, logs, size = _under_each_ridge(values, along, vectors.T @ common, ridge, noise)
         mean = vectors @ (_weights(logs) @ means)
         doubt = 2.0 * steps * size * (1.0 + trace / least)
-        blur *= 1.0 + float(RIDGES[-1])  # the common direction mixes all others
-        blur += min(doubt, 1.0) * float(np.linalg.norm(means - means[0], axis=1).max())
-        blur += min(uncertain, 1.0) * float(np.linalg.norm(means, axis=1).max())
-    return Belief(hoped, mean, vectors * np.sqrt(factors), noise, float(blur))
+        mean_blur *= 1.0 + float(RIDGES[-1])  # the common direction mixes all others
+        mean_blur += min(doubt, 1.0) * float(np.linalg.norm(means - means[0], axis=1).max())
+        mean_blur += min(uncertain, 1.0) * float(np.linalg.norm(means, axis=1).max())
+    return Belief(hoped, mean, vectors * np.sqrt(factors), noise, float(blur), float(mean_blur))
 
 
 def _common(candidates: Array, baseline: Array) -> tuple[Array, float]:

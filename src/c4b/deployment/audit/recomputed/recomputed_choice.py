@@ -92,10 +92,13 @@ class RecomputedChoice:
             return None if latched else decision.chosen
         if self.rule.competes >= COUNTERWEIGHTS and not self.optimistic:
             weight = self._counterweight(decision, scores)
-            if not weight.is_sure:
-                return decision.chosen
+            left_out = np.isneginf(details[SCORE]) & np.isfinite(scores)
+            made, possible = decision.chosen, weight.possible
+            if not weight.is_sure and possible is None:
+                return made
+            if possible is not None and made is not None and possible[made] and not left_out.any():
+                return made  # else the rule went on, which is checked below
             if weight.candidate is not None:
-                left_out = np.isneginf(details[SCORE]) & np.isfinite(scores)
                 if left_out.any():
                     raise Finding(f"leaves out candidate {int(left_out.argmax())}, nothing competed")
                 return weight.candidate
@@ -293,7 +296,7 @@ class RecomputedChoice:
             views.append(self.belief.view(contrasts, self.rule.believes))
             gains = sum(views[1])
             better = np.minimum(better, gains)
-        size += float(self.blur(books.prefix[None, :])[0])
+        size += float(self.blur(books.prefix[None, :], of_scores=False)[0])
         cheap, dear = np.ones(len(candidates), bool), np.zeros(len(candidates), bool)
         for view in views:
             cheaper, dearer = what_is_cheap(
@@ -344,14 +347,15 @@ class RecomputedChoice:
     def _sizes(self, candidates: Array, baseline: Array) -> Array:
         """Sizes (K,) to which the tolerance of comparisons with the baseline is relative."""
         sizes = 1.0 + np.abs(candidates).max(axis=1, initial=0.0)
-        return np.asarray(sizes + self.blur(candidates - baseline))
+        return np.asarray(sizes + self.blur(candidates - baseline, of_scores=False))
 
-    def blur(self, candidates: Array) -> Array:
-        """What two arithmetics may differ in what is believed of each candidate (K,), over the
-        tolerance."""
+    def blur(self, candidates: Array, of_scores: bool = True) -> Array:
+        """What two arithmetics may differ in a score, or in what is expected, of each candidate (K,),
+        over the tolerance."""
         if self.belief is None:
             return np.zeros(len(candidates))
-        return np.asarray(self.belief.blur / self.tolerance * np.linalg.norm(candidates, axis=1))
+        blur = self.belief.blur if of_scores else self.belief.mean_blur
+        return np.asarray(blur / self.tolerance * np.linalg.norm(candidates, axis=1))
 
     def _baseline_is_unplayable(self, baseline: Array) -> bool:
         """Then it does not compete."""

@@ -24,6 +24,8 @@ class Counterweight(NamedTuple):
 
     candidate: int | None  # the candidate to play; None: the rule does not apply
     is_sure: bool  # False: rounding decides it
+    possible: npt.NDArray[np.bool_] | None = None
+    """Candidates (K,) that it may be if the rule applies; None: any, or nobody asked."""
 
 
 NONE = Counterweight(None, True)
