@@ -3,6 +3,7 @@ and what it leaves to rounding."""
 
 from __future__ import annotations
 
+import itertools
 import shutil
 from pathlib import Path
 from typing import Any
@@ -128,3 +129,42 @@ def test_another_candidate_than_the_nearest_is_found(saving: tuple[Path, int], t
     with Deployment.open(f"sqlite:///{tmp_path}/shop.db", "shop") as dep:
         forge(dep, entry, best_admissible)
         assert dep.audit(sample=0).entry == entry
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5, 10])
+def test_an_honest_journal_is_clean_where_two_directions_were_observed_alike(rows: int) -> None:
+    """Any basis of their plane is an eigenbasis: nothing may hang on which one is taken."""
+    arms = np.eye(3)
+    for noise, mean in itertools.product((0.3, 1.0), (0.3, 0.6, 0.9)):
+        url, model = f"memory://alike-{rows}-{noise}-{mean}", LinearModel(3, noise, 1.2 * mean)
+        with Deployment.create(url, "shop", model, alpha=0.1, reserve=10.0) as dep:
+            dep.learn(np.repeat(arms[:2], rows, axis=0), [mean] * rows + [0.0] * rows)
+            dep.decide(arms[1:], arms[0])
+            assert dep.audit(sample=0).clean
+
+
+@pytest.mark.parametrize("size", [1e60, 1e90, 1e99])
+def test_an_audit_goes_on_after_something_huge_was_executed(size: float) -> None:
+    with Deployment.create(f"memory://huge-{size}", "shop", LinearModel(2, 0.1, 1.0), reserve=1.0) as dep:
+        dep.learn([[1.0, 0.0]] * 5, [0.5] * 5)
+        made = dep.decide([[1.0, 0.1]], [1.0, 0.0])
+        dep.executed(made.id, [size, size / 3.0])
+        dep.observe(made.id, 0.5 * size)
+        dep.decide([[1.0, 0.0], [1.0, 0.1]], [1.0, 0.0])
+        assert dep.audit(sample=0).clean
+
+
+def test_words_of_the_rule_say_what_the_set_allows() -> None:
+    """With rewards in a declared range nothing is believed: scores are by intervals."""
+    rules = {}
+    for name, model in (
+        ("noise", LinearModel(2, 0.1, 1.0)),
+        ("range", LinearModel.bounded(2, 1.0)),
+    ):
+        with Deployment.create(f"memory://words-{name}", "shop", model, "reserve-c4b+") as dep:
+            rules[name] = dep.record(dep.decide([[1.0, 0.1]], [1.0, 0.0])).rule
+    assert "posterior expectation" in rules["noise"]
+    assert "brings it nearest" in rules["noise"]
+    assert "posterior expectation" not in rules["range"]
+    assert "nearest" not in rules["range"]
+    assert "leave more in the bank" in rules["range"]
