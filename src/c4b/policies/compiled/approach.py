@@ -11,13 +11,13 @@ import numpy as np
 
 from c4b._compilation.jit import called, inlined
 from c4b._compilation.shaped_view import shaped_view
-from c4b._validate import LARGEST, Array
+from c4b._validate import Array
 from c4b.evidence.arithmetic.chains import pool_chains
 from c4b.evidence.belief import Belief, deviation
 from c4b.evidence.bounds import interval
 from c4b.evidence.ellipsoids import Region
 from c4b.ledger.books import Account, Ledger
-from c4b.policies.compiled.comparison import due
+from c4b.policies.compiled.comparison import due, usable
 from c4b.policies.compiled.tied_scores import TIE
 from c4b.policies.rounds.candidate_fields import MARGIN, SCORE
 
@@ -91,12 +91,8 @@ def nearest(
 
 @inlined
 def _is_admissible(candidates: Array, details: Array, k: int) -> bool:
-    if not (details[MARGIN, k] >= 0.0 and -np.inf < details[SCORE, k] < np.inf):
-        return False
-    for i in range(candidates.shape[1]):
-        if not abs(candidates[k, i]) <= LARGEST:
-            return False
-    return True
+    admitted = details[MARGIN, k] >= 0.0 and -np.inf < details[SCORE, k] < np.inf
+    return admitted and usable(candidates, k)
 
 
 @inlined

@@ -7,7 +7,7 @@ those of a candidate alone: where that could decide, the candidate alone is comp
 """
 
 from c4b._compilation.jit import called, inlined
-from c4b._validate import Array
+from c4b._validate import LARGEST, Array
 from c4b.evidence.belief import Belief, believes, deviation, expected
 from c4b.evidence.bounds import interval
 from c4b.evidence.ellipsoids import Region
@@ -17,6 +17,15 @@ LOW, HIGH, EXPECTED, DEVIATION = 0, 1, 2, 3
 """Rows of ``contrasts``."""
 CONTRASTS = 4
 INFINITY = float("inf")
+
+
+@inlined
+def usable(rows: Array, k: int) -> bool:
+    """Whether a row can be absorbed without an overflow."""
+    for i in range(rows.shape[1]):
+        if not abs(rows[k, i]) <= LARGEST:
+            return False
+    return True
 
 
 @inlined

@@ -9,7 +9,7 @@ import numpy as np
 
 from c4b._compilation.jit import inlined, larger, pooled
 from c4b._compilation.kernel_parts import COMPETITION
-from c4b._validate import LARGEST, Array
+from c4b._validate import Array
 from c4b.certificates.contrast_kernels import structural, structural_above
 from c4b.evidence.belief import Belief, believes, expected
 from c4b.evidence.bounds import interval, upper
@@ -38,6 +38,7 @@ from c4b.policies.compiled.comparison import (
     possible_gain,
     promises,
     scored,
+    usable,
     write_contrast,
 )
 from c4b.policies.rounds.candidate_fields import MARGIN, SCORE, UCB
@@ -519,13 +520,5 @@ def _is_baseline(account: Account, candidates: Array, k: int, baseline: Array) -
         return False
     for i in range(len(baseline)):
         if candidates[k, i] != baseline[i]:
-            return False
-    return True
-
-
-@inlined
-def usable(rows: Array, k: int) -> bool:
-    for i in range(rows.shape[1]):
-        if not abs(rows[k, i]) <= LARGEST:
             return False
     return True

@@ -24,7 +24,7 @@ from c4b.policies.compiled.assessment_in_blocks import (
     assess_best,
     write_contrasts,
 )
-from c4b.policies.compiled.comparison import CONTRASTS
+from c4b.policies.compiled.comparison import CONTRASTS, usable
 from c4b.policies.compiled.compiled_assessment import certificate_row
 from c4b.policies.compiled.compiled_choice import (
     ALL_MARGINS,
@@ -34,7 +34,6 @@ from c4b.policies.compiled.compiled_choice import (
     Contest,
     chosen,
     opened_contest,
-    usable,
 )
 from c4b.policies.compiled.round_space import opened_round_space
 from c4b.policies.compiled.tied_scores import shuffle_ties
