@@ -248,6 +248,22 @@ def test_when_sums_are_added_up_changes_no_bit() -> None:
         assert array.tobytes() == unasked.arrays()[name].tobytes()
 
 
+def test_rewards_that_come_together_are_added_as_if_they_came_alone() -> None:
+    random, alone, together = np.random.default_rng(3), RunningTotals(2), RunningTotals(2)
+    for n in range(600):
+        made = PendingOutcome(random.random(2), random.random(2), bool(n % 3 == 0), None)
+        for totals in (alone, together):
+            totals.add(n, n, 0.1 * n, made.is_baseline, made)
+        for round_ in random.integers(0, n + 1, n % 50 if n % 40 == 0 else 0).tolist():
+            reward = float(random.normal())
+            for totals in (alone, together):
+                totals.outcome(round_, reward)
+            assert alone.now[Sum.DECISIONS] == n + 1
+    assert alone.now[Sum.OUTCOMES] == 300.0
+    for name, array in together.arrays().items():
+        assert array.tobytes() == alone.arrays()[name].tobytes()
+
+
 def test_an_interrupted_answer_adds_nothing_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     model = LinearModel(2, noise=0.1, norm_bound=1.0)
     with Deployment.create(store(), "shop", model, "refresh", reserve=1.0) as dep:
@@ -255,10 +271,10 @@ def test_an_interrupted_answer_adds_nothing_twice(monkeypatch: pytest.MonkeyPatc
             dep.observe(dep.decide([[1.0, 0.1]], [1.0, 0.0]), 0.5)
         calls, reported = itertools.count(), RunningTotals._reported
 
-        def interrupted(totals: RunningTotals, round_: int, reward: float) -> None:
+        def interrupted(totals: RunningTotals, notes: list[Any]) -> None:
             if next(calls) == 5:
                 raise KeyboardInterrupt
-            reported(totals, round_, reward)
+            reported(totals, notes)
 
         monkeypatch.setattr(RunningTotals, "_reported", interrupted)
         with pytest.raises(KeyboardInterrupt):

@@ -16,7 +16,9 @@ or when there are enough of them. So taking back a decision only drops a note.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from enum import IntEnum
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +30,8 @@ _new = tuple.__new__
 """Makes a note of all its fields in the least time."""
 NOTES = 64
 """Notes that are added up as soon as none of them can be taken back."""
+TOGETHER = 8
+"""Rewards in a row from which it is less work to add them to columns of all sums than row by row."""
 KEPT = 32
 """Sums after a multiple of 2^v decisions, and no higher power, are dropped 2^v KEPT decisions later."""
 
@@ -65,6 +69,7 @@ _DECISIONS, _SEQ, _AT, _BANK, _FALLBACKS, _PLAYED, _OUTCOMES, _REWARD, _TOLD, _T
     map(int, Sum)
 )
 _PLAYS, _OTHERS = slice(0, 2), 2  # of ``blocks``
+_EARNED = slice(_OUTCOMES, _REWARD + 1)
 
 
 def blocks(row: Array) -> Array:
@@ -144,11 +149,12 @@ class RunningTotals:
             self._notes.append(_Reported(round_, reward))
 
     def _add_up(self) -> None:
-        for note in self._notes:
-            if isinstance(note, _Decided):
-                self._decided(*note)
+        for kind, notes in groupby(self._notes, type):
+            if kind is _Decided:
+                for note in notes:
+                    self._decided(*note)
             else:
-                self._reported(*note)
+                self._reported(list(notes))
         self._notes.clear()
 
     def _decided(self, seq: int, at: int, bank: float, fallback: bool, *executed: Any) -> None:
@@ -185,10 +191,23 @@ class RunningTotals:
         _add(*self._plays, np.array((executed, baseline)), sign)
         now[_SIZE] = size + math.sqrt(executed.dot(executed)) + math.sqrt(baseline.dot(baseline))
 
-    def _reported(self, round_: int, reward: float) -> None:
-        for row in self._including(round_):
-            row[_OUTCOMES] = row.item(_OUTCOMES) + 1.0
-            row[_REWARD] = row.item(_REWARD) + reward
+    def _reported(self, notes: list[Any]) -> None:
+        """Rewards, one after the other, in all sums that include their rounds."""
+        if len(notes) < TOGETHER:
+            for round_, reward in notes:
+                for row in self._including(round_):
+                    row[_OUTCOMES] = row.item(_OUTCOMES) + 1.0
+                    row[_REWARD] = row.item(_REWARD) + reward
+            return
+        rows, numbers = [*self._kept.values(), self._now], [*self._kept]
+        sums = np.array([row[_EARNED] for row in rows])
+        outcomes, earned = sums.T.copy()
+        for round_, reward in notes:
+            first = bisect_right(numbers, round_)
+            outcomes[first:] += 1.0
+            earned[first:] += reward
+        for row, *new in zip(rows, outcomes.tolist(), earned.tolist(), strict=True):
+            row[_EARNED] = new
 
     def amend(self, round_: int, before: PendingOutcome, after: PendingOutcome, bank: float) -> None:
         """Something else was executed in round ``round_``."""
