@@ -87,6 +87,8 @@ def test_baselines_from_a_file_repeat_and_name_the_study(tmp_path: Path) -> None
         ({"correlation": 1.0}, "correlation"),
         ({"correlation": 0.5, "generator": "gaussian"}, "correlation"),
         ({"generator": "one-hot", "count": 5}, "count"),
+        ({"generator": "one-hot", "count": 2, "listing": "sorted"}, "listing"),
+        ({"generator": "sphere", "listing": "shuffled"}, "listing"),
     ],
 )
 def test_what_makes_no_sense_is_refused(fields: dict, argument: str) -> None:
@@ -104,6 +106,23 @@ def test_arms_are_unit_vectors_beside_the_first() -> None:
     assert np.all(pools.sum(axis=2).max(axis=1) == 1.0)  # no arm twice
     every = candidates.raw_pools(replace(setting, count=4), 1, 0)
     np.testing.assert_array_equal(every, np.tile(np.eye(5)[1:].T, (50, 1, 1)))
+
+
+def test_shuffled_arms_have_an_order_for_each_episode() -> None:
+    setting = Setting(generator="one-hot", count=4, rounds=20, listing="shuffled")
+    orders = set()
+    for episode in range(200):
+        pools = candidates.raw_pools(setting, 1, episode)
+        assert np.all(pools == pools[0])  # one order for the whole episode
+        assert np.all(pools.sum(axis=2) == [0.0, 1.0, 1.0, 1.0, 1.0])
+        orders.add(tuple(pools[0].argmax(axis=0).tolist()))
+    assert len(orders) == 24
+    some = candidates.raw_pools(replace(setting, count=2), 1, 3)
+    order = candidates.raw_pools(setting, 1, 3)[0].argmax(axis=0).tolist()
+    places = [[order.index(arm) for arm in pool.argmax(axis=0)] for pool in some]
+    assert all(first < second for first, second in places)
+    scene = EpisodeDraws(1, 3).scene(prepare(setting, ()))
+    np.testing.assert_array_equal(scene.means[0], np.array(setting.theta)[order])
 
 
 def test_correlated_candidates_share_a_direction() -> None:

@@ -119,6 +119,7 @@ def test_drawn_worlds_cover_what_they_promise() -> None:
     assert {s.generator for s in drawn} == {"sphere", "gaussian", "one-hot"}
     assert {s.noise for s in drawn} >= {"heteroscedastic", "skewed", "uniform"}
     assert any(s.correlation > 0.0 for s in drawn)
+    assert {s.listing for s in drawn if s.generator == "one-hot"} == {"shuffled"}
     assert any(s.baseline_spread > 0.0 for s in drawn)
 
 

@@ -130,7 +130,7 @@ def _compiled_methods(
 def pool_shape(setting: Setting) -> tuple[object, ...]:
     """What the candidates of two settings must have in common to come from the same draws."""
     shape = (setting.rounds, setting.count, setting.dim)
-    return (setting.generator, setting.source, *shape, setting.correlation)
+    return (setting.generator, setting.source, *shape, setting.correlation, setting.listing)
 
 
 def _scene_key(setting: Setting) -> tuple[object, ...]:

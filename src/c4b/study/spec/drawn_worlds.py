@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from c4b.study.spec.setting import Setting
+from c4b.study.spec.setting import NUMBERED, SHUFFLED, Setting
 
 MOST_WORK = 1_000_000
 """Rounds x features x (candidates + features) in a drawn world: the larger a round, the fewer."""
@@ -37,6 +37,7 @@ def drawn_world(seed: int, number: int) -> Setting:
         rounds=rounds,
         theta=tuple(theta.tolist()),
         baseline=(first, *([0.0] * (dim - 1))),
+        listing=SHUFFLED if arms else NUMBERED,
         correlation=rng.uniform(0.3, 0.95) if alike else 0.0,
         baseline_spread=spread,
         world=f"drawn {number}: {'arms' if arms else generator}, d {dim}, K {count}, T {rounds}",

@@ -23,6 +23,11 @@ coordinates than the first, as many of them as ``count`` says; ``items``: the sa
 (1, e_k); ``file``: rows of a table; ``python``: a
 function named ``module:function``."""
 
+NUMBERED, SHUFFLED = "numbered", "shuffled"
+LISTINGS = (NUMBERED, SHUFFLED)
+"""The order in which arms are offered: by number, or in an order that is drawn for each episode. A method
+that takes the first of equals then tries each arm first equally often."""
+
 
 @dataclass(frozen=True, slots=True)
 class Setting:
@@ -50,6 +55,8 @@ class Setting:
     correlation: float = 0.0
     """Similarity of the candidates of a round: the share of one direction that all of them have in
     common."""
+    listing: str = NUMBERED
+    """With the generators ``one-hot`` and ``items``: one of ``LISTINGS``."""
     baseline_spread: float = 0.0
     """Length of a vector of random direction that is added in each round to all but the first feature of
     the baseline."""
@@ -88,6 +95,9 @@ class Setting:
             raise InvalidInput("correlation", self.correlation, "must be at least 0 and below 1")
         if self.correlation > 0.0 and self.generator != "sphere":
             raise InvalidInput("correlation", self.correlation, "needs the generator 'sphere'")
+        _validate.name("listing", self.listing, LISTINGS)
+        if self.listing == SHUFFLED and self.generator not in ("one-hot", "items"):
+            raise InvalidInput("listing", self.listing, "needs the generator 'one-hot' or 'items'")
         if self.generator in ("one-hot", "items") and self.count >= len(self.theta):
             remedy = f"{len(self.theta)} coordinates give {len(self.theta) - 1} arms beside the first"
             raise InvalidInput("count", self.count, remedy)

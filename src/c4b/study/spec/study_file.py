@@ -34,6 +34,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "count": "count",
         "rho": "rho",
         "correlation": "correlation",
+        "listing": "listing",
         "source": "source",
     },
     "learner": {

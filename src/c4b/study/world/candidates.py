@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from c4b._compilation.cache_lines import new_space
 from c4b._validate import Array
-from c4b.study.spec.setting import Setting
+from c4b.study.spec.setting import SHUFFLED, Setting
 from c4b.study.world import candidate_sources, draws
 
 
@@ -21,7 +22,7 @@ def raw_pools(setting: Setting, seed: int, episode: int) -> Array:
         if setting.correlation > 0.0:
             features = _towards_a_common_direction(features, setting.correlation, seed, episode)
     elif setting.generator in ("one-hot", "items"):
-        arms = np.sort(rng.random((rounds, dim - 1)).argsort(axis=1)[:, :count], axis=1)
+        arms = _in_order(setting, rng.random((rounds, dim - 1)).argsort(axis=1)[:, :count], seed, episode)
         features = np.eye(dim)[1 + arms]
         features[:, :, 0] = setting.generator == "items"
     elif setting.generator == "gaussian":
@@ -45,6 +46,17 @@ def pools(setting: Setting, raw: Array) -> Array:
     full[:, 0] = 1.0
     np.multiply(raw, setting.rho, out=full[:, 1:])
     return full
+
+
+def _in_order(
+    setting: Setting, arms: NDArray[np.intp], seed: int, episode: int
+) -> NDArray[np.intp]:
+    """The arms (T, K) of each round, by number or in the order of this episode."""
+    listed = np.arange(setting.dim - 1)
+    if setting.listing == SHUFFLED:
+        listed = draws.stream(seed, episode, draws.LISTING).permutation(setting.dim - 1)
+    in_order: NDArray[np.intp] = listed[np.sort(listed.argsort()[arms], axis=1)]
+    return in_order
 
 
 def _towards_a_common_direction(features: Array, share: float, seed: int, episode: int) -> Array:

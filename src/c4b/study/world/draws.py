@@ -13,7 +13,7 @@ import numpy as np
 
 from c4b._validate import Array
 
-HISTORY_FEATURES, HISTORY_NOISE, CANDIDATES, NOISE, BASELINES, COMMON_DIRECTIONS = range(6)
+HISTORY_FEATURES, HISTORY_NOISE, CANDIDATES, NOISE, BASELINES, COMMON_DIRECTIONS, LISTING = range(7)
 """Roles of streams."""
 
 NOISES = ("gaussian", "uniform", "rademacher", "student-t", "heteroscedastic", "skewed")
