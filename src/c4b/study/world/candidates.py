@@ -48,9 +48,7 @@ def pools(setting: Setting, raw: Array) -> Array:
     return full
 
 
-def _in_order(
-    setting: Setting, arms: NDArray[np.intp], seed: int, episode: int
-) -> NDArray[np.intp]:
+def _in_order(setting: Setting, arms: NDArray[np.intp], seed: int, episode: int) -> NDArray[np.intp]:
     """The arms (T, K) of each round, by number or in the order of this episode."""
     listed = np.arange(setting.dim - 1)
     if setting.listing == SHUFFLED:
