@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import c4b
+from c4b._validate import Array
 from c4b.deployment.audit.audit_report import Finding
 from c4b.deployment.audit.recomputed.recomputed_hope import (
     Hope,
@@ -15,6 +17,7 @@ from c4b.deployment.audit.recomputed.recomputed_hope import (
     leeway_left,
     possible_aims,
     what_is_cheap,
+    what_is_soon,
 )
 from c4b.policies import CandidateField
 from support.forgeries import Forgery, another, only_one, play
@@ -62,6 +65,12 @@ def test_belief_that_hangs_on_rounding_is_no_finding(sqlite_url: str) -> None:
         assert report.clean, report
 
 
+def hope_of(left: float, could: Array, cheap: NDArray[np.bool_], scores: Array) -> Hope:
+    """Nothing takes too long to learn, and what is not cheap is dear."""
+    soon = np.ones(len(could), bool)
+    return Hope(left, 1e-6, could, could, cheap, ~cheap, soon, ~soon, scores, 0.5)
+
+
 @pytest.mark.parametrize(
     ("left", "tried", "finding"),
     [
@@ -80,7 +89,7 @@ def test_the_rule_of_hope(left: float, tried: int | None, finding: str | None) -
     margins = np.array([1.0, 1.0, 1.0, -1.0])
     passed_over = np.arange(4) != (9 if tried is None else tried)
     passed_over[3] = False
-    hope = Hope(left, 1e-6, could, could, np.zeros(4, bool), np.ones(4, bool), scores, 0.5)
+    hope = hope_of(left, could, np.zeros(4, bool), scores)
     if finding is None:
         check_hope(hope, margins, passed_over, tried, 1e-6)
         return
@@ -88,9 +97,39 @@ def test_the_rule_of_hope(left: float, tried: int | None, finding: str | None) -
         check_hope(hope, margins, passed_over, tried, 1e-6)
 
 
+def test_what_takes_too_long_to_learn_is_not_tried_in_hope() -> None:
+    """Candidate 0 takes too long, 1 does not, of 2 rounding decides."""
+    soon, late = np.array([False, True, False]), np.array([True, False, False])
+    scores, margins = np.array([0.9, 0.8, 0.7]), np.ones(3)
+
+    def check(tried: int | None, left: float = 1.0) -> None:
+        hope = hope_of(left, np.ones(3), np.zeros(3, bool), scores)._replace(soon=soon, late=late)
+        passed_over = np.arange(3) != (9 if tried is None else tried)
+        check_hope(hope, margins, passed_over, tried, 1e-6)
+
+    check(1)
+    with pytest.raises(Finding, match=r"candidate 0, .* too long to learn whether it is better"):
+        check(0)
+    with pytest.raises(Finding, match="tries candidate 2, though candidate 1"):
+        check(2)
+    with pytest.raises(Finding, match="candidate 1 could be better"):
+        check(None)
+    check(None, -1.0)
+    check(0, 1e-9)
+
+
+@pytest.mark.parametrize(("gain", "sooner", "later"), [(3.0, True, False), (0.5, False, True)])
+def test_plays_that_learning_takes(gain: float, sooner: bool, later: bool) -> None:
+    """With sigma 1 and two features: two plays for a possible gain of 3; 72 for one of .5."""
+    view = np.array([-1.0]), np.array([1.0 + gain])
+    found = what_is_soon(10.0, view, (np.array([2]), 1.0), np.array([1e-9]))
+    assert [bool(each[0]) for each in found] == [sooner, later]
+    exactly = 2.0 * max(9.0 / gain**2, 1.0)
+    assert not np.any(what_is_soon(exactly, view, (np.array([2]), 1.0), np.array([1e-6])))
+
+
 def test_the_thrifty_come_first() -> None:
-    unknown = np.zeros(2, bool)
-    hope = Hope(1.0, 1e-6, np.ones(2), np.ones(2), unknown, unknown, np.array([0.9, 0.8]), 0.5)
+    hope = hope_of(1.0, np.ones(2), np.zeros(2, bool), np.array([0.9, 0.8]))
     check_hope(hope, np.array([0.4, 0.6]), np.array([True, False]), 1, 1e-6)
     with pytest.raises(Finding, match="higher score"):
         check_hope(hope, np.array([0.6, 0.6]), np.array([True, False]), 1, 1e-6)
@@ -111,7 +150,7 @@ def test_what_is_cheap_may_be_tried_without_hope() -> None:
     scores, margins = np.array([0.7, 0.9, 0.8]), np.ones(3)
 
     def check(tried: int | None) -> None:
-        hope = Hope(-1.0, 1e-6, np.ones(3), np.ones(3), cheap, dear, scores, 0.5)
+        hope = hope_of(-1.0, np.ones(3), cheap, scores)._replace(dear=dear)
         passed_over = np.arange(3) != (9 if tried is None else tried)
         check_hope(hope, margins, passed_over, tried, 1e-6)
 
@@ -164,7 +203,7 @@ def test_what_a_candidate_must_be_able_to_gain(
     """A fifth of what the best-scored one could: 1; the second one could gain .5."""
     known = np.array([cheap, cheap])
     could = np.array([1.0, 0.5])
-    hope = Hope(left, 1e-6, could, could, known, ~known, np.array([0.9, second]), 0.5)
+    hope = hope_of(left, could, known, np.array([0.9, second]))
     found = possible_aims(hope, np.array([within, 1.0]), np.array([promise, 0.1]), 0.2, np.full(2, 1e-6))
     assert found == pytest.approx(expected)
 

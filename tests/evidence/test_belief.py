@@ -32,7 +32,7 @@ def decided(
 
 @pytest.mark.parametrize("confidence", ["several-ridges", "unbiased", "constrained"])
 @pytest.mark.parametrize(("dim", "size"), [(1, 2), (3, 5), (10, 300)])
-@pytest.mark.parametrize("selection", ["hopeful-4", "hopeful-7"])
+@pytest.mark.parametrize("selection", ["hopeful-4", "hopeful-7", "hopeful-8"])
 def test_scores_are_the_posterior_mean_and_two_standard_deviations(
     confidence: str, dim: int, size: int, selection: str
 ) -> None:
@@ -75,14 +75,15 @@ def test_what_is_expected_to_be_worse_promises_nothing() -> None:
 
 
 @pytest.mark.parametrize("confidence", ["several-ridges", "unbiased", "constrained"])
-def test_little_is_expected_where_the_data_show_little(confidence: str) -> None:
+@pytest.mark.parametrize("careful", ["hopeful-7", "hopeful-8"])
+def test_little_is_expected_where_the_data_show_little(confidence: str, careful: str) -> None:
     """Rewards of which the features but the first explain a part that differs from world to world. The
     candidate is played if both its interval and the careful expectation promise more than the baseline;
     the expectation is recomputed here from its definition."""
     dim, noise, bound = 8, 0.7, 1.5
     parts = {
         selection: c4b.Composition("x", "joint", "checkpoints", selection, "", score, confidence)
-        for selection, score in (("competitive", "measured-2"), ("hopeful-7", "believed"))
+        for selection, score in (("competitive", "measured-2"), (careful, "believed"))
     }
     rng, refused, plain = np.random.default_rng(11), 0, 0
     for world in range(400):
@@ -100,9 +101,13 @@ def test_little_is_expected_where_the_data_show_little(confidence: str) -> None:
         gram, moment, contrast = features.T @ features, features.T @ rewards, pool[0] - baseline
         shape = gram + dim * (noise / bound) ** 2 * np.eye(dim)
         spread = 0.04 * noise * np.sqrt(contrast @ np.linalg.solve(shape, contrast))
-        expected = contrast @ expected_theta(gram, moment, pool, baseline, noise, bound) + spread
-        assert actions["hopeful-7"] == (actions["competitive"] if expected > 0.0 else None), world
-        refused += actions["competitive"] != actions["hopeful-7"]
+        expected = (
+            contrast
+            @ expected_theta(gram, moment, pool, baseline, noise, bound, level=careful == "hopeful-8")
+            + spread
+        )
+        assert actions[careful] == (actions["competitive"] if expected > 0.0 else None), world
+        refused += actions["competitive"] != actions[careful]
         plain += (expected > 0.0) != (contrast @ np.linalg.solve(shape, moment) + spread > 0.0)
     assert refused >= 5
     assert plain >= 3  # the usual prior would have said otherwise

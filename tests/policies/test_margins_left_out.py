@@ -111,6 +111,7 @@ def play(pair: Twins, rng: np.random.Generator, rounds: int, binary: bool = Fals
         "hopeful-5",
         "hopeful-6",
         "hopeful-7",
+        "hopeful-8",
     ],
 )
 @pytest.mark.parametrize(
@@ -184,7 +185,7 @@ def test_who_saves_up_in_a_large_pool_looks_among_the_best_scored_first() -> Non
 def test_equal_candidates_tie_as_ever_whatever_is_left_out() -> None:
     spec = c4b.Policy("reserve-c4b+", c4b.LinearModel(2, 0.1, 1.0)).spec
     assert isinstance(spec, c4b.Composition)
-    for selection in ("hopeful-5", "hopeful-7"):
+    for selection in ("hopeful-5", "hopeful-8"):
         made = replace(spec, name="made up", selection=selection)
         pair = twins(made, c4b.LinearModel(2, 0.1, 1.0), alpha=0.1, reserve=5.0)
         pair.learn(np.array([[1.0, 0.0], [1.0, 0.5]] * 30), np.array([0.5, 0.9] * 30))

@@ -264,7 +264,7 @@ def test_what_teaches_nothing_is_not_played_for_the_little_that_it_saves() -> No
     theta, baseline, plays = np.array([1.0, -0.5]), np.array([0.995, 0.0]), {}
     spec = c4b.Policy("reserve-c4b+", c4b.LinearModel(2, 0.05, 1.4)).spec
     assert isinstance(spec, c4b.Composition)
-    for selection in ("hopeful-6", "hopeful-7"):
+    for selection in ("hopeful-6", "hopeful-8"):
         parts, count = replace(spec, name="made up", selection=selection), []
         for seed in range(8):
             rng = np.random.default_rng(seed)
@@ -281,7 +281,7 @@ def test_what_teaches_nothing_is_not_played_for_the_little_that_it_saves() -> No
                 rounds += 1
             count.append(rounds)
         plays[selection] = float(np.mean(count))
-    assert plays["hopeful-7"] < 0.6 * plays["hopeful-6"]
+    assert plays["hopeful-8"] < 0.6 * plays["hopeful-6"]
 
 
 def test_no_counterweight_for_a_candidate_that_promises_no_more_than_the_baseline() -> None:

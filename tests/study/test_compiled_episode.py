@@ -179,7 +179,7 @@ def test_ties_are_those_of_the_online_policy(tmp_path: Path, monkeypatch: pytest
         "ties",
         "joint",
         "checkpoints",
-        "hopeful-7",
+        "hopeful-8",
         "for a test",
         score="certificate",
         confidence="several-ridges",

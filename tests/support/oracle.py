@@ -151,12 +151,13 @@ class OraclePolicy:
         if not self._leeway(self.rounds) > 0.0:
             return False
         self.promises.append(4.0 * self._leeway(self.rounds) * mean - abs(lost))
+        self.plays = 2.0 * self.rounds
         return self.promises[-1] > 0.0
 
     def _worth_trying(self, x: Array, baseline: Array, hopeful: bool) -> bool:
-        """Whether what x could gain is above 0 and, without hope, learning costs no more than it may: for
-        each feature that differs one play, or as many as make the gain three standard errors, at the loss
-        of the middle."""
+        """Whether what x could gain is above 0, and learning takes, in hope, no more plays than twice the
+        rounds there were, or costs no more than it may: for each feature that differs one play, or as
+        many as make the gain three standard errors, at the loss of the middle."""
         low, high = self.set.lower(x - baseline), self.set.upper(x - baseline)
         share = max(0.5, min(0.5 * math.sqrt(5.0 / self.set.dim), 1.0))
         views = [((low + high) / 2.0, share * (high - low) / 2.0)]
@@ -169,11 +170,15 @@ class OraclePolicy:
         """``_worth_trying`` in one view: the candidate seems to gain ``middle``, or so much more."""
         gain = middle + more
         self.promises.append(gain)
-        if gain <= 0.0 or hopeful:
-            return gain > 0.0
-        if self.allowance <= 0.0:
+        if gain <= 0.0:
             return False
         plays = int(np.count_nonzero(contrast)) * max(1.0, (3.0 * self.set.noise / gain) ** 2)
+        if hopeful:
+            self.promises.append(plays / self.plays - 1.0)
+            if plays <= self.plays:
+                return True
+        if self.allowance <= 0.0:
+            return False
         cost = plays * max(0.0, -middle)
         self.promises.append(self.allowance - cost)
         return cost <= self.allowance
@@ -304,8 +309,8 @@ class OraclePolicy:
         return np.asarray(prior + self._sums()[0] / self.set.noise**2)
 
     def _due(self, x: Array, baseline: Array, best: Array) -> float:
-        """What a play must leave above the baseline's margin: the rounds of the baseline that it saves
-        are worth what it is expected to lose, if ``best`` is played in them."""
+        """What a play must leave above the baseline's margin: the plays of ``best`` that it pays for are
+        worth what it is expected to lose. One such play counts as three."""
         if self.set.confidence not in BELIEVING:
             return 0.0
         loss = -self._view(x - baseline, baseline)[0]
@@ -313,7 +318,9 @@ class OraclePolicy:
         self.promises += [loss, gain]
         if loss <= 0.0:
             return 0.0
-        return loss * self.alpha * max(self.set.lower(baseline), 0.0) / gain if gain > 0.0 else math.inf
+        price = self._baseline_margin(baseline) - self._candidate_margin(best, baseline)
+        price = max(price / 3.0, self.alpha * max(self.set.lower(baseline), 0.0))
+        return loss * price / gain if gain > 0.0 else math.inf
 
     def _ahead(self, x: Array, baseline: Array, target: Array) -> float:
         """What will be certified of the prefix, and of ``target`` after it, once x was observed: the mean

@@ -153,7 +153,7 @@ class Configuration:
         numbers += [rule.by_certificate, rule.optimism, rule.hope, rule.hopes_trust]
         numbers += [rule.reluctance, rule.restraint, rule.boldest, rule.saving]
         numbers += [rule.persists, rule.ambition, rule.endures, rule.believes, rule.unfunded]
-        numbers += [rule.shuffles, rule.careful]
+        numbers += [rule.shuffles, rule.careful, rule.lessons, rule.patience]
         return {
             "ridges": self.model.ridges,
             "rule": np.array(numbers, dtype=np.float64),

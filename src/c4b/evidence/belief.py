@@ -60,13 +60,15 @@ def believed(
     terms: Terms,
     wanted: bool,
     careful: bool,
+    level: bool,
     candidates: Array,
     baseline: Array,
     space: Array,
 ) -> Belief:
     """Written into ``space``; nothing unless ``wanted`` and the set keeps the eigenbasis of A.
 
-    ``careful`` about differences of these candidates (K, d) and this baseline.
+    ``careful`` about differences of these candidates (K, d) and this baseline; ``level``: see
+    ``_write_common``.
     """
     known = EIGENBASES and wanted and region.spectral and data.code < BOUNDED
     dim = len(data.moment) if known else 0
@@ -85,7 +87,7 @@ def believed(
             hoped[0, i] = along * factors[0, i]
         if careful:
             towards = shaped_view(space, 4 * dim, (dim,))
-            _write_common(region, candidates, baseline, mean, towards)
+            _write_common(region, level, candidates, baseline, mean, towards)
             weights = shaped_view(space, 5 * dim, (PRIORS,))
             pulls = shaped_view(space, 5 * dim + PRIORS, (PRIORS,))
             _shrink(values, ridge, terms.noise, towards, weights, pulls, turned)
@@ -102,18 +104,28 @@ def believed(
 
 @inlined
 def _write_common(
-    region: Region, candidates: Array, baseline: Array, scratch: Array, towards: Array
+    region: Region, level: bool, candidates: Array, baseline: Array, scratch: Array, towards: Array
 ) -> None:
-    """The direction of the sum of the baseline and some candidates (K, d), in the eigenbasis, into
-    ``towards`` (d,); 0 if they have nothing in common. scratch is (d,)."""
-    size, dim, length, sizes = len(candidates), len(baseline), 0.0, 0.0
+    """The direction of what the actions of a round have in common, in the eigenbasis, into ``towards``
+    (d,); 0 if they have nothing in common. scratch is (d,).
+
+    It is that of the sum of the baseline and some candidates (K, d). If it is to be ``level``: of the
+    point between the baseline and the mean of these candidates that is nearest to 0, along which both
+    are worth the same.
+    """
+    size, dim, count, length, sizes = len(candidates), len(baseline), 0, 0.0, 0.0
     for j in range(dim):
-        scratch[j] = baseline[j]
-        sizes += abs(baseline[j])
+        scratch[j] = 0.0 if level else baseline[j]
     for k in range(0, size, (size + ASKED - 1) // ASKED if size > 0 else 1):
+        count += 1
         for j in range(dim):
             scratch[j] += candidates[k, j]
             sizes += abs(candidates[k, j])
+    sizes = sizes / max(count, 1) if level else sizes
+    for j in range(dim):
+        sizes += abs(baseline[j])
+    if level:
+        _move_to_nearest(baseline, max(count, 1), scratch)
     for j in range(dim):
         length += scratch[j] * scratch[j]
     length = math.sqrt(length)
@@ -122,6 +134,21 @@ def _write_common(
         for j in range(dim):
             along += region.basis[i, j] * scratch[j]
         towards[i] = along / length if NOTHING * sizes < length < np.inf else 0.0
+
+
+@inlined
+def _move_to_nearest(baseline: Array, count: int, total: Array) -> None:
+    """``total`` (d,), a sum of so many rows, becomes the point nearest to 0 between ``baseline`` and the
+    mean of the rows."""
+    along, square = 0.0, 0.0
+    for j in range(len(baseline)):
+        apart = total[j] / count - baseline[j]
+        along += baseline[j] * apart
+        square += apart * apart
+    share = -along / square if square > 0.0 else 0.0
+    share = min(share, 1.0) if share > 0.0 else 0.0  # also where squares overflow
+    for j in range(len(baseline)):
+        total[j] = baseline[j] + share * (total[j] / count - baseline[j])
 
 
 @inlined

@@ -16,7 +16,7 @@ BUILT_IN = (
         "reserve-c4b+",
         "joint",
         "checkpoints",
-        "hopeful-7",
+        "hopeful-8",
         "recommended: several ridges, checkpoints, hopeful choice",
         score="believed",
         confidence="several-ridges",

@@ -77,10 +77,18 @@ def rule_in_words(spec: PolicySpec, dim: int, confidence: str | None = None) -> 
             "admissible, the admissible candidate is played that brings it nearest: by what it earns, "
             "undoes or teaches."
         )
+        worth = (
+            "replaces so many rounds of saving that the best-scored candidate is expected to gain more "
+            "in them"
+        )
+        if rule.lessons:
+            worth = (
+                "pays for so many plays of the best-scored candidate that these are expected to gain "
+                f"more. One of these plays counts as {rule.lessons:g}, because it teaches"
+            )
         sentences.append(
             "Due: a candidate that is expected to earn less than the baseline is played for what it "
-            "saves, or brings nearer, only if that is worth its cost: if it replaces so many rounds of "
-            "saving that the best-scored candidate is expected to gain more in them."
+            f"saves, or brings nearer, only if that is worth its cost: if it {worth}."
         )
     elif rule.competes == SAVES_UP:
         sentences.append(
@@ -99,7 +107,7 @@ def rule_in_words(spec: PolicySpec, dim: int, confidence: str | None = None) -> 
         sentences.append(
             "Hope: if no candidate promises more, the best-scored candidate that could be better is "
             "tried, as long as the estimated loss or gain of the t rounds so far is less than "
-            f"{rule.hope:g} ({leeway}) rewards of the baseline."
+            f"{rule.hope:g} ({leeway}) rewards of the baseline{_in_time(rule)}."
         )
     if rule.saving:
         sentences.append(
@@ -144,6 +152,15 @@ def rule_in_words(spec: PolicySpec, dim: int, confidence: str | None = None) -> 
     return " ".join(sentences)
 
 
+def _in_time(rule: Rule) -> str:
+    if not rule.patience:
+        return ""
+    return (
+        f", and learning whether it is better takes at most {rule.patience:g} times as many plays as "
+        "there have been rounds, or is cheap"
+    )
+
+
 def _score(rule: Rule) -> str:
     if rule.by_certificate:
         return "the certified lower bound of the contrast"
@@ -170,7 +187,7 @@ def _rule(spec: Composition, dim: int, confidence: str | None) -> Rule:
     """The rule, without what only a belief can say if there is none."""
     rule = spec.rule(dim, NO_NOISE)
     believes = confidence is None or confidence in BELIEVING
-    return rule if believes else rule._replace(believes=0.0, careful=False)
+    return rule if believes else rule._replace(believes=0.0, careful=False, lessons=0.0)
 
 
 def because(

@@ -52,6 +52,8 @@ class Rule(NamedTuple):
     unfunded: float = 0.0  # share of the leeway that the fund for optimistic rounds goes without
     shuffles: bool = False  # equal scores are ordered by the data, not by the list of candidates
     careful: bool = False  # the data say how wide the prior is; what a play saves must be worth its cost
+    lessons: float = 0.0  # plays of the best-scored candidate that one counts as, in what saving is worth
+    patience: float = 0.0  # hope may take so many times the past rounds to learn; 0: any number
 
 
 def rule_numbers(rule: Rule) -> Array:
@@ -98,6 +100,8 @@ def opened_rule(numbers: Array) -> Rule:
         numbers[20],
         numbers[21] != 0.0,
         numbers[22] != 0.0,
+        numbers[23],
+        numbers[24],
     )
 
 
@@ -130,12 +134,15 @@ def is_optimistic(ledger: Ledger, account: Account, rule: Rule) -> bool:
 @inlined
 def hopes(
     region: Region, belief: Belief, ledger: Ledger, account: Account, rule: Rule, mean: float
-) -> tuple[bool, float]:
-    """Whether the rounds so far seem to have lost, and to have gained, less than ``hope`` units of leeway
-    in rewards of this baseline; and, as long as there is no leeway, what learning about one candidate may
-    cost: ``saving`` of what alpha has granted, less what seems lost, or gained, so far. A rule that
-    ``persists`` goes on with what alpha had granted when leeway began, and one that ``endures`` with
-    n^(3/4) times as much after n times as many rounds, still a vanishing share.
+) -> tuple[float, float]:
+    """How many plays learning about one candidate may take in hope, 0 if there is none; and what it may
+    cost without.
+
+    There is hope if the rounds so far seem to have lost, and to have gained, less than ``hope`` units of
+    leeway in rewards of this baseline. The cost, as long as there is no leeway: ``saving`` of what alpha
+    has granted, less what seems lost, or gained, so far. A rule that ``persists`` goes on with what alpha
+    had granted when leeway began, and one that ``endures`` with n^(3/4) times as much after n times as
+    many rounds, still a vanishing share.
 
     ``mean`` is the estimate of the baseline's. Who has gained knows something better than to hope.
     Estimates are the middles of intervals. That of the prefix Z, or what is believed of it, is what alpha
@@ -144,7 +151,7 @@ def hopes(
     rounds = ledger.tally[Tally.ROUNDS]
     free = rule.hope * leeway(account, rule, rounds)
     if not (free > 0.0 or rule.saving > 0.0):
-        return False, 0.0
+        return 0.0, 0.0
     if believes(belief):
         left = expected(belief, ledger.prefix)
     else:
@@ -160,21 +167,30 @@ def hopes(
         if rule.endures:
             granting *= math.sqrt(rounds / granting) * math.sqrt(math.sqrt(rounds / granting))
         allowance = rule.saving * mean * account.alpha * granting - change
-    return hopeful and free > 0.0, allowance
+    plays = rule.patience * rounds if rule.patience > 0.0 else np.inf
+    return plays if hopeful and free > 0.0 else 0.0, allowance
+
+
+@inlined
+def plays_to_learn(rule: Rule, gain: float, features: int) -> float:
+    """Plays that it may take to learn whether a candidate is better than the baseline, inf if it cannot
+    be; ``gain`` is what it could gain.
+
+    As many for each of the features as make what it could gain STANDARD_ERRORS standard errors, at least
+    one.
+    """
+    if not gain > 0.0:
+        return np.inf
+    return features * max((STANDARD_ERRORS * rule.noise / gain) ** 2, 1.0)
 
 
 @inlined
 def cost_of_learning(rule: Rule, gain: float, middle: float, features: int) -> float:
-    """Rewards that it may take to learn whether a candidate is better than the baseline, inf if it
-    cannot be; ``gain`` is what it could gain, ``middle`` what it seems to gain.
-
-    As many plays for each of the features as make what it could gain STANDARD_ERRORS standard errors,
-    at least one, each at the loss that it seems to be.
-    """
+    """Rewards that these plays may cost, each at the loss that it seems to be: ``middle`` is what a
+    candidate seems to gain."""
     if not gain > 0.0:
         return np.inf
-    plays = features * max((STANDARD_ERRORS * rule.noise / gain) ** 2, 1.0)
-    return plays * max(-middle, 0.0)
+    return plays_to_learn(rule, gain, features) * max(-middle, 0.0)
 
 
 @inlined

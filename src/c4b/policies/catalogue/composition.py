@@ -246,6 +246,8 @@ latches=False, learns='all', earned='none', phase=1)
             unfunded=selection.unfunded,
             shuffles=selection.shuffles,
             careful=selection.careful,
+            lessons=selection.lessons,
+            patience=selection.patience,
         )
 
     def account(

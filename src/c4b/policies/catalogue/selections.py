@@ -56,6 +56,14 @@ class Selection(NamedTuple):
     And a candidate that is played for what it leaves in the bank saves rounds of the baseline: what the
     best-scored candidate is expected to gain in them must be more than what this one is expected to
     lose."""
+    lessons: float = 0.0
+    """Plays that one play of the best-scored candidate counts as, because it teaches. Then what a play
+    saves is counted in plays of that candidate, by what these take from the bank, instead of rounds of
+    the baseline; and what actions have in common is as much in the baseline as in the mean of all
+    candidates. 0: as before."""
+    patience: float = 0.0
+    """Hope tries a candidate only if learning whether it is better takes no more plays than so many times
+    the rounds that there were; 0: any number."""
 
 
 _COMPETITIVE = Selection(thrift=0.9, competes=BASELINE_COMPETES, trust=0.02)
@@ -65,6 +73,7 @@ _HOPEFUL_3 = _HOPEFUL_2._replace(ambition=0.2)
 _HOPEFUL_4 = _HOPEFUL_3._replace(saving=0.75, endures=True)
 _HOPEFUL_5 = _HOPEFUL_4._replace(thrift=0.0, competes=SAVES_UP, unfunded=0.75)
 _HOPEFUL_6 = _HOPEFUL_5._replace(shuffles=True)
+_HOPEFUL_7 = _HOPEFUL_6._replace(careful=True)
 
 SELECTIONS = {
     # the best-scored admissible candidate
@@ -99,5 +108,8 @@ SELECTIONS = {
     "hopeful-6": _HOPEFUL_6,
     # and less is expected of candidates where the data show little; and what is played for what it leaves
     # in the bank costs no more than is gained in the rounds of the baseline that it saves
-    "hopeful-7": _HOPEFUL_6._replace(careful=True),
+    "hopeful-7": _HOPEFUL_7,
+    # and a play that saves is worth plays of the best-scored candidate, not rounds of the baseline; and
+    # nothing is hoped for that cannot be learned in time
+    "hopeful-8": _HOPEFUL_7._replace(lessons=3.0, patience=2.0),
 }

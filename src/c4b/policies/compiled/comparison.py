@@ -11,7 +11,7 @@ from c4b._validate import LARGEST, Array
 from c4b.evidence.belief import Belief, believes, deviation, expected
 from c4b.evidence.bounds import interval
 from c4b.evidence.ellipsoids import Region
-from c4b.policies.catalogue.choice_rule import Rule, cost_of_learning
+from c4b.policies.catalogue.choice_rule import Rule, cost_of_learning, plays_to_learn
 
 LOW, HIGH, EXPECTED, DEVIATION = 0, 1, 2, 3
 """Rows of ``contrasts``."""
@@ -189,7 +189,7 @@ def is_worth_trying(
     region: Region,
     belief: Belief,
     rule: Rule,
-    hopeful: bool,
+    patience: float,
     allowance: float,
     candidates: Array,
     k: int,
@@ -197,8 +197,8 @@ def is_worth_trying(
     contrasts: Array,
     scratch: Array,
 ) -> bool:
-    """Whether a candidate could be better than the baseline and, unless ``hopeful``, learning about it
-    costs no more than ``allowance``: by the set, and by what is believed."""
+    """Whether a candidate could be better than the baseline, and learning about it takes no more plays
+    than ``patience`` or costs no more than ``allowance``: by the set, and by what is believed."""
     known, features = contrasts.shape[1] > 0, len(scratch)
     if rule.persists:
         for i in range(len(scratch)):
@@ -208,12 +208,12 @@ def is_worth_trying(
         low, high = contrasts[LOW, k], contrasts[HIGH, k]
         gain = scored(rule.hopes_trust, low, high)
         clear = _is_clear(
-            rule, hopeful, allowance, gain, 0.5 * (low + high), abs(low) + abs(high), features
+            rule, patience, allowance, gain, 0.5 * (low + high), abs(low) + abs(high), features
         )
     if not clear:
         low, high = contrast_interval(region, candidates, k, baseline, scratch)
     gain, middle = scored(rule.hopes_trust, low, high), 0.5 * (low + high)
-    if not _pays(rule, hopeful, allowance, gain, middle, features):
+    if not _pays(rule, patience, allowance, gain, middle, features):
         return False
     if not believes(belief):
         return True
@@ -221,25 +221,35 @@ def is_worth_trying(
     if known:
         middle, spread = contrasts[EXPECTED, k], rule.believes * contrasts[DEVIATION, k]
         gain = middle + spread
-        clear = _is_clear(rule, hopeful, allowance, gain, middle, abs(middle) + spread, features)
+        clear = _is_clear(rule, patience, allowance, gain, middle, abs(middle) + spread, features)
     if not clear:
         gain = possible_gain(region, belief, rule, candidates, k, baseline, scratch)
         middle = expected(belief, scratch)
-    return _pays(rule, hopeful, allowance, gain, middle, features)
+    return _pays(rule, patience, allowance, gain, middle, features)
 
 
 @inlined
-def _pays(rule: Rule, hopeful: bool, allowance: float, gain: float, middle: float, features: int) -> bool:
+def _pays(
+    rule: Rule, patience: float, allowance: float, gain: float, middle: float, features: int
+) -> bool:
     """Whether a candidate that could gain so much, and seems to gain ``middle``, is worth trying."""
-    return gain > 0.0 and (hopeful or cost_of_learning(rule, gain, middle, features) <= allowance)
+    return gain > 0.0 and (
+        plays_to_learn(rule, gain, features) <= patience
+        or cost_of_learning(rule, gain, middle, features) <= allowance
+    )
 
 
 @inlined
 def _is_clear(
-    rule: Rule, hopeful: bool, allowance: float, gain: float, middle: float, scale: float, features: int
+    rule: Rule, patience: float, allowance: float, gain: float, middle: float, scale: float, features: int
 ) -> bool:
     """Whether last bits cannot change ``_pays``."""
     if not 1e-6 * scale < abs(gain) < INFINITY:
         return False
-    cost = 0.0 if hopeful else cost_of_learning(rule, gain, middle, features)
-    return hopeful or not gain > 0.0 or abs(cost - allowance) > 1e-6 * (cost + abs(allowance))
+    if patience == INFINITY or not gain > 0.0:
+        return True
+    plays = plays_to_learn(rule, gain, features)
+    if not abs(plays - patience) > 1e-6 * (plays + patience):
+        return False
+    cost = cost_of_learning(rule, gain, middle, features)
+    return plays < patience or abs(cost - allowance) > 1e-6 * (cost + abs(allowance))

@@ -114,8 +114,9 @@ class Contest(NamedTuple):
     least: float  # margin that a choice would like to have
     rival: float  # the baseline's margin; NaN: nobody has asked yet
     passed_over: int  # candidates that promise no more than the baseline
-    hopeful: bool  # one of them that could be better is played where nobody promises more
-    allowance: float  # so is one if learning about it costs no more; 0 or less: none is
+    patience: float  # one of them that could be better is played where nobody promises more, if learning
+    # about it takes no more plays than that,
+    allowance: float  # or if it costs no more than that; 0 or less: none is
     hope: int  # the first of them that could be, or BASELINE
     hopes_score: float
     fund: float  # margin that a candidate must have that is not surely better than the baseline
@@ -150,13 +151,13 @@ def opened_contest(
     optimistic = False
     if COMPETITION:
         optimistic = is_optimistic(ledger, account, rule)
-    hopeful, allowance, kept = False, 0.0, -np.inf
+    patience, allowance, kept = 0.0, 0.0, -np.inf
     hoping = rule.hope > 0.0 and competes and not optimistic
     saving = rule.thrift > 0.0 and not optimistic
     if COMPETITION and (hoping or saving):
         low, high = interval(region, baseline)
         if hoping:
-            hopeful, allowance = hopes(region, belief, ledger, account, rule, 0.5 * (low + high))
+            patience, allowance = hopes(region, belief, ledger, account, rule, 0.5 * (low + high))
             kept = fund(ledger, account, rule, low, high)
         if saving:
             saved = structural_above(low, account.alpha, 0.0, account.tolerance)
@@ -164,7 +165,7 @@ def opened_contest(
     alarmed = alarmed or (rule.latches and refuted)
     aim = np.nan if rule.ambition > 0.0 else -np.inf
     return Contest(
-        refuted, alarmed, competes, optimistic, least, rival, 0, hopeful, allowance, BASELINE, 0.0, kept,
+        refuted, alarmed, competes, optimistic, least, rival, 0, patience, allowance, BASELINE, 0.0, kept,
         aim, np.nan,
     )  # fmt: skip
 
@@ -192,10 +193,10 @@ def chosen(
     details (ROWS, K); ``scratch`` (d,); ``contrasts`` as in ``comparison``; ``space`` as in ``approach``.
     """
     (
-        refuted, alarmed, competes, optimistic, least, rival, passed_over, hopeful, allowance, hope,
+        refuted, alarmed, competes, optimistic, least, rival, passed_over, patience, allowance, hope,
         value, kept, aim, exchange,
     ) = contest  # fmt: skip
-    action, hoping = BASELINE, hopeful or allowance > 0.0
+    action, hoping = BASELINE, patience > 0.0 or allowance > 0.0
     waits = rule.competes >= COUNTERWEIGHTS and competes
     if COMPETITION and waits and not (alarmed or optimistic or passed_over > 0):
         action, rival = _meanwhile(
@@ -225,7 +226,7 @@ def chosen(
                 top = best_from(details, 0.0, True, lazy)  # its margin is known: ``choose`` asked
                 if top != action or not (promising and details[MARGIN, action] >= kept):
                     aim = _aim(
-                        region, belief, ledger, account, rule, hopeful, allowance, candidates, top,
+                        region, belief, ledger, account, rule, patience, allowance, candidates, top,
                         baseline, details, contrasts, scratch,
                     )  # fmt: skip
             beyond = True  # also where there is no aim, or nobody has asked
@@ -240,7 +241,10 @@ def chosen(
             spare = ledger.bank[0] if spares else np.inf
             if np.isnan(exchange):
                 top = best_from(details, 0.0, True, lazy)
-                exchange = _exchange(region, belief, account, rule, candidates, top, baseline, scratch)
+                price = rival - details[MARGIN, top] if top != BASELINE else 0.0
+                exchange = _exchange(
+                    region, belief, account, rule, candidates, top, price, baseline, scratch
+                )
             needed = rival + due(belief, exchange, candidates, action, baseline, scratch)
             if details[MARGIN, action] > needed or (
                 details[MARGIN, action] > spare and scored(1.0, low, high) > 0.0
@@ -255,7 +259,7 @@ def chosen(
                     region,
                     belief,
                     rule,
-                    hopeful,
+                    patience,
                     allowance,
                     candidates,
                     action,
@@ -273,7 +277,7 @@ def chosen(
             if passed_over == ASKED_ONE_BY_ONE:
                 if hoping and hope == BASELINE:
                     hope, value = _first_hope(
-                        region, belief, rule, hopeful, allowance, candidates, baseline, rival, exchange,
+                        region, belief, rule, patience, allowance, candidates, baseline, rival, exchange,
                         least, aim, details, contrasts, scratch,
                     )  # fmt: skip
                 _pass_over(
@@ -288,7 +292,7 @@ def chosen(
     if action >= 0 and _is_baseline(account, candidates, action, baseline):
         action = BASELINE
     return action, Contest(
-        refuted, alarmed, competes, optimistic, least, rival, passed_over, hopeful, allowance, hope,
+        refuted, alarmed, competes, optimistic, least, rival, passed_over, patience, allowance, hope,
         value, kept, aim, exchange,
     )  # fmt: skip
 
@@ -300,7 +304,7 @@ def _aim(
     ledger: Ledger,
     account: Account,
     rule: Rule,
-    hopeful: bool,
+    patience: float,
     allowance: float,
     candidates: Array,
     top: int,
@@ -318,7 +322,7 @@ def _aim(
     if not -details[MARGIN, top] <= saved * ledger.tally[Tally.ROUNDS]:
         return -np.inf
     if promises(region, belief, rule, candidates, top, baseline, contrasts, scratch) or is_worth_trying(
-        region, belief, rule, hopeful, allowance, candidates, top, baseline, contrasts, scratch
+        region, belief, rule, patience, allowance, candidates, top, baseline, contrasts, scratch
     ):
         return rule.ambition * possible_gain(region, belief, rule, candidates, top, baseline, scratch)
     return -np.inf
@@ -332,13 +336,18 @@ def _exchange(
     rule: Rule,
     candidates: Array,
     top: int,
+    price: float,
     baseline: Array,
     scratch: Array,
 ) -> float:
     """What a play must leave in the bank, above what the baseline leaves, for each reward that it is
-    expected to lose: what a round of the baseline saves, over what ``top``, the best-scored candidate, is
-    expected to gain in a round. So a play costs no more than is gained in the rounds of the baseline that
-    it saves. inf if nothing is gained; 0, everything may be lost, where nothing is believed."""
+    expected to lose. inf if nothing is gained; 0, everything may be lost, where nothing is believed.
+
+    ``top``, the best-scored candidate, leaves less than the baseline by ``price``. So much is what a play
+    of it takes, over what it is expected to gain: a play costs no more than is gained in the plays of
+    ``top`` that it pays for. As ``top`` also teaches, one play of it counts as ``lessons``. And at least
+    what a round of the baseline saves; that alone for a rule without lessons.
+    """
     if not (rule.careful and believes(belief)):
         return 0.0
     if top == BASELINE or not usable(candidates, top):
@@ -347,8 +356,8 @@ def _exchange(
     gain = expected(belief, scratch)
     if not gain > 0.0:
         return np.inf
-    floor = max(account.floor, 0.0)
-    return structural(region, baseline, account.alpha, floor, account.tolerance) / gain
+    saved = structural(region, baseline, account.alpha, max(account.floor, 0.0), account.tolerance)
+    return (max(saved, price / rule.lessons) if rule.lessons > 0.0 else saved) / gain
 
 
 @inlined
@@ -410,7 +419,10 @@ def _meanwhile(
         if lazy and (ahead or not (near and rule.competes == SAVES_UP)):
             return ALL_MARGINS, rival
         if ahead:
-            exchange = _exchange(region, belief, account, rule, candidates, top, baseline, scratch)
+            if rule.lessons > 0.0 and np.isnan(rival):
+                rival = baseline_margin(ledger, account, region, baseline, mean, earned, scratch)
+            price = rival - details[MARGIN, top]
+            exchange = _exchange(region, belief, account, rule, candidates, top, price, baseline, scratch)
             action = nearest(
                 region, belief, ledger, account, exchange, top, candidates, baseline, details, scratch,
                 space,
@@ -476,7 +488,7 @@ def _first_hope(
     region: Region,
     belief: Belief,
     rule: Rule,
-    hopeful: bool,
+    patience: float,
     allowance: float,
     candidates: Array,
     baseline: Array,
@@ -502,7 +514,7 @@ def _first_hope(
             and not promises(region, belief, rule, candidates, k, baseline, contrasts, scratch)
             and could_gain(region, belief, rule, aim, candidates, k, baseline, contrasts, scratch)
             and is_worth_trying(
-                region, belief, rule, hopeful, allowance, candidates, k, baseline, contrasts, scratch
+                region, belief, rule, patience, allowance, candidates, k, baseline, contrasts, scratch
             )
         ):
             first, top, thrifty = k, score, saves

@@ -193,7 +193,17 @@ def decide(
         region = innermost(whole_region, size >= THOROUGH, room.region)
     contrasts, lazy = shaped_view(space, 0, (CONTRASTS, 0)), lazy and may_be_lazy(region, account, rule)
     believing = COMPETITION and rule.believes > 0.0 and not is_optimistic(ledger, account, rule)
-    belief = believed(region, data, terms, believing, rule.careful, candidates, baseline, room.belief)
+    belief = believed(
+        region,
+        data,
+        terms,
+        believing,
+        rule.careful,
+        rule.lessons > 0.0,
+        candidates,
+        baseline,
+        room.belief,
+    )
     if not usable(shaped_view(baseline, 0, (1, dim)), 0):
         return NOT_FINITE, BASELINE, np.nan, np.nan, np.nan, radius, before, True, alarm
     wanted = region.spectral and has_bank(account)

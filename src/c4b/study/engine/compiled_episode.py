@@ -179,7 +179,17 @@ def _play(
         alarmed = rule.latches and data.tally[ALARM] != 0.0
         assessed = Assessment(pool, forms, baseline, details, scratch, told_mean, earned, no_claims)
         believing = rule.believes > 0.0 and not is_optimistic(ledger, account, rule)
-        belief = believed(region, data, terms, believing, rule.careful, pool.T, baseline, work.belief)
+        belief = believed(
+            region,
+            data,
+            terms,
+            believing,
+            rule.careful,
+            rule.lessons > 0.0,
+            pool.T,
+            baseline,
+            work.belief,
+        )
         boldness = boldness_now(ledger, account, rule)
         score(region, belief, assessed, rule.believes if believes(belief) else boldness)
         certify(region, ledger, account, rule, assessed, False)

@@ -305,7 +305,9 @@ class RecomputedChecks:
             self.rule,
             self.books,
             self.judge.region,
-            belief_of(self.set, offered if self.rule.careful else None) if believing else None,
+            belief_of(self.set, offered if self.rule.careful else None, self.rule.lessons > 0.0)
+            if believing
+            else None,
             float(self.model["noise"]),
             self.model["misspecification"] == 0.0,
             self.baseline_nonnegative,

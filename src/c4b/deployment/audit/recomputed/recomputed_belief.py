@@ -38,11 +38,13 @@ class Belief(NamedTuple):
         return np.asarray(vectors @ self.hoped + self.view(vectors, deviations)[1])
 
 
-def belief_of(data: RecomputedSet, careful: tuple[Array, Array] | None) -> Belief | None:
+def belief_of(
+    data: RecomputedSet, careful: tuple[Array, Array] | None, level: bool = False
+) -> Belief | None:
     """From a prior N(0, S^2/d I) and the sums of all observations; None where nothing is believed.
 
     careful: candidates (K, d) and baseline (d,), if what is expected is by a prior whose variance across
-    what they have in common is not known.
+    what they have in common is not known. level: that is as much in the baseline as in their mean.
     """
     if data.model["confidence"] not in SETS or data.ellipsoids == 1:
         return None
@@ -59,7 +61,7 @@ def belief_of(data: RecomputedSet, careful: tuple[Array, Array] | None) -> Belie
     steps = 20.0 * UNIT * (data.count + 100.0 * dim**2)
     blur = mean_blur = steps * moved / least
     if careful is not None:
-        common, uncertain = _common(*careful)
+        common, uncertain = (_level if level else _common)(*careful)
         means, logs, size = _under_each_ridge(values, along, vectors.T @ common, ridge, noise)
         mean = vectors @ (_weights(logs) @ means)
         doubt = 2.0 * steps * size * (1.0 + trace / least)
@@ -80,6 +82,28 @@ def _common(candidates: Array, baseline: Array) -> tuple[Array, float]:
         hangs = 0.99 * NOTHING * sizes < length < np.inf
         return np.zeros(len(total)), 1.0 if hangs else 0.0
     return np.asarray(total / length), 1e4 * UNIT * sizes / length
+
+
+def _level(candidates: Array, baseline: Array) -> tuple[Array, float]:
+    """The same for the direction of the point nearest to 0 between the baseline and the mean of up to 64
+    candidates."""
+    rows = candidates[:: max(-(-len(candidates) // 64), 1)]
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = rows.sum(axis=0) / max(len(rows), 1)
+        sizes = float(np.abs(rows).sum()) / max(len(rows), 1) + float(np.abs(baseline).sum())
+        apart = mean - baseline
+        square = float(apart @ apart)
+        share = -float(baseline @ apart) / square if square > 0.0 else 0.0
+        share = min(share, 1.0) if share > 0.0 else 0.0
+        point = baseline + share * apart
+        length = float(np.linalg.norm(point))
+        # where baseline and mean nearly agree, rounding may move the point between them
+        far = np.sqrt(square)
+        moved = min(1e4 * UNIT * sizes * (sizes / far), far) if square > 0.0 else 0.0
+    if not NOTHING * sizes < length < np.inf:
+        hangs = 0.99 * NOTHING * sizes < length < np.inf
+        return np.zeros(len(point)), 1.0 if hangs else 0.0
+    return np.asarray(point / length), (1e4 * UNIT * sizes + float(moved)) / length
 
 
 def _under_each_ridge(

@@ -31,6 +31,7 @@ from c4b.deployment.audit.recomputed.recomputed_hope import (
     leeway_left,
     possible_aims,
     what_is_cheap,
+    what_is_soon,
 )
 
 BANK_COMPETES = 2.0
@@ -65,6 +66,8 @@ class RecordedRule(NamedTuple):
     unfunded: float = 0.0
     shuffles: float = 0.0
     careful: float = 0.0
+    lessons: float = 0.0
+    patience: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +162,7 @@ class RecomputedChoice:
             view = Approach(
                 self.belief, self.region, books.prefix, books.alpha, candidates, baseline, self.tolerance
             )
-            dues = self._dues(candidates, baseline, scores, doubts)
+            dues = self._dues(candidates, baseline, scores, doubts, details[MARGIN])
             return nearest(scores, doubts, details[MARGIN], promise, view, dues, decision.chosen)
         return counterweight(
             scores,
@@ -188,7 +191,8 @@ class RecomputedChoice:
         rival = self.books.baseline_margin(baseline)
         scale = self._sizes(candidates, baseline)
         near = self.tolerance * self.scale
-        least, most = self._dues(candidates, baseline, recomputed, near + self.tolerance * scale)
+        doubts = near + self.tolerance * scale
+        least, most = self._dues(candidates, baseline, recomputed, doubts, margins)
         sure = self.books.promises(candidates, baseline, -1.0)
         hope = self._hopes(candidates, baseline, recomputed)
         gains, aims = hope.could, self._aims(hope, margins, candidates, baseline)
@@ -237,18 +241,24 @@ class RecomputedChoice:
             self._hope(hope, aims, details, candidates, baseline, chosen)
 
     def _dues(
-        self, candidates: Array, baseline: Array, scores: Array, doubts: Array
+        self, candidates: Array, baseline: Array, scores: Array, doubts: Array, margins: Array
     ) -> tuple[Array, Array]:
         """The least and the most (K,) that candidates must leave in the bank for their expected losses.
 
-        scores (K,) before any candidate was left out; doubts: what rounding may change in them."""
+        scores (K,) before any candidate was left out; doubts: what rounding may change in them; margins
+        (K,) as recorded."""
         if not self.rule.careful or self.belief is None:
             return np.zeros(len(candidates)), np.zeros(len(candidates))
         books, gains = self.books, self.belief.view(candidates - baseline, 0.0)[0]
         saved = books.credit(baseline, books.tolerance, max(books.floor, 0.0))
         near = self.tolerance * (1.0 + float(np.abs(baseline).max(initial=0.0)))
         nears = self.tolerance * self._sizes(candidates, baseline)
-        return dues(scores, doubts, gains, nears, (saved - near, saved + near))
+        prices = np.full((2, len(candidates)), -math.inf)
+        if self.rule.lessons:
+            hangs = self.tolerance * (2.0 * self.scale + float(np.abs(baseline).max(initial=0.0)))
+            price = books.baseline_margin(baseline) - margins
+            prices = np.array([price - hangs, price + hangs]) / self.rule.lessons
+        return dues(scores, doubts, gains, nears, (saved - near, saved + near), prices)
 
     def _fund(self, baseline: Array) -> float:
         """What a candidate must leave in the bank that is not surely better than the baseline."""
@@ -297,18 +307,25 @@ class RecomputedChoice:
             gains = sum(views[1])
             better = np.minimum(better, gains)
         size += float(self.blur(books.prefix[None, :], of_scores=False)[0])
-        cheap, dear = np.ones(len(candidates), bool), np.zeros(len(candidates), bool)
+        cheap = soon = np.ones(len(candidates), bool)
+        dear = late = np.zeros(len(candidates), bool)
+        most = self.rule.patience * books.rounds if self.rule.patience else math.inf
         for view in views:
+            learned, near = (features, self.noise), self.tolerance * scale
             cheaper, dearer = what_is_cheap(
                 middles,
                 (books.alpha * books.rounds, saving * books.alpha * granting),
                 view,
-                (features, self.noise),
-                (self.tolerance * max(size, 1.0), self.tolerance * scale),
+                learned,
+                (self.tolerance * max(size, 1.0), near),
             )
+            sooner, later = what_is_soon(most, view, learned, near)
+            if most == math.inf:
+                sooner, later = np.ones_like(sooner), np.zeros_like(later)
             cheap, dear = cheap & cheaper, dear | dearer
+            soon, late = soon & (sooner | cheaper), late | (later & dearer)
         least = books.least(self.rule.thrift, baseline)
-        return Hope(left, self.tolerance * size, gains, better, cheap, dear, scores, least)
+        return Hope(left, self.tolerance * size, gains, better, cheap, dear, soon, late, scores, least)
 
     def _aims(
         self, hope: Hope, margins: Array, candidates: Array, baseline: Array

@@ -16,13 +16,15 @@ def dues(
     gains: Array,
     nears: Array,
     saved: tuple[float, float],
+    prices: Array,
 ) -> tuple[Array, Array]:
     """The least and the most (K,), as rounding can make it, that each candidate must leave in the bank
     above what the baseline leaves.
 
     scores (K,) before any candidate was passed over, NaN or inf where there is none; gains (K,) that are
     expected beside the baseline; doubts and nears (K,): what rounding can change in them. saved: what a
-    round of the baseline saves, the least and the most.
+    round of the baseline saves, the least and the most. prices (2, K): likewise, what a play of each
+    candidate takes; -inf where that does not count.
     """
     rank = np.where(np.abs(scores) < np.inf, scores, -np.inf)
     if not np.any(rank > -np.inf):
@@ -31,8 +33,9 @@ def dues(
     close = rank + doubts >= rank[top] - doubts[top]
     if not close.any():  # doubts are not finite
         return np.zeros(len(scores)), np.full(len(scores), np.inf)
-    least = _rate(saved[0], float((gains + nears)[close].max()))
-    most = _rate(saved[1], float((gains - nears)[close].min()))
+    low, high = prices[0, close].min(), prices[1, close].max()
+    least = _rate(max(saved[0], float(low)), float((gains + nears)[close].max()))
+    most = _rate(max(saved[1], float(high)), float((gains - nears)[close].min()))
     return _times(least, -gains - nears), _times(most, nears - gains)
 
 

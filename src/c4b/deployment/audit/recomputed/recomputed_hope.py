@@ -23,6 +23,8 @@ class Hope(NamedTuple):
     better: Array  # the same in the less hopeful of two views, by the set and by what is believed
     cheap: NDArray[np.bool_]  # whether learning about it surely costs no more than it may
     dear: NDArray[np.bool_]  # whether it surely costs more
+    soon: NDArray[np.bool_]  # whether it is surely cheap, or takes no more plays than hope may
+    late: NDArray[np.bool_]  # whether it surely is neither
     scores: Array  # before any candidate was passed over
     least: float  # margin that a thrifty choice would like to keep
 
@@ -39,13 +41,18 @@ def check_hope(
     if abs(hope.left) <= hope.near:
         return
     better = passed_over & (margins >= 0.0) & (hope.better > 0.0)
-    if not hope.left > 0.0:
-        if tried is not None and hope.dear[tried]:
-            raise Finding(
-                f"executes candidate {tried}, which promises less than the baseline, though too much "
-                "seems lost, or gained, to hope that it is better"
-            )
-        better &= hope.cheap
+    hopeful = hope.left > 0.0
+    if tried is not None and (hope.late if hopeful else hope.dear)[tried]:
+        reason = (
+            "it would take too long to learn whether"
+            if hopeful
+            else ("too much seems lost, or gained, to hope that")
+        )
+        raise Finding(
+            f"executes candidate {tried}, which promises less than the baseline, though {reason} it is "
+            "better"
+        )
+    better &= hope.soon if hopeful else hope.cheap
     if tried is None:
         if better.any():
             raise Finding(
@@ -78,9 +85,11 @@ def possible_aims(
     top = int(np.argmax(scores))
     for k in np.flatnonzero(~(scores + nears < scores[top] - nears[top])):
         near = nears[k]
-        gain, better, hopeful = hope.could[k], hope.better[k], hope.left > hope.near
-        played = promises[k] > near or (better > near and (hopeful or bool(hope.cheap[k])))
-        hopeless = hope.left < -hope.near and bool(hope.dear[k])
+        gain, better = hope.could[k], hope.better[k]
+        worth = hope.soon if hope.left > hope.near else hope.cheap
+        not_worth = hope.dear if hope.left < -hope.near else hope.late
+        played = promises[k] > near or (better > near and bool(worth[k]))
+        hopeless = bool(not_worth[k])
         left_out = promises[k] < -near and (better < -near or hopeless)
         if not (within[k] < -near or left_out):
             found.append(ambition * float(gain))
@@ -124,14 +133,34 @@ def what_is_cheap(
     return most < budget - rounding[0], least > budget + rounding[0]
 
 
+def what_is_soon(
+    most: float,
+    view: tuple[Array, Array],
+    rule: tuple[NDArray[np.int_], float],
+    rounding: Array,
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which candidates (K,) may surely be learned about in so many plays at ``most``, and which surely
+    not. The other arguments are as in ``what_is_cheap``."""
+    fewest, plays = (_plays_to_learn(view, rule, sign * rounding) for sign in (-1.0, 1.0))
+    return plays < most, fewest > most
+
+
+def _plays_to_learn(
+    view: tuple[Array, Array], rule: tuple[NDArray[np.int_], float], worse: Array
+) -> Array:
+    """Plays (K,): one for each feature, or as many as make the possible gain three standard errors; with
+    estimates that are ``worse`` by so much."""
+    features, noise = rule
+    gain = view[0] - worse + view[1]
+    with np.errstate(divide="ignore", over="ignore"):
+        plays = features * np.maximum(9.0 * noise**2 / gain**2, 1.0)
+    return np.where(gain > 0.0, plays, np.inf)
+
+
 def _cost_of_learning(
     view: tuple[Array, Array], rule: tuple[NDArray[np.int_], float], worse: Array
 ) -> Array:
-    """Rewards (K,) lost in one play for each feature, or as many as make the possible gain three standard
-    errors; with estimates that are ``worse`` by so much."""
-    features, noise = rule
-    middle = view[0] - worse
-    gain = middle + view[1]
-    with np.errstate(divide="ignore", over="ignore"):
-        plays = features * np.maximum(9.0 * noise**2 / gain**2, 1.0)
-        return np.where(gain > 0.0, plays * np.maximum(-middle, 0.0), np.inf)
+    """Rewards (K,) lost in these plays."""
+    plays, loss = _plays_to_learn(view, rule, worse), np.maximum(worse - view[0], 0.0)
+    with np.errstate(invalid="ignore"):
+        return np.where(plays < np.inf, plays * loss, np.inf)
