@@ -151,11 +151,11 @@ class OraclePolicy:
         if not self._leeway(self.rounds) > 0.0:
             return False
         self.promises.append(4.0 * self._leeway(self.rounds) * mean - abs(lost))
-        self.plays = 2.0 * self.rounds
+        self.plays = 4.0 * self.rounds
         return self.promises[-1] > 0.0
 
     def _worth_trying(self, x: Array, baseline: Array, hopeful: bool) -> bool:
-        """Whether what x could gain is above 0, and learning takes, in hope, no more plays than twice the
+        """Whether what x could gain is above 0, and learning takes, in hope, no more plays than four times the
         rounds there were, or costs no more than it may: for each feature that differs one play, or as
         many as make the gain three standard errors, at the loss of the middle."""
         low, high = self.set.lower(x - baseline), self.set.upper(x - baseline)

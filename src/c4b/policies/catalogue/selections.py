@@ -111,5 +111,5 @@ SELECTIONS = {
     "hopeful-7": _HOPEFUL_7,
     # and a play that saves is worth plays of the best-scored candidate, not rounds of the baseline; and
     # nothing is hoped for that cannot be learned in time
-    "hopeful-8": _HOPEFUL_7._replace(lessons=3.0, patience=2.0),
+    "hopeful-8": _HOPEFUL_7._replace(lessons=3.0, patience=4.0),
 }
