@@ -155,9 +155,9 @@ class OraclePolicy:
         return self.promises[-1] > 0.0
 
     def _worth_trying(self, x: Array, baseline: Array, hopeful: bool) -> bool:
-        """Whether what x could gain is above 0, and learning takes, in hope, no more plays than four times the
-        rounds there were, or costs no more than it may: for each feature that differs one play, or as
-        many as make the gain three standard errors, at the loss of the middle."""
+        """Whether what x could gain is above 0, and learning takes, in hope, no more plays than four
+        times the rounds there were, or costs no more than it may: for each feature that differs one play,
+        or as many as make the gain three standard errors, at the loss of the middle."""
         low, high = self.set.lower(x - baseline), self.set.upper(x - baseline)
         share = max(0.5, min(0.5 * math.sqrt(5.0 / self.set.dim), 1.0))
         views = [((low + high) / 2.0, share * (high - low) / 2.0)]
