@@ -110,8 +110,8 @@ def _write_common(
     (d,); 0 if they have nothing in common. scratch is (d,).
 
     It is that of the sum of the baseline and some candidates (K, d). If it is to be ``level``: of the
-    point between the baseline and the mean of these candidates that is nearest to 0, along which both
-    are worth the same.
+    point between the baseline and the mean of these candidates that is nearest to 0. Along it both are
+    worth the same, unless one of them is that point.
     """
     size, dim, count, length, sizes = len(candidates), len(baseline), 0, 0.0, 0.0
     for j in range(dim):

@@ -81,7 +81,8 @@ def _common(candidates: Array, baseline: Array) -> tuple[Array, float]:
     if not NOTHING * sizes < length < np.inf:
         hangs = 0.99 * NOTHING * sizes < length < np.inf
         return np.zeros(len(total)), 1.0 if hangs else 0.0
-    return np.asarray(total / length), 1e4 * UNIT * sizes / length
+    hangs = length < 1.01 * NOTHING * sizes
+    return np.asarray(total / length), 1.0 if hangs else 1e4 * UNIT * sizes / length
 
 
 def _level(candidates: Array, baseline: Array) -> tuple[Array, float]:
@@ -103,7 +104,8 @@ def _level(candidates: Array, baseline: Array) -> tuple[Array, float]:
     if not NOTHING * sizes < length < np.inf:
         hangs = 0.99 * NOTHING * sizes < length < np.inf
         return np.zeros(len(point)), 1.0 if hangs else 0.0
-    return np.asarray(point / length), (1e4 * UNIT * sizes + float(moved)) / length
+    hangs = length < 1.01 * NOTHING * sizes
+    return np.asarray(point / length), 1.0 if hangs else (1e4 * UNIT * sizes + float(moved)) / length
 
 
 def _under_each_ridge(
