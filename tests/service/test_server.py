@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import signal
 import subprocess
+import sys
+import weakref
 from pathlib import Path
 
 import pytest
 
-from c4b.service.serving.server import token_command
+from c4b.service.serving.server import stoppable, token_command
 from support.service_process import C4B, free_port, serving
 from support.small_studies import Call
 
@@ -98,3 +102,26 @@ def test_the_notice_of_a_service_names_its_store(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path}/shop.db"
     with serving(store, tmp_path / "log") as running:
         assert f"c4b token create --scope admin --store {store}\n" in running.log.read_text()
+
+
+def test_sigterm_in_a_finalizer_ends_a_service_that_starts(capsys: pytest.CaptureFixture[str]) -> None:
+    """Python ignores an exit that is raised there; before, the service went on to start."""
+
+    class Thing:
+        pass
+
+    before = signal.getsignal(signal.SIGTERM), sys.unraisablehook
+    try:
+        with stoppable() as stop_if_told:
+            stop_if_told()  # nobody has said anything
+            thing = Thing()
+            watched = weakref.ref(thing, lambda _: os.kill(os.getpid(), signal.SIGTERM))
+            del thing
+            assert watched() is None
+            with pytest.raises(SystemExit) as stopped:
+                stop_if_told()
+        assert stopped.value.code == 0
+        assert sys.unraisablehook is before[1]
+    finally:
+        signal.signal(signal.SIGTERM, before[0])
+    assert "Traceback" not in capsys.readouterr().err

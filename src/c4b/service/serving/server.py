@@ -55,8 +55,7 @@ def run(
     if log_level not in LOG_LEVELS:
         raise UnknownName("log_level", log_level, f"must be one of {', '.join(LOG_LEVELS)}")
     _check_tls(tls_cert, tls_key)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn raises the signal again at its end
-    with listen_address.bound_sockets(host, port) as sockets:
+    with stoppable() as stop_if_told, listen_address.bound_sockets(host, port) as sockets:
         for concern in app.create_tables(settings.store):
             request_log.print_notice(f"c4b: {concern}")
         check_host(settings.store, host, token_advice)
@@ -64,6 +63,7 @@ def run(
             "c4b: preparing (the first time on a machine this compiles for about half a minute)"
         )
         load_kernels()
+        stop_if_told()
         os.environ[SETTINGS_VARIABLE] = settings.to_json()
         _raise_file_limit()
         config = configuration("c4b.service.app:from_environment", workers, log_level, tls_cert, tls_key)
@@ -74,6 +74,36 @@ def run(
         on_listening(url)
         with _shared_metrics() if workers > 1 else nullcontext(), suppress(KeyboardInterrupt):
             _serve(config, sockets)
+
+
+@contextmanager
+def stoppable() -> Iterator[Callable[[], None]]:
+    """From here on SIGTERM ends the process: uvicorn raises the signal again at its end.
+
+    Python ignores the exit, and only prints it, in code that cannot raise, as in a finalizer. What this
+    gives ends the process if that has happened.
+    """
+    told = False
+
+    def stop(*_: object) -> None:
+        nonlocal told
+        told = True
+        sys.exit(0)
+
+    def stop_if_told() -> None:
+        if told:
+            sys.exit(0)
+
+    def print_unless_exit(ignored: sys.UnraisableHookArgs) -> None:
+        if not isinstance(ignored.exc_value, SystemExit):
+            before(ignored)
+
+    before, sys.unraisablehook = sys.unraisablehook, print_unless_exit
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        yield stop_if_told
+    finally:
+        sys.unraisablehook = before
 
 
 def configuration(
