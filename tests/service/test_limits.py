@@ -478,7 +478,8 @@ def test_after_all_of_it(service: Service, limited: Service) -> None:
             listed = http.get("/v1/deployments").json()
             assert not listed["broken"]
             for each in listed["deployments"]:
-                assert http.post(f"/v1/deployments/{each['name']}/audit").json()["clean"]
+                report = http.post(f"/v1/deployments/{each['name']}/audit").json()
+                assert report["clean"], report
         log = running.log.read_text()
         assert "Traceback" not in log
         assert "must not happen" not in log
