@@ -53,6 +53,21 @@ def test_a_clean_verdict_for_every_policy(
         assert report.hash == dep.state().hash
 
 
+@pytest.mark.parametrize("size", [0.7, 2.0, 50.0])
+@pytest.mark.parametrize("confidence", CONFIDENCES)
+def test_a_clean_verdict_where_rewards_refute_the_model(confidence: str, size: float) -> None:
+    """Some ellipsoids are empty then, and which ones must not confuse 50 digits."""
+    model = LinearModel(2, 0.1, 1.0, confidence=confidence)
+    with Deployment.create(f"memory://refuted-{confidence}-{size}", "shop", model, reserve=5.0) as dep:
+        for n in range(12):
+            made = dep.decide([[1.0, 0.8], [1.0, -0.3]], [1.0, 0.0])
+            dep.observe(made.id, size * (-1.0) ** n)
+        assert size < 1.0 or dep.state().alarm is not None
+        report = dep.audit(sample=12)
+        assert report.clean, report
+        assert report.precise == 12
+
+
 def lie(name: str) -> Any:
     def bank(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
         arrays["numbers"][1] += 0.01

@@ -427,7 +427,9 @@ class RecomputedChecks:
     def _exactly(self, decision: RecordedDecision, scale: float) -> None:
         books, action, baseline = copy.copy(self.books), decision.action, decision.played.baseline
         books.region = exact = self._exact()
-        if not self.set.is_lost:
+        if not (
+            self.set.is_lost or math.isnan(exact.radius)
+        ):  # nothing is left: rounding may see a point
             radius = decision.numbers.radius
             self._near("radius (50 digits)", radius, exact.radius, 1.0, larger_is_safe=True)
         if books.gated and decision.charged:

@@ -6,6 +6,7 @@ more), so that a journal of any length needs high precision only where it is sam
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -143,22 +144,26 @@ class Moment:
         return Ellipsoid(inverse, centre, reach + self.drift)
 
 
-def _self_normalized(m: Moment) -> Iterator[Ellipsoid]:
+def _ellipsoid(inverse: Any, centre: Any, square: Any, drift: Any = 0) -> Ellipsoid | None:
+    """One of this radius squared, and ``drift`` more. None: nothing fulfils it; no number, no bound."""
+    return Ellipsoid(inverse, centre, mpmath.sqrt(square) + drift) if square >= 0 else None
+
+
+def _self_normalized(m: Moment) -> Iterator[Ellipsoid | None]:
     yield m.paper()
 
 
-def _constrained(m: Moment) -> Iterator[Ellipsoid]:
+def _constrained(m: Moment) -> Iterator[Ellipsoid | None]:
     """The event (E) within the norm ball, at every a; with one a it is the mixture set."""
     first, centre = m.solved(m.gram, m.ridges[0], m.moment)
     level = m.spread(first) - (m.moment.T * centre)[0]
     for ridge in m.ridges:
         inverse, centre = m.solved(m.gram, ridge, m.moment)
         square = level + ridge * m.bound**2 + (m.moment.T * centre)[0]
-        if square >= 0:  # else no number, no bound
-            yield Ellipsoid(inverse, centre, mpmath.sqrt(square) + m.drift)
+        yield _ellipsoid(inverse, centre, square, m.drift)
 
 
-def _unbiased(m: Moment) -> Iterator[Ellipsoid]:
+def _unbiased(m: Moment) -> Iterator[Ellipsoid | None]:
     """The paper's set, then {||m - A theta||^2_{W^-1} + a ||theta||^2 <= const}, W its shape."""
     first = m.paper()
     yield first
@@ -167,11 +172,10 @@ def _unbiased(m: Moment) -> Iterator[Ellipsoid]:
     for ridge in m.ridges[1:]:
         inverse, centre = m.solved(shape, ridge, target)
         square = level + ridge * m.bound**2 + (target.T * centre)[0]
-        if square >= 0:
-            yield Ellipsoid(inverse, centre, mpmath.sqrt(square))
+        yield _ellipsoid(inverse, centre, square)
 
 
-def _several_ridges(m: Moment) -> Iterator[Ellipsoid]:
+def _several_ridges(m: Moment) -> Iterator[Ellipsoid | None]:
     """{sum_j p_j ||m - A theta||^2_{W_j^-1} + a ||theta||^2 <= const} for each chosen (p, a)."""
     ridges, weights = fixed_ridges(m.model)
     inverses = [
@@ -184,6 +188,7 @@ def _several_ridges(m: Moment) -> Iterator[Ellipsoid]:
     known: dict[bytes, tuple[Any, Any, Any]] = {}
     for mix, a in zip(*checked_choice(m.choice, weights), strict=True):
         if np.isnan(mix).any():
+            yield None
             continue
         if mix.tobytes() not in known:
             parts = [(j, mpmath.mpf(float(p))) for j, p in enumerate(mix) if p > 0.0]
@@ -197,11 +202,10 @@ def _several_ridges(m: Moment) -> Iterator[Ellipsoid]:
         target = m.gram * factor * m.moment
         inverse, centre = m.solved(shape, mpmath.mpf(float(a)), target)
         square = reach**2 + a * m.bound**2 - (m.moment.T * factor * m.moment)[0] + (target.T * centre)[0]
-        if square >= 0:
-            yield Ellipsoid(inverse, centre, mpmath.sqrt(square))
+        yield _ellipsoid(inverse, centre, square)
 
 
-def _bounded(m: Moment) -> Iterator[Ellipsoid]:
+def _bounded(m: Moment) -> Iterator[Ellipsoid | None]:
     """{||m - A theta||^2_{W^-1} + a ||theta||^2 <= const}; W as float64 has summed it."""
     assert m.variance is not None
     scale = checked_scale(m.choice)
@@ -219,8 +223,7 @@ def _bounded(m: Moment) -> Iterator[Ellipsoid]:
     for a in bounded_multipliers(float(radius), float(m.bound)).tolist():
         inverse, centre = m.solved(normal, mpmath.mpf(a), target)
         square = radius**2 + a * m.bound**2 - explained + (target.T * centre)[0]
-        if square >= 0:
-            yield Ellipsoid(inverse, centre, mpmath.sqrt(square))
+        yield _ellipsoid(inverse, centre, square)
 
 
 def _bounded_radius(level: Any, dim: int, reach_squared: int) -> Any:
@@ -246,7 +249,7 @@ def _bounded_radius(level: Any, dim: int, reach_squared: int) -> Any:
     return mpmath.sqrt(2 * high)
 
 
-SETS: dict[str, Callable[[Moment], Iterator[Ellipsoid]]] = {
+SETS: dict[str, Callable[[Moment], Iterator[Ellipsoid | None]]] = {
     "self-normalized": _self_normalized,
     "mixture": _constrained,
     "constrained": _constrained,
@@ -275,14 +278,11 @@ class ExactSet:
         self.within_ball, self.is_lost = True, False
         self.digits = sums.digits
         with mpmath.workdps(self.digits):
-            self.stack = list(
-                SETS[model["confidence"]](Moment(sums, count, model, ridges, choice, variance))
-            )
-
-    @property
-    def radius(self) -> float:
-        """Of the first ellipsoid; NaN if the set says nothing."""
-        return float(self.stack[0].radius) if self.stack else float("nan")
+            moment = Moment(sums, count, model, ridges, choice, variance)
+            first, *others = SETS[model["confidence"]](moment)
+        self.stack = [each for each in (first, *others) if each is not None]
+        self.radius = math.nan if first is None else float(first.radius)
+        """Of the first ellipsoid; NaN if that says nothing."""
 
     def bounds(self, vectors: Array) -> tuple[Array, Array]:
         """(L, U) of v @ theta for vectors (n, d), shape (n,) each."""
