@@ -8,11 +8,11 @@ cumulative mean reward stays above a set fraction of the incumbent's, less a dec
 from typing import TYPE_CHECKING, Any
 
 from c4b import errors, policies
+from c4b._warm_up import warm_up
 from c4b.certificates import decoupling_penalty, joint_certificate, separate_certificate
 from c4b.evidence import Evidence, LinearModel
 from c4b.ledger import minimum_reserve
 from c4b.policies import Composition, Decision, Explanation, Gate, GateTerms, Policy, Round, register_gate
-from c4b.policies.compiled.warm_up import warm_up
 
 if TYPE_CHECKING:
     from c4b.client.client import Client

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from c4b import Deployment, LinearModel
-from c4b.deployment.summary.running_totals import KEPT, RunningTotals, Sum, blocks
+from c4b.deployment.summary import running_totals
 from c4b.errors import InvalidInput
-from c4b.policies.pending import PendingOutcome
 from support.same_state import plain_part
 
 DIM = 3
@@ -208,77 +207,21 @@ def test_windows_of_time_and_of_decisions() -> None:
                 dep.earnings(**wrong)  # type: ignore[arg-type]
 
 
-def test_sums_belong_to_decisions_and_are_few() -> None:
-    random, totals, made = np.random.default_rng(1), RunningTotals(2), []
-    for n in range(3000):
-        outcome = PendingOutcome(random.random(2), random.random(2), bool(n % 3 == 0), None)
-        totals.add(n, n, 0.0, outcome.is_baseline, outcome)
-        made.append(outcome)
-    late = PendingOutcome(np.array([9.0, 9.0]), made[700].baseline, False)
-    totals.amend(700, made[700], late, 0.0)
-    made[700] = late
-    totals.outcome(2000, 0.5)
-    assert len(totals.kept) < 16 * math.log2(3000) + KEPT
-    for number, row in [*totals.kept.items(), (3000, totals.now)]:
-        plays = [each for each in made[:number] if not each.is_baseline]
-        assert row[Sum.PLAYED] == len(plays)
-        assert row[Sum.REWARD] == (0.5 if number > 2000 else 0.0)
-        expected = sum(each.executed - each.baseline for each in plays)
-        assert blocks(row)[0] - blocks(row)[1] == pytest.approx(expected, abs=1e-9)
-    gaps = np.diff([*totals.kept])
-    assert all(gap <= max(1, (3000 - n) / KEPT * 2) for n, gap in zip(totals.kept, gaps, strict=False))
-
-
-def test_when_sums_are_added_up_changes_no_bit() -> None:
-    """Asked after every step, or once at the end; with decisions that are taken back in between."""
-    random, asked, unasked = np.random.default_rng(2), RunningTotals(2), RunningTotals(2)
-    for n in range(400):
-        told = None if n % 7 else float(random.random())
-        made = PendingOutcome(random.random(2), random.random(2), bool(n % 3 == 0), told)
-        marks = [totals.mark() for totals in (asked, unasked)]
-        for totals, mark in zip((asked, unasked), marks, strict=True):
-            for _ in range(n % 4):
-                totals.add(n, n, 1.0, False, made)
-            totals.undo(mark)
-            totals.add(n, n, 0.1 * n, made.is_baseline, made)
-            totals.outcome(max(n - n % 5, 0), 0.1)
-        assert asked.now[Sum.DECISIONS] == n + 1
-        assert (unasked.decisions, unasked.last_seq) == (n + 1, n)
-    for name, array in asked.arrays().items():
-        assert array.tobytes() == unasked.arrays()[name].tobytes()
-
-
-def test_rewards_that_come_together_are_added_as_if_they_came_alone() -> None:
-    random, alone, together = np.random.default_rng(3), RunningTotals(2), RunningTotals(2)
-    for n in range(600):
-        made = PendingOutcome(random.random(2), random.random(2), bool(n % 3 == 0), None)
-        for totals in (alone, together):
-            totals.add(n, n, 0.1 * n, made.is_baseline, made)
-        for round_ in random.integers(0, n + 1, n % 50 if n % 40 == 0 else 0).tolist():
-            reward = float(random.normal())
-            for totals in (alone, together):
-                totals.outcome(round_, reward)
-            assert alone.now[Sum.DECISIONS] == n + 1
-    assert alone.now[Sum.OUTCOMES] == 300.0
-    for name, array in together.arrays().items():
-        assert array.tobytes() == alone.arrays()[name].tobytes()
-
-
 def test_an_interrupted_answer_adds_nothing_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     model = LinearModel(2, noise=0.1, norm_bound=1.0)
     with Deployment.create(store(), "shop", model, "refresh", reserve=1.0) as dep:
         for _ in range(20):
             dep.observe(dep.decide([[1.0, 0.1]], [1.0, 0.0]), 0.5)
-        calls, reported = itertools.count(), RunningTotals._reported
+        original = running_totals.add_up
 
-        def interrupted(totals: RunningTotals, notes: list[Any]) -> None:
-            if next(calls) == 5:
-                raise KeyboardInterrupt
-            reported(totals, notes)
+        def half(*sums: Any) -> None:
+            original(*sums)
+            raise KeyboardInterrupt
 
-        monkeypatch.setattr(RunningTotals, "_reported", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            dep.earnings()
+        with monkeypatch.context() as patch:
+            patch.setattr(running_totals, "add_up", half)
+            with pytest.raises(KeyboardInterrupt):
+                dep.earnings()
         found = dep.earnings()
         assert (found.decisions, found.outcomes, found.earned) == (20, 20, 10.0)
 

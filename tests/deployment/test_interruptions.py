@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from c4b import Deployment
-from c4b.deployment.summary.running_totals import RunningTotals
+from c4b.deployment.summary import running_totals
 from c4b.deployment.transactions.state import State
 from c4b.journal.sql.sql_transaction import Transaction
 from support.shop_world import BASELINE, create, in_agreement, rivals, seen, trade
@@ -25,11 +25,11 @@ def test_while_a_snapshot_is_made(
     any_url: str, monkeypatch: pytest.MonkeyPatch, with_outcomes: bool
 ) -> None:
     """What has come together is added up for it, and was counted twice after half of that."""
-    original, added = RunningTotals._decided, []
+    original, added = running_totals.add_up, []
 
-    def half(self: RunningTotals, *decided: Any) -> None:
-        original(self, *decided)
-        added.append(decided)
+    def half(*sums: Any) -> None:
+        original(*sums)
+        added.append(sums)
         raise KeyboardInterrupt
 
     with create(any_url, snapshot_every=1) as dep:
@@ -37,7 +37,7 @@ def test_while_a_snapshot_is_made(
         last = dep.decide(rivals(np.random.default_rng(0)), BASELINE)
         outcomes = {last.id: 0.5} if with_outcomes else None
         with monkeypatch.context() as patch:
-            patch.setattr(RunningTotals, "_decided", half)
+            patch.setattr(running_totals, "add_up", half)
             with pytest.raises(KeyboardInterrupt):
                 dep.decide([BASELINE], BASELINE, outcomes=outcomes)
         assert len(added) == 1

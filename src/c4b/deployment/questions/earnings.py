@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from c4b._validate import Array
 from c4b.deployment.questions.uplift import Uplift, uplift
 from c4b.deployment.questions.views import moment, plain_fields
+from c4b.deployment.summary.added_decisions import Sum
 from c4b.deployment.summary.journal_summary import JournalSummary
-from c4b.deployment.summary.running_totals import Sum
 from c4b.policies.gate import Gate
 
 NOTHING = Uplift(0.0, 0.0, math.nan, 0.0, math.nan)

@@ -19,7 +19,8 @@ import math
 from typing import NamedTuple
 
 from c4b._validate import Array
-from c4b.deployment.summary.running_totals import Sum, blocks
+from c4b.deployment.summary.added_decisions import Sum
+from c4b.deployment.summary.running_totals import blocks
 from c4b.evidence.arithmetic.rounding import UNIT
 from c4b.evidence.bounds import lower
 from c4b.policies.compiled.compiled_gate import CompiledGate

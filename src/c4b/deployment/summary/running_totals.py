@@ -17,13 +17,18 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from enum import IntEnum
-from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from c4b._validate import Array
+from c4b.deployment.summary.added_decisions import (
+    HEADING,
+    NEW,
+    Sum,
+    add_up,
+    execute_instead,
+)
 from c4b.policies.pending import PendingOutcome
 
 _new = tuple.__new__
@@ -36,39 +41,7 @@ KEPT = 32
 """Sums after a multiple of 2^v decisions, and no higher power, are dropped 2^v KEPT decisions later."""
 
 
-class Sum(IntEnum):
-    """Where each number lies in a row; the features' sums follow, d numbers each (``blocks``)."""
-
-    DECISIONS = 0
-    SEQ = 1
-    """Number of the last decision's entry."""
-    AT = 2
-    """Its time, in microseconds since 1970."""
-    BANK = 3
-    """After it; NaN once something else was executed in an earlier round."""
-    FALLBACKS = 4
-    """Decisions for the baseline."""
-    PLAYED = 5
-    """Rounds in which something else than the baseline was executed."""
-    OUTCOMES = 6
-    """Rewards reported."""
-    REWARD = 7
-    """Their sum."""
-    TOLD = 8
-    """Sum of the baseline means that were told; NaN if they were not."""
-    TOLD_PLAYED = 9
-    """The same in rounds in which something else than the baseline was executed."""
-    AMENDED = 10
-    """Other executions that were added later; each may have rounded the sums once more."""
-    SIZE = 11
-    """Sum of the norms of all that was added to the features' sums: what their rounding is bounded by."""
-
-
-HEADING = len(Sum)
-_DECISIONS, _SEQ, _AT, _BANK, _FALLBACKS, _PLAYED, _OUTCOMES, _REWARD, _TOLD, _TOLD_PLAYED, _, _SIZE = (
-    map(int, Sum)
-)
-_PLAYS, _OTHERS = slice(0, 2), 2  # of ``blocks``
+_SEQ, _DECISIONS, _OUTCOMES, _REWARD = map(int, (Sum.SEQ, Sum.DECISIONS, Sum.OUTCOMES, Sum.REWARD))
 _EARNED = slice(_OUTCOMES, _REWARD + 1)
 
 
@@ -79,16 +52,16 @@ def blocks(row: Array) -> Array:
 
 
 class _Decided(NamedTuple):
-    """A decision that is to be added."""
+    """A decision that is to be added; see ``New``."""
 
     seq: int
     at: int
     bank: float
     fallback: bool
+    is_baseline: bool
+    mean: float
     executed: Array
     baseline: Array
-    is_baseline: bool
-    mean: float | None
 
 
 class _Reported(NamedTuple):
@@ -104,9 +77,6 @@ class RunningTotals:
     def __init__(self, dim: int) -> None:
         self._now = np.zeros(HEADING + 3 * dim)
         self._error = np.zeros((3, dim))  # what rounding has taken from the sums of features
-        features = blocks(self._now)
-        self._plays = features[_PLAYS], self._error[_PLAYS]
-        self._others = features[_OTHERS], self._error[_OTHERS]
         self._kept: dict[int, Array] = {}
         self._notes: list[_Decided | _Reported] = []
 
@@ -138,9 +108,7 @@ class RunningTotals:
 
     def add(self, seq: int, at: int, bank: float, fallback: bool, made: PendingOutcome) -> None:
         """The next decision."""
-        executed, baseline = made.executed, made.baseline
-        note = seq, at, bank, fallback, executed, baseline, made.is_baseline, made.baseline_mean
-        self._notes.append(_new(_Decided, note))
+        self._notes.append(_noted(made, seq, at, bank, fallback))
 
     def outcome(self, round_: int, reward: float | None) -> None:
         """The reward of round ``round_`` (0 is the first); None: it is lost."""
@@ -149,60 +117,41 @@ class RunningTotals:
             self._notes.append(_Reported(round_, reward))
 
     def _add_up(self) -> None:
-        for kind, notes in groupby(self._notes, type):
-            if kind is _Decided:
-                for note in notes:
-                    self._decided(*note)
-            else:
-                self._reported(list(notes))
-        self._notes.clear()
-
-    def _decided(self, seq: int, at: int, bank: float, fallback: bool, *executed: Any) -> None:
-        """``executed``: as ``_execute`` takes it."""
-        now, kept = self._now, self._kept
-        number = int(now.item(_DECISIONS)) + 1
-        now[_DECISIONS], now[_SEQ], now[_AT], now[_BANK] = number, seq, at, bank
-        if fallback:
-            now[_FALLBACKS] += 1.0
-        self._execute(1.0, *executed)
-        kept[number] = now.copy()
-        old = number - KEPT * (number & -number)
-        if old > 0:
-            del kept[old]
-
-    def _execute(
-        self, sign: float, executed: Array, baseline: Array, is_baseline: bool, mean: float | None
-    ) -> None:
-        """Add what was executed in a round to the sums of now, or with ``sign`` -1 take it back."""
-        now = self._now
-        size = now.item(_SIZE)
-        if mean is None:
-            now[_TOLD] = math.nan
-        else:
-            now[_TOLD] += sign * mean
-            size += abs(mean)
-        if is_baseline:
-            _add(*self._others, baseline, sign)
-            now[_SIZE] = size + math.sqrt(baseline.dot(baseline))
+        """Add what is noted, one after the other; of the sums after each decision only those that are
+        still kept then."""
+        if not self._notes:
             return
-        now[_PLAYED] += sign
-        if mean is not None:
-            now[_TOLD_PLAYED] += sign * mean
-        _add(*self._plays, np.array((executed, baseline)), sign)
-        now[_SIZE] = size + math.sqrt(executed.dot(executed)) + math.sqrt(baseline.dot(baseline))
+        before, kept, decisions = int(self._now.item(_DECISIONS)), self._kept, list[_Decided]()
+        outcomes = list[tuple[int, int, float]]()
+        for note in self._notes:
+            if type(note) is _Decided:
+                decisions.append(note)
+            else:
+                outcomes.append((len(decisions), *note))
+        self._notes.clear()
+        after = np.empty((len(decisions), len(self._now)))
+        reported = np.array(outcomes, dtype=np.float64).reshape(-1, 3)
+        add_up(self._now, self._error, *self._numbers(decisions), reported, after)
+        if kept and (late := [(r, reward) for _, r, reward in outcomes if r < before]):
+            self._reported(late)
+        last = before + len(decisions)
+        for number, row in enumerate(after, before + 1):
+            kept.pop(number - _kept_for(number), None)
+            if number + _kept_for(number) > last:
+                kept[number] = row.copy()
 
-    def _reported(self, notes: list[Any]) -> None:
-        """Rewards, one after the other, in all sums that include their rounds."""
-        if len(notes) < TOGETHER:
-            for round_, reward in notes:
+    def _reported(self, late: list[tuple[int, float]]) -> None:
+        """Rewards, one after the other, in all kept sums that include their rounds."""
+        if len(late) < TOGETHER:
+            for round_, reward in late:
                 for row in self._including(round_):
                     row[_OUTCOMES] = row.item(_OUTCOMES) + 1.0
                     row[_REWARD] = row.item(_REWARD) + reward
             return
-        rows, numbers = [*self._kept.values(), self._now], [*self._kept]
+        rows, numbers = [*self._kept.values()], [*self._kept]
         sums = np.array([row[_EARNED] for row in rows])
         outcomes, earned = sums.T.copy()
-        for round_, reward in notes:
+        for round_, reward in late:
             first = bisect_right(numbers, round_)
             outcomes[first:] += 1.0
             earned[first:] += reward
@@ -212,27 +161,37 @@ class RunningTotals:
     def amend(self, round_: int, before: PendingOutcome, after: PendingOutcome, bank: float) -> None:
         """Something else was executed in round ``round_``."""
         now = self.now
-        for sign, made in ((-1.0, before), (1.0, after)):
-            self._execute(sign, made.executed, made.baseline, made.is_baseline, made.baseline_mean)
+        execute_instead(now, self._error, *self._numbers([_noted(before), _noted(after)]))
         now[Sum.BANK] = bank
         now[Sum.AMENDED] += 1.0
         change = _parts(after) - _parts(before)
         played = float(before.is_baseline) - float(after.is_baseline)
         for row in self._including(round_):
-            if row is not now:
-                row[Sum.BANK] = np.nan
-                row[Sum.PLAYED] += played
-                row[Sum.TOLD_PLAYED] += played * (after.baseline_mean or 0.0)
-                row[Sum.AMENDED] += 1.0
-                blocks(row)[...] += change
+            row[Sum.BANK] = np.nan
+            row[Sum.PLAYED] += played
+            row[Sum.TOLD_PLAYED] += played * (after.baseline_mean or 0.0)
+            row[Sum.AMENDED] += 1.0
+            blocks(row)[...] += change
 
     def _including(self, round_: int) -> list[Array]:
-        rows = [self._now]
+        """The kept sums that include a round, latest first."""
+        rows = []
         for number in reversed(self._kept):
             if number <= round_:
                 break
             rows.append(self._kept[number])
         return rows
+
+    def _numbers(self, notes: list[_Decided]) -> tuple[Array, Array]:
+        """What ``added_decisions`` takes: (n, NEW) and (n, 2, d)."""
+        features = np.empty((len(notes), *self._error[:2].shape))
+        numbers = np.empty((len(notes), NEW))
+        if notes:
+            rows = [row for note in notes for row in note[-2:]]
+            np.concatenate(rows, out=features.reshape(-1))
+            numbers[:, :-2] = [note[:-2] for note in notes]
+            numbers[:, -2:] = np.sqrt(np.vecdot(features, features))
+        return numbers, features
 
     def mark(self) -> int:
         """A mark for ``undo``, which takes back the decisions after it, if no sum is read before."""
@@ -263,16 +222,17 @@ class RunningTotals:
         return totals
 
 
-def _add(total: Array, error: Array, features: Array, sign: float) -> None:
-    """Kahan's sum: its error is at most 2u + O(n u^2) of the sum of magnitudes, for any n.
+def _kept_for(number: int) -> int:
+    """After how many more decisions the sums after decision ``number`` are dropped."""
+    return KEPT * (number & -number)
 
-    ``total`` and ``error``, what rounding has taken from it, are changed.
-    """
-    error += features if sign == 1.0 else sign * features
-    grown = total + error
-    total -= grown
-    error += total
-    total[:] = grown
+
+def _noted(
+    made: PendingOutcome, seq: int = 0, at: int = 0, bank: float = 0.0, fallback: bool = False
+) -> _Decided:
+    mean = math.nan if made.baseline_mean is None else made.baseline_mean
+    note = seq, at, bank, fallback, made.is_baseline, mean, made.executed, made.baseline
+    return _new(_Decided, note)
 
 
 def _parts(made: PendingOutcome) -> Array:

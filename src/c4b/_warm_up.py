@@ -4,12 +4,13 @@ import numpy as np
 
 from c4b.evidence import LinearModel
 from c4b.policies.gate import Played
+from c4b.policies.pending import PendingOutcome
 from c4b.policies.policy import Policy
 from c4b.policies.rounds.round import Round
 
 
 def warm_up() -> None:
-    """Compile everything that compiled policies need, unless it is in the cache already.
+    """Compile everything that compiled policies and deployments need, unless it is in the cache already.
 
     The first decision on a new machine waits for the compiler, for about half a minute. Call this
     function, or run ``c4b compile``, at a time when waiting does no harm: when an image is built, or
@@ -34,3 +35,15 @@ def warm_up() -> None:
     policy.evidence.contains(baseline)
     policy.gate.explanation(Round(baseline[np.newaxis], baseline))
     policy.gate.charge(policy.bank, Played(baseline, baseline, True))
+    _warm_up_totals(PendingOutcome(baseline, baseline, True))
+
+
+def _warm_up_totals(made: PendingOutcome) -> None:
+    """What a deployment adds up beside its policy."""
+    from c4b.deployment.summary.running_totals import (  # noqa: PLC0415 (only programs that deploy need it)
+        RunningTotals,
+    )
+
+    totals = RunningTotals(2)
+    totals.add(1, 0, 0.0, True, made)
+    totals.amend(0, made, made, 0.0)
