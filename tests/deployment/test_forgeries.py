@@ -15,7 +15,16 @@ from c4b.deployment.transactions.state import State
 from c4b.errors import InvalidInput, JournalCorrupt, KeyMissing
 from c4b.journal import seal
 from c4b.policies import CandidateField
-from support.forgeries import Forgery, another, follow_banks, forge_decision, numbers_of, only_one, play
+from support.forgeries import (
+    Forgery,
+    another,
+    barred,
+    follow_banks,
+    forge_decision,
+    numbers_of,
+    only_one,
+    play,
+)
 from support.shop_world import BASELINE, THETA, create, entries_of, forge, in_agreement, rivals, trade
 
 KEY, OTHER_KEY = "7" * 64, "8" * 64
@@ -55,7 +64,7 @@ def test_a_middle_reward_a_little_larger(sqlite_url: str, policy: str) -> None:
         assert dep.audit(sample=0).entry == number + 1  # the next decision does not follow from it
 
 
-@pytest.mark.parametrize("forgery", [another, only_one])
+@pytest.mark.parametrize("forgery", [another, only_one, barred])
 @pytest.mark.parametrize("policy", ["refresh", "reserve-c4b+"])
 def test_another_admissible_candidate(sqlite_url: str, policy: str, forgery: Forgery) -> None:
     rng = np.random.default_rng(1)

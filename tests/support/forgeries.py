@@ -50,6 +50,15 @@ def only_one(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
     play(other, fields, arrays)
 
 
+def barred(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
+    """Another admissible candidate, because the margins of all better ones are said to be -inf."""
+    details = arrays["details"]
+    margins, scores = details[CandidateField.MARGIN], details[CandidateField.SCORE]
+    other = int(next(k for k in np.flatnonzero(margins >= 0.0) if k != fields["action"]))
+    margins[(scores >= scores[other]) & (np.arange(len(scores)) != other)] = -np.inf
+    play(other, fields, arrays)
+
+
 def play(action: int, fields: dict[str, Any], arrays: dict[str, Any]) -> None:
     details, fields["action"] = arrays["details"], action
     arrays["numbers"][1] = details[CandidateField.MARGIN, action]

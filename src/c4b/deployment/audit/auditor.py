@@ -219,7 +219,7 @@ class Auditor:
         self._continues(decision.numbers.bank_before)
         self.rollout.decided(fields)
         self.checks.decided(decision)
-        if self.checks.left_to_replay and decision.has_same_bits:
+        if self.checks.needs_replay and decision.has_same_bits:
             check_numbers_again(self.state.run.gate, decision)
         self.report.unchecked_choices += not decision.complete
         self.uncharged += not decision.charged

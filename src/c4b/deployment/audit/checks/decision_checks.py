@@ -73,8 +73,10 @@ class DecisionChecks(Protocol):
     """``"recomputed"`` or ``"replayed"``; see ``Report.level``."""
 
     @property
-    def left_to_replay(self) -> bool:
-        """Whether rounding leaves open how much worse than recomputed a decision's numbers may be."""
+    def needs_replay(self) -> bool:
+        """Whether only the fast path can say if the last decision is right: rounding leaves open how much
+        worse than recomputed its numbers may be, or it leaves out a candidate that nothing speaks
+        against."""
 
     @property
     def bank(self) -> float:

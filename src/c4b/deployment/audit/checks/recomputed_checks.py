@@ -94,6 +94,9 @@ class RecomputedChecks:
         self.set = RecomputedSet(self.model, self.ridges, arrays["alarms"])
         self.books = Books(fields, arrays["rule"], self.set)
         self.judge = Judge(self.set, 0.0, 0.0, 0.0)
+        self.understates = False
+        """Whether the last decision calls a margin -inf that is a number here. That is safe, but may be
+        why another candidate was chosen."""
         if every:
             from c4b.deployment.audit.recomputed.exact import Sums  # noqa: PLC0415 (mpmath is needed here only)
 
@@ -133,7 +136,7 @@ class RecomputedChecks:
             self.books.earn(played.features, float(np.sum(reward)), count)
 
     def decided(self, decision: RecordedDecision) -> None:
-        books = self.books
+        books, self.understates = self.books, False
         if not decision.charged:
             self.books = copy.copy(books)
         if self.books.known:
@@ -176,7 +179,7 @@ class RecomputedChecks:
             if not self.set.is_rough:
                 raise
             rounding, wide = self.set.rounding(), bool(self.every) and self.sums.is_wide
-            judges = not (has_same_bits and self.left_to_replay and self.set.is_lost)
+            judges = not (has_same_bits and self._left_to_replay and self.set.is_lost)
             worse = max(ALLOWANCES * rounding, near) if self._knows_allowances else math.inf
             if wide or not self._can_be_exact:
                 visible = ROUNDINGS * rounding if rounding >= 0.0 else math.inf
@@ -195,7 +198,11 @@ class RecomputedChecks:
         return self.set.ellipsoids > 1 and self.set.rounding() < 0.1
 
     @property
-    def left_to_replay(self) -> bool:
+    def needs_replay(self) -> bool:
+        return self.understates or self._left_to_replay
+
+    @property
+    def _left_to_replay(self) -> bool:
         """Early versions had no allowances."""
         return self.is_exact and self._allowance > 0.0
 
@@ -235,6 +242,7 @@ class RecomputedChecks:
         if choice.belief is not None:
             recomputed[SCORE] = choice.belief.scores(candidates, self.rule.believes)
         recomputed[:, barred] = details[:, barred]
+        self.understates = bool((np.isneginf(details) & np.isfinite(recomputed))[MARGIN].any())
         lows = self.judge.region.bounds(candidates)[0]
         sizes = scale + _finite(lows)
         scales = scale + choice.blur(candidates)

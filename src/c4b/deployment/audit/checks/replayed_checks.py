@@ -22,7 +22,7 @@ class ReplayedChecks:
     """``DecisionChecks`` by deciding again."""
 
     level = "replayed"
-    left_to_replay = False
+    needs_replay = False
 
     def __init__(self, configuration: Configuration) -> None:
         self.configuration = configuration
