@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 import c4b
 from support.conic_solver import by_cone_solver
 from support.evidence_internals import inside
-from support.oracle import minimum_reserve_by_search, random_stream
 from support.oracle_comparison import CONFIDENCES, GATED, METHODS, history
+from support.oracle_ledger import minimum_reserve_by_search
 from support.oracle_sets import Array
+from support.random_stream import random_stream
 
 seeds = st.integers(0, 2**32 - 1)
 dims = st.integers(1, 6)

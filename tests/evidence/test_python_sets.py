@@ -18,9 +18,9 @@ from c4b.evidence import CONFIDENCES, PythonSet, SetView, is_compiled, register_
 from c4b.evidence.sets import table
 from c4b.policies import Composition
 from c4b.testing import check_policy
-from support.oracle import random_stream
 from support.oracle_comparison import history
 from support.oracle_sets import Array
+from support.random_stream import random_stream
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "my_set.py"
 

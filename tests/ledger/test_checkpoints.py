@@ -13,9 +13,9 @@ from c4b.ledger.ledger_kernels import Execution, charge
 from c4b.policies import CandidateField
 from support.conic_solver import Quadratic, ball, ellipsoid, infimum
 from support.evidence_internals import inside
-from support.oracle import random_stream
 from support.oracle_comparison import ALL_CONFIDENCES, ALL_GATED, history
 from support.oracle_sets import DEFINITIONS, Array
+from support.random_stream import random_stream
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import c4b
-from support.oracle import random_stream
 from support.oracle_comparison import ALL_CONFIDENCES, ALL_METHODS, Duel, history
+from support.random_stream import random_stream
 
 
 def scramble(name: str, absorb: str, seed: int) -> dict[str, int]:

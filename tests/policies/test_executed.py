@@ -9,9 +9,9 @@ import pytest
 import c4b
 from c4b.evidence.bounds import contains
 from c4b.evidence.ellipsoids import views
-from support.oracle import random_stream
 from support.oracle_comparison import ALL_GATED, history
 from support.oracle_sets import Array
+from support.random_stream import random_stream
 
 ROUNDS = 70  # checkpoints are thinned out twice
 

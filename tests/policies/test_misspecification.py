@@ -7,9 +7,9 @@ import c4b
 from c4b.evidence.bounds import contains
 from c4b.evidence.ellipsoids import views
 from support.evidence_internals import inside
-from support.oracle import random_stream
 from support.oracle_comparison import ALL_CONFIDENCES, ALL_GATED, ALL_METHODS, history
 from support.oracle_sets import Array
+from support.random_stream import random_stream
 
 ALPHA = 0.2
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import c4b
-from support.oracle import random_stream
 from support.oracle_comparison import ALL_CONFIDENCES, ALL_METHODS, Duel, history
+from support.random_stream import random_stream
 
 LARGE = [pytest.param(dim, marks=pytest.mark.slow) for dim in (13, 40)]
 

@@ -15,8 +15,8 @@ from c4b.policies.catalogue.selections import SELECTIONS
 from c4b.policies.compiled.compiled_choice import choose
 from c4b.policies.compiled.tied_scores import TIE, shuffle_ties
 from c4b.policies.rounds.candidate_fields import MARGIN, ROWS, SCORE, UCB
-from support.oracle import random_stream
 from support.oracle_comparison import Duel, history
+from support.random_stream import random_stream
 
 
 def pick(

@@ -11,8 +11,8 @@ import pytest
 import c4b
 from c4b.policies import state_file
 from support.evidence_internals import as_first_stored, inside
-from support.oracle import random_stream
 from support.oracle_comparison import ALL_CONFIDENCES, METHODS, history
+from support.random_stream import random_stream
 
 
 def halfway(

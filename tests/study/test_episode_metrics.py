@@ -10,8 +10,9 @@ from c4b.study.engine.episode_metrics import Metric
 from c4b.study.spec.plan import Method, Study
 from c4b.study.spec.setting import Setting
 from c4b.study.world import candidates, draws
-from support.oracle import OraclePolicy, minimum_reserve_by_search
+from support.oracle import OraclePolicy
 from support.oracle_comparison import METHODS
+from support.oracle_ledger import minimum_reserve_by_search
 from support.oracle_sets import OracleSet
 
 SETTING = Setting(

@@ -10,7 +10,8 @@ import pytest
 
 import c4b
 from c4b.policies.rounds.candidate_fields import CandidateField
-from support.oracle import KEEPING, OraclePolicy, StopHere
+from support.oracle import OraclePolicy, StopHere
+from support.oracle_ledger import KEEPING
 from support.oracle_sets import DEFINITIONS, Array, OracleSet
 
 METHODS = ("separate", "contrast", "refresh", "revalue", "revalue-f", "linucb")
