@@ -215,24 +215,6 @@ def test_salts_hide_equal_contexts(memory_url: str) -> None:
         assert len(hashes) == 2
 
 
-def test_a_salt_is_used_once_also_after_a_fork() -> None:
-    script = """
-import os
-from c4b.journal.envelope import new_salt
-
-first, read_write = [new_salt() for _ in range(300)], os.pipe()
-if os.fork() == 0:
-    os.write(read_write[1], b"".join(new_salt() for _ in range(300)))
-    os._exit(0)
-os.wait()
-childs = os.read(read_write[0], 16 * 300)
-salts = {*first, *(new_salt() for _ in range(300)), *(childs[n : n + 16] for n in range(0, 4800, 16))}
-print(len(childs), len(salts))
-"""
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == "4800 900\n"
-
-
 def test_archive_and_audit_across_the_seam(any_url: str, tmp_path: Path) -> None:
     first, second = tmp_path / "first.parquet", tmp_path / "second.parquet"
     with create(any_url, snapshot_every=10) as dep:

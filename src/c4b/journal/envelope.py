@@ -37,20 +37,9 @@ _SALT, _SEAL = 16, 32
 _LEVEL = 6
 
 
-_salts: list[bytes] = []
-"""Random bytes for the next salts: the system is asked for many at a time."""
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_salts.clear)  # what the parent has is the parent's
-
-
 def new_salt() -> bytes:
-    """Random bytes that cannot be guessed, each used once."""
-    while True:
-        try:
-            return _salts.pop()
-        except IndexError:  # none are left
-            block = os.urandom(256 * _SALT)
-            _salts.extend(block[n : n + _SALT] for n in range(0, len(block), _SALT))
+    """Random bytes that cannot be guessed."""
+    return os.urandom(_SALT)
 
 
 def hashed_part(payload: bytes) -> bytes:
