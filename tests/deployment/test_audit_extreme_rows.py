@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from c4b import Deployment, LinearModel
+from c4b.evidence import CONFIDENCES
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -83,3 +84,19 @@ def test_a_candidate_beyond_all_bounds_is_not_drawn(memory_url: str, policy: str
     with Deployment.create(memory_url, "shop", model, policy, reserve=50.0, seed=3) as dep:
         assert dep.decide(pool, np.array([1.0, 0.0]), baseline_mean=0.5).is_baseline
         assert_clean(dep)
+
+
+@pytest.mark.parametrize("size", [1e6, 1e7, 1e8])
+@pytest.mark.parametrize("confidence", CONFIDENCES)
+def test_one_large_row_beside_small_ones(memory_url: str, confidence: str, size: float) -> None:
+    """Squared radii of some sets are small differences of the squares of what was observed."""
+    model = LinearModel(1, 0.1, 1.0, confidence=confidence)
+    with Deployment.create(memory_url, "shop", model, "refresh", reserve=1e9) as dep:
+        small, large = dep.decide([[1.3]], [1.0]), dep.decide([[size]], [1.0])
+        dep.observe(small.id, 1.021724484417739)
+        dep.observe(large.id, 0.7931437414608203 * size)
+        dep.decide([[1.1]], [1.0])
+        assert_clean(dep)
+        report = dep.audit(sample=3)
+        assert report.clean, report.finding
+        assert report.precise == 3

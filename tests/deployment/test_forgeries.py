@@ -19,8 +19,14 @@ from support.forgeries import (
     Forgery,
     another,
     barred,
+    barred_elsewhere,
+    barred_unsaid,
+    fallen_back,
     follow_banks,
     forge_decision,
+    negative_radius,
+    no_radius,
+    nothing_possible,
     numbers_of,
     only_one,
     play,
@@ -64,7 +70,7 @@ def test_a_middle_reward_a_little_larger(sqlite_url: str, policy: str) -> None:
         assert dep.audit(sample=0).entry == number + 1  # the next decision does not follow from it
 
 
-@pytest.mark.parametrize("forgery", [another, only_one, barred])
+@pytest.mark.parametrize("forgery", [another, only_one])
 @pytest.mark.parametrize("policy", ["refresh", "reserve-c4b+"])
 def test_another_admissible_candidate(sqlite_url: str, policy: str, forgery: Forgery) -> None:
     rng = np.random.default_rng(1)
@@ -81,6 +87,27 @@ def test_another_admissible_candidate(sqlite_url: str, policy: str, forgery: For
         assert dep.audit(sample=0).clean
         forge(dep, number, forgery)
         assert dep.audit(sample=0).entry == number
+
+
+@pytest.mark.parametrize(
+    "forgery",
+    [barred, barred_elsewhere, barred_unsaid, fallen_back, nothing_possible, no_radius, negative_radius],
+)
+@pytest.mark.parametrize("policy", ["refresh", "separate", "contrast", "checkpoints", "reserve-c4b+"])
+def test_numbers_that_no_rule_gives(sqlite_url: str, policy: str, forgery: Forgery) -> None:
+    """A lower bound of -inf is safe, but it must not be why something else was chosen."""
+    rng = np.random.default_rng(1)
+    with create(sqlite_url, policy=policy, reserve=5.0) as dep:
+        last = None
+        for _ in range(40):
+            made = dep.decide(rivals(rng, 6) + 0.1, BASELINE)
+            dep.observe(made.id, 0.6)
+            if made.action is not None and (made.details[CandidateField.MARGIN] >= 0.0).sum() > 1:
+                last = made
+        assert last is not None
+        number = forge_decision(dep, last, forgery)
+        report = dep.audit(sample=0)
+        assert report.entry == number, report
 
 
 @pytest.mark.parametrize("policy", ["refresh", "separate", "reserve-c4b+"])

@@ -59,6 +59,38 @@ def barred(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
     play(other, fields, arrays)
 
 
+def barred_elsewhere(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
+    """The same, with a set that nobody had, which no replay would reproduce."""
+    barred(fields, arrays)
+    fields["set"] = "0" * 32
+
+
+def barred_unsaid(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
+    barred(fields, arrays)
+    del fields["set"]
+
+
+def fallen_back(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
+    """The baseline, because no margin is a number."""
+    fields["action"] = None
+    arrays["details"][CandidateField.MARGIN] = -np.inf
+    arrays["numbers"][1:3] = -np.inf
+
+
+def nothing_possible(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
+    """No upper bound is a number, and the candidate was played nevertheless."""
+    arrays["details"][CandidateField.UCB] = -np.inf
+    arrays["numbers"][3] = -np.inf
+
+
+def no_radius(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
+    arrays["numbers"][4] = -np.inf
+
+
+def negative_radius(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
+    arrays["numbers"][4] *= -1.0
+
+
 def play(action: int, fields: dict[str, Any], arrays: dict[str, Any]) -> None:
     details, fields["action"] = arrays["details"], action
     arrays["numbers"][1] = details[CandidateField.MARGIN, action]

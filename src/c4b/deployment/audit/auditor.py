@@ -35,12 +35,14 @@ from c4b.deployment.transactions import snapshot
 from c4b.deployment.transactions.decision_entry import BankNumbers
 from c4b.deployment.transactions.state import State
 from c4b.journal.backend import StoredSnapshot
-from c4b.journal.entries import Entry
+from c4b.journal.entries import DECIDED, EXECUTED, FORGOTTEN, LEARNED, OBSERVED, Entry
 from c4b.policies.gate import Played
 from c4b.policies.rounds.decision import DecisionNumbers
 
 Fields = dict[str, Any]
 Arrays = dict[str, Array]
+KNOWING = (LEARNED, DECIDED, OBSERVED, FORGOTTEN, EXECUTED)
+"""Kinds of entries that fingerprint the confidence set."""
 
 
 @dataclass(slots=True)
@@ -119,12 +121,14 @@ class Auditor:
         self.last_at = entry.at
         fields, arrays = entry_contents(entry.payload)
         self._attest(fields.get("state"))
+        if entry.kind in KNOWING and "set" not in fields:
+            raise Finding("does not say which confidence set there was")
         getattr(self, f"_{entry.kind}", self._unknown)(entry, fields, arrays)
         self.alarms.take(entry.kind, fields, arrays, self.state)
         before = self.state.fingerprint()
         self.state.apply(entry)
-        if "set" in fields:
-            used = entry.kind in ("decided", "executed")
+        if entry.kind in KNOWING:
+            used = entry.kind in (DECIDED, EXECUTED)
             agrees = fields["set"] == (before if used else self.state.fingerprint())
             self.report.replay_differences += not agrees
             if agrees:
@@ -219,7 +223,7 @@ class Auditor:
         self._continues(decision.numbers.bank_before)
         self.rollout.decided(fields)
         self.checks.decided(decision)
-        if self.checks.needs_replay and decision.has_same_bits:
+        if self.checks.needs_replay(decision):
             check_numbers_again(self.state.run.gate, decision)
         self.report.unchecked_choices += not decision.complete
         self.uncharged += not decision.charged

@@ -50,5 +50,6 @@ def check_numbers_again(gate: Gate, decision: RecordedDecision) -> None:
         raise Finding(f"chooses {described(decision.chosen)}, decided again it is {described(chosen)}")
     for name, number in decision.numbers._asdict().items():
         expected = getattr(again.numbers, name)
-        if np.isfinite(number) and not abs(number - expected) <= NEAR * (1.0 + abs(expected)):
+        is_number = np.isfinite(number) or (np.isneginf(number) and np.isfinite(expected))
+        if is_number and not abs(number - expected) <= NEAR * (1.0 + abs(expected)):
             raise Finding(f"{name}: recorded {number!r}, decided again {expected!r}")

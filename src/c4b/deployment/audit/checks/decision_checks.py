@@ -73,12 +73,6 @@ class DecisionChecks(Protocol):
     """``"recomputed"`` or ``"replayed"``; see ``Report.level``."""
 
     @property
-    def needs_replay(self) -> bool:
-        """Whether only the fast path can say if the last decision is right: rounding leaves open how much
-        worse than recomputed its numbers may be, or it leaves out a candidate that nothing speaks
-        against."""
-
-    @property
     def bank(self) -> float:
         """After the entries so far; NaN without a gate."""
 
@@ -97,6 +91,13 @@ class DecisionChecks(Protocol):
 
     def decided(self, decision: RecordedDecision) -> None:
         """The next decision."""
+
+    def needs_replay(self, decision: RecordedDecision) -> bool:
+        """Whether only the fast path can say if this decision, the last one, is right.
+
+        Rounding leaves open how much worse than recomputed its numbers may be; or some number is -inf
+        that is recomputed as a finite one. That is safe, but may be why something else was chosen.
+        """
 
     def executed(self, round_: int, decided: Played, executed: Played, bank: float) -> None:
         """``executed`` was executed instead of ``decided``, which left ``bank``."""

@@ -95,8 +95,7 @@ class RecomputedChecks:
         self.books = Books(fields, arrays["rule"], self.set)
         self.judge = Judge(self.set, 0.0, 0.0, 0.0)
         self.understates = False
-        """Whether the last decision calls a margin -inf that is a number here. That is safe, but may be
-        why another candidate was chosen."""
+        """Whether the last decision calls something -inf that is recomputed as a finite number."""
         if every:
             from c4b.deployment.audit.recomputed.exact import Sums  # noqa: PLC0415 (mpmath is needed here only)
 
@@ -197,9 +196,8 @@ class RecomputedChecks:
         an eigenbasis. Elsewhere it adds up over updates."""
         return self.set.ellipsoids > 1 and self.set.rounding() < 0.1
 
-    @property
-    def needs_replay(self) -> bool:
-        return self.understates or self._left_to_replay
+    def needs_replay(self, decision: RecordedDecision) -> bool:
+        return self.understates or (self._left_to_replay and decision.has_same_bits)
 
     @property
     def _left_to_replay(self) -> bool:
@@ -242,7 +240,6 @@ class RecomputedChecks:
         if choice.belief is not None:
             recomputed[SCORE] = choice.belief.scores(candidates, self.rule.believes)
         recomputed[:, barred] = details[:, barred]
-        self.understates = bool((np.isneginf(details) & np.isfinite(recomputed))[MARGIN].any())
         lows = self.judge.region.bounds(candidates)[0]
         sizes = scale + _finite(lows)
         scales = scale + choice.blur(candidates)
@@ -256,7 +253,7 @@ class RecomputedChecks:
             details = self._with_others(details, recomputed, others, some)
             decision = decision._replace(arrays={**decision.arrays, "details": details})
         if not self.set.is_lost:
-            self._near("radius", numbers.radius, self.judge.region.radius, 1.0, larger_is_safe=True)
+            self._radius("radius", numbers.radius, self.judge.region.radius)
         if "estimate" in shown and not self.set.is_rough:
             self._explanation(shown)
         chosen = decision.chosen
@@ -324,6 +321,12 @@ class RecomputedChecks:
             optimistic,
             boldness,
         )
+
+    def _radius(self, what: str, recorded: float, recomputed: float) -> None:
+        """It explains; bounds are checked by themselves."""
+        apart = abs(recorded * recorded - recomputed * recomputed)
+        if not (recorded >= 0.0 and apart <= self.set.stack().lost):
+            self._near(what, recorded, recomputed, 1.0, larger_is_safe=True)
 
     def _bounds(
         self,
@@ -438,8 +441,7 @@ class RecomputedChecks:
         if not (
             self.set.is_lost or math.isnan(exact.radius)
         ):  # nothing is left: rounding may see a point
-            radius = decision.numbers.radius
-            self._near("radius (50 digits)", radius, exact.radius, 1.0, larger_is_safe=True)
+            self._radius("radius (50 digits)", decision.numbers.radius, exact.radius)
         if books.gated and decision.charged:
             margin, bank = books.baseline_margin(baseline), decision.numbers.bank
             if action is not None:
@@ -476,16 +478,18 @@ class RecomputedChecks:
     def _near(
         self, what: str, recorded: Any, recomputed: Any, scale: Any, larger_is_safe: bool = False
     ) -> None:
-        """Recorded numbers agree with recomputed ones. A recorded -inf is always safe; +inf or NaN never
-        is, unless recomputed. What is recorded may have an allowance for rounding: a smaller number, or a
-        larger one, is safe."""
+        """Recorded numbers agree with recomputed ones. A recorded -inf is safe where smaller numbers are;
+        +inf or NaN never is, unless recomputed. What is recorded may have an allowance for rounding: a
+        smaller number, or a larger one, is safe."""
         recorded, recomputed = np.atleast_1d(recorded), np.atleast_1d(recomputed)
         if larger_is_safe:  # no number: no bound
             recorded, recomputed = np.fmin(recorded, np.inf), np.fmin(recomputed, np.inf)
         with np.errstate(invalid="ignore"):
             error = np.abs(recorded - recomputed) / (scale + np.abs(recomputed))
         error[(recorded == recomputed) | (np.isnan(recorded) & np.isnan(recomputed))] = 0.0
-        error[np.isneginf(recorded)] = 0.0
+        if not larger_is_safe:
+            self.understates |= bool((np.isneginf(recorded) & np.isfinite(recomputed)).any())
+            error[np.isneginf(recorded)] = 0.0
         safe = recorded > recomputed if larger_is_safe else recorded < recomputed
         error[safe & (error <= self.judge.allowance)] = 0.0
         worst, tolerance = float(np.max(error, initial=0.0)), self.judge.tolerance

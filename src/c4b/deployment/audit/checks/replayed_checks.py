@@ -22,7 +22,6 @@ class ReplayedChecks:
     """``DecisionChecks`` by deciding again."""
 
     level = "replayed"
-    needs_replay = False
 
     def __init__(self, configuration: Configuration) -> None:
         self.configuration = configuration
@@ -68,6 +67,9 @@ class ReplayedChecks:
                 raise Finding(f"{name}: recorded and decided again differ")
         if self.configuration.spec.gated and decision.action is not None and not again.bank >= 0.0:
             raise Finding(f"executes candidate {decision.action} with bank {again.bank!r}")
+
+    def needs_replay(self, decision: RecordedDecision) -> bool:
+        return False  # it was decided again
 
     def executed(self, round_: int, decided: Played, executed: Played, bank: float) -> None:
         self.gate.amend(round_, decided, executed)

@@ -211,9 +211,13 @@ def _bounded(m: Moment) -> Iterator[Ellipsoid | None]:
     scale = checked_scale(m.choice)
     shape, prior = mpmath.matrix(m.variance.shapes[scale].tolist()), mpmath.mpf(m.variance.scales[scale])
     inverse = mpmath.inverse(shape)
+    volume = mpmath.det(inverse)
+    if not volume > 0:  # the sums have lost their last digits
+        yield None
+        return
     terms = BOUNDED[m.model["confidence"]]
     level = m.log_term - 2 * mpmath.log(terms.share(scale, m.dim))
-    level -= mpmath.log(mpmath.det(inverse)) + m.dim * mpmath.log(prior)
+    level -= mpmath.log(volume) + m.dim * mpmath.log(prior)
     radius = _bounded_radius(level, m.dim, terms.reach_squared(scale, m.dim))
     if m.drift > 0:
         share = inverse * m.gram * inverse * m.gram

@@ -37,6 +37,7 @@ class Stack(NamedTuple):
     radii: Array  # (G,)
     explained: float  # m V^-1 m for V = sum xx' + a I at the first a
     rounding: float = np.nan  # relative error of its bounds, where rewards are in a range
+    lost: float = 0.0  # what rounding may have taken from a radius squared: a difference of large squares
 
 
 class Choice(NamedTuple):
@@ -146,7 +147,7 @@ class RecomputedSet:
 
     def _watch(self) -> None:
         """An empty set, or residuals too large for the noise around any linear mean, refute the model."""
-        model, (_, centres, radii, explained, _) = self.model, self.stack()
+        model, (_, centres, radii, explained, *_) = self.model, self.stack()
         blur = np.inf if self.is_lost else max(self.rounding(), TOLERANCE)
         variance, tolerance = model["noise"] ** 2, model["misspecification"] ** 2
         rest = self.squares - explained - self.ridges[0] * model["norm_bound"] ** 2
@@ -165,7 +166,7 @@ class RecomputedSet:
 
     def bounds(self, vectors: Array) -> tuple[Array, Array]:
         """(L, U) of v @ theta for vectors (n, d), shape (n,) each; no number: no bound."""
-        roots, centres, radii, _, _ = self.stack()
+        roots, centres, radii, *_ = self.stack()
         norms = np.sqrt(np.sum(np.einsum("gij,nj->gni", roots, vectors) ** 2, axis=2))
         middles = centres @ vectors.T
         widths = radii[:, None] * norms
@@ -267,7 +268,8 @@ def _constrained(s: RecomputedSet) -> Stack:
     root = _root(s.shapes())
     roots, centres, explained = _solved(root, s.moment)
     squares = s.spread(root[0]) + s.ridges * s.model["norm_bound"] ** 2 + explained - explained[0]
-    return Stack(roots, centres, np.sqrt(squares) + s.drift(), float(explained[0]))
+    lost = 512.0 * UNIT * float(explained[0])
+    return Stack(roots, centres, np.sqrt(squares) + s.drift(), float(explained[0]), lost=lost)
 
 
 def _unbiased(s: RecomputedSet) -> Stack:
