@@ -100,3 +100,17 @@ def test_one_large_row_beside_small_ones(memory_url: str, confidence: str, size:
         report = dep.audit(sample=3)
         assert report.clean, report.finding
         assert report.precise == 3
+
+
+@pytest.mark.parametrize("confidence", ["mixture", "self-normalized"])
+def test_another_direction_after_many_rows_beside_a_small_ridge(memory_url: str, confidence: str) -> None:
+    """An inverse of 1e6 in that direction loses its last digits at once, and bounds allow for it."""
+    model = LinearModel(2, 10.0, 1e-3, 1e-6, confidence=confidence)
+    baseline = np.array([-0.7186, 0.6954])
+    with Deployment.create(memory_url, "shop", model, "contrast", alpha=0.5, reserve=50.0) as dep:
+        for n in range(12):
+            made = dep.decide(baseline[None], baseline)
+            if n == 9:
+                dep.executed(made.id, np.array([-0.645, 0.7592]))
+            dep.observe(made.id, 0.0)
+        assert_clean(dep)

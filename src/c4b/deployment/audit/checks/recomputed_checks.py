@@ -422,10 +422,8 @@ class RecomputedChecks:
         if self.set.is_rough:
             return ALLOWANCES * self.set.rounding() if self._knows_allowances else ALLOWANCE
         leverage, added = self.set.leverage, 2.0 * self.set.allowance
-        cancelled = CANCELLED * leverage if leverage > VISIBLE else 0.0
-        if added > self._two_arithmetics:
-            cancelled = max(cancelled, added)
-        return min(cancelled, ALLOWANCE)
+        cancelled = min(CANCELLED * leverage, ALLOWANCE) if leverage > VISIBLE else 0.0
+        return max(cancelled, added) if added > self._two_arithmetics else cancelled
 
     @property
     def _two_arithmetics(self) -> float:
