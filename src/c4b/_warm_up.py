@@ -40,7 +40,7 @@ def warm_up() -> None:
 
 def _warm_up_totals(made: PendingOutcome) -> None:
     """What a deployment adds up beside its policy."""
-    from c4b.deployment.summary.running_totals import (  # noqa: PLC0415 (only programs that deploy need it)
+    from c4b.deployment.summary.running_totals import (  # noqa: PLC0415 (`import c4b` loads no deployments)
         RunningTotals,
     )
 

@@ -207,19 +207,19 @@ def test_windows_of_time_and_of_decisions() -> None:
                 dep.earnings(**wrong)  # type: ignore[arg-type]
 
 
-def test_an_interrupted_answer_adds_nothing_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_answer_loses_nothing_and_adds_nothing_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     model = LinearModel(2, noise=0.1, norm_bound=1.0)
     with Deployment.create(store(), "shop", model, "refresh", reserve=1.0) as dep:
         for _ in range(20):
             dep.observe(dep.decide([[1.0, 0.1]], [1.0, 0.0]), 0.5)
-        original = running_totals.add_up
 
-        def half(*sums: Any) -> None:
-            original(*sums)
+        def interrupted(*sums: Any) -> None:
             raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:
-            patch.setattr(running_totals, "add_up", half)
+            patch.setattr(running_totals, "add_up", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 dep.earnings()
         found = dep.earnings()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from c4b import Deployment, LinearModel
+from c4b import Decision, Deployment, LinearModel
 from c4b.deployment.audit.recomputed.recomputed_choice import RecomputedChoice, RecordedRule
 from c4b.deployment.transactions.state import State
 from c4b.errors import InvalidInput, JournalCorrupt, KeyMissing
@@ -70,23 +70,27 @@ def test_a_middle_reward_a_little_larger(sqlite_url: str, policy: str) -> None:
         assert dep.audit(sample=0).entry == number + 1  # the next decision does not follow from it
 
 
+def chosen_among_several(dep: Deployment) -> Decision:
+    """Of 40 rounds the last decision for a candidate where others were admissible, too."""
+    rng, last = np.random.default_rng(1), None
+    for _ in range(40):
+        made = dep.decide(rivals(rng, 6) + 0.1, BASELINE)
+        dep.observe(made.id, 0.6)
+        if made.action is not None and (made.details[CandidateField.MARGIN] >= 0.0).sum() > 1:
+            last = made
+    assert last is not None
+    return last
+
+
 @pytest.mark.parametrize("forgery", [another, only_one])
 @pytest.mark.parametrize("policy", ["refresh", "reserve-c4b+"])
 def test_another_admissible_candidate(sqlite_url: str, policy: str, forgery: Forgery) -> None:
-    rng = np.random.default_rng(1)
     with create(sqlite_url, policy=policy, reserve=5.0) as dep:
-        number = None
-        for _ in range(40):
-            made = dep.decide(rivals(rng, 6) + 0.1, BASELINE)
-            dep.observe(made.id, 0.6)
-            fit = made.details[CandidateField.MARGIN] >= 0.0
-            if made.action is not None and fit.sum() > 1:
-                assert made.receipt is not None
-                number = made.receipt.seq
-        assert number is not None
+        receipt = chosen_among_several(dep).receipt
+        assert receipt is not None
         assert dep.audit(sample=0).clean
-        forge(dep, number, forgery)
-        assert dep.audit(sample=0).entry == number
+        forge(dep, receipt.seq, forgery)
+        assert dep.audit(sample=0).entry == receipt.seq
 
 
 @pytest.mark.parametrize(
@@ -96,16 +100,8 @@ def test_another_admissible_candidate(sqlite_url: str, policy: str, forgery: For
 @pytest.mark.parametrize("policy", ["refresh", "separate", "contrast", "checkpoints", "reserve-c4b+"])
 def test_numbers_that_no_rule_gives(sqlite_url: str, policy: str, forgery: Forgery) -> None:
     """A lower bound of -inf is safe, but it must not be why something else was chosen."""
-    rng = np.random.default_rng(1)
     with create(sqlite_url, policy=policy, reserve=5.0) as dep:
-        last = None
-        for _ in range(40):
-            made = dep.decide(rivals(rng, 6) + 0.1, BASELINE)
-            dep.observe(made.id, 0.6)
-            if made.action is not None and (made.details[CandidateField.MARGIN] >= 0.0).sum() > 1:
-                last = made
-        assert last is not None
-        number = forge_decision(dep, last, forgery)
+        number = forge_decision(dep, chosen_among_several(dep), forgery)
         report = dep.audit(sample=0)
         assert report.entry == number, report
 

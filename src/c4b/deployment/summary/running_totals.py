@@ -22,13 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from c4b._validate import Array
-from c4b.deployment.summary.added_decisions import (
-    HEADING,
-    NEW,
-    Sum,
-    add_up,
-    execute_instead,
-)
+from c4b.deployment.summary.added_decisions import HEADING, NEW, Sum, add_up, execute_instead
 from c4b.policies.pending import PendingOutcome
 
 _new = tuple.__new__

@@ -436,9 +436,8 @@ class RecomputedChecks:
     def _exactly(self, decision: RecordedDecision, scale: float) -> None:
         books, action, baseline = copy.copy(self.books), decision.action, decision.played.baseline
         books.region = exact = self._exact()
-        if not (
-            self.set.is_lost or math.isnan(exact.radius)
-        ):  # nothing is left: rounding may see a point
+        # where nothing is left of the first ellipsoid, float64 may see a point
+        if not (self.set.is_lost or math.isnan(exact.radius)):
             self._radius("radius (50 digits)", decision.numbers.radius, exact.radius)
         if books.gated and decision.charged:
             margin, bank = books.baseline_margin(baseline), decision.numbers.bank
